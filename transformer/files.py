@@ -1,0 +1,83 @@
+"""Reading and writing the workflow's files: whole or not at all, and always the same bytes."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from transformer.errors import UserError
+
+_BLOCK = 1 << 20
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path` and give it that name only if the block ends without an error.
+
+    Raises UserError when the operating system refuses (no space, no permission); what stood at `path` stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}; free space or mend the permissions") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def json_bytes(value: Any, *, indent: int | None = 2) -> bytes:
+    """UTF-8 JSON with sorted keys: the same value gives the same bytes. NaN and infinity are refused."""
+    return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent, allow_nan=False) + "\n").encode()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as canonical JSON, atomically."""
+    with atomic_write(path) as stream:
+        stream.write(json_bytes(value))
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file. Raises UserError when it is missing or is no JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path} cannot be read as JSON ({error}): run `dvc repro` to make it again") from error
+
+
+def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    """Write rows as JSON lines with sorted keys, atomically, in constant memory; returns their number."""
+    count = 0
+    with atomic_write(path) as stream:
+        for count, row in enumerate(rows, start=1):
+            stream.write(json_bytes(row, indent=None))
+    return count
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Stream the rows of a JSON lines file that `write_rows` wrote. Raises UserError when it is missing or broken."""
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise UserError(f"{path}, line {number}: no JSON ({error}); run the stage that wrote it again") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+
+
+def sha256(path: Path) -> str:
+    """The hexadecimal SHA-256 of a file's content."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,71 @@
+"""The one reader of params.yaml. DVC reads YAML 1.2, where 1e-4 is a float, so this does too (ruamel.yaml)."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from transformer.errors import UserError
+from transformer.params.schema import StageParams
+
+SHARED_SECTIONS = ("hardware", "runtime")
+Params = TypeVar("Params", bound=StageParams)
+
+
+def read_params(path: Path) -> dict[str, Any]:
+    """The whole of a params.yaml as plain values. Raises UserError when it is missing or is no YAML mapping."""
+    try:
+        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: restore it with `git checkout {path}`") from error
+    except (YAMLError, UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must be a mapping of sections, not {type(content).__name__}")
+    return content
+
+
+def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, where: Path) -> Params:
+    """Validate and hand out just the sections that are fields of `schema`.
+
+    `content`: a whole params.yaml; `task`: the name of its section; `where`: the file, for messages.
+    Raises UserError, one line that names the file and the parameter.
+    """
+    task_sections = content.get(task)
+    if not isinstance(task_sections, dict):
+        raise UserError(f"{where}: the section `{task}` is missing or no mapping")
+    sections: dict[str, Any] = {}
+    for name in schema.model_fields:
+        source = content if name in SHARED_SECTIONS else task_sections
+        if name not in source:
+            raise UserError(f"{where}: the section `{section_path(task, name)}` is missing")
+        sections[name] = source[name]
+    return validate(schema, sections, where=where, prefix=task)
+
+
+def section_path(task: str, name: str) -> str:
+    """The dotted path in params.yaml of a stage's section."""
+    return name if name in SHARED_SECTIONS else f"{task}.{name}"
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(schema: type[Model], sections: dict[str, Any], *, where: Path, prefix: str) -> Model:
+    """Validate plain values against a schema; raises UserError with the first fault's dotted path."""
+    try:
+        return schema.model_validate(sections)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        parts = [str(part) for part in fault["loc"]]
+        path = ".".join(parts if parts and parts[0] in SHARED_SECTIONS else [prefix, *parts])
+        given = "" if fault["type"] in ("missing", "value_error") else f", not {_short(fault['input'])}"
+        message = fault["msg"].removeprefix("Value error, ")
+        raise UserError(f"{where}: `{path}`: {message}{given}") from error
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,58 @@
+"""What every section of params.yaml has in common, and the two sections that all tasks share."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """One typed, frozen section of params.yaml. An unknown key, a wrong type or a value out of range is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_floats_are_integers(cls, values: Any) -> Any:
+        # DVC takes 1 and 1.0 for the same value, and `-S train.warmup=4e3` arrives as a float.
+        if not isinstance(values, dict):
+            return values
+        whole = {
+            name: int(value)
+            for name, value in values.items()
+            if isinstance(value, float) and value.is_integer() and name in cls.model_fields
+            if cls.model_fields[name].annotation in (int, int | None)
+        }
+        return values | whole
+
+
+class Hardware(Section):
+    """Where and how the numbers are computed. Declared by the stages that compute: it can change numbers."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    """`auto` takes CUDA, then Apple's MPS, then the CPU."""
+    precision: Literal["auto", "fp32", "bf16"]
+    """`auto` takes bf16 on CUDA devices that have it and fp32 elsewhere."""
+    threads: int = Field(ge=1, le=1024)
+    """CPU threads of torch. Another number sums in another order, so it can change the last bits."""
+
+
+class Runtime(Section):
+    """What cannot change a byte of any output. Declared by no stage."""
+
+    workers: int = Field(ge=0, le=256)
+    """Processes that tokenize in parallel; 0 works in the stage's own process."""
+    log_every: int = Field(ge=1)
+    """Training steps between two progress reports and live metric points."""
+    progress: bool
+    """Show progress bars, where the output is a terminal."""
+    tracking: bool
+    """Record runs in MLflow."""
+
+
+class StageParams(Section):
+    """All that one stage of one task reads. Its fields are the sections that the stage declares in dvc.yaml.
+
+    `hardware` and `runtime` are top-level sections of params.yaml; every other field is a section of the task.
+    """
+
+    runtime: Runtime
