@@ -3,8 +3,9 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,6 +73,26 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                     raise UserError(f"{path}, line {number}: no JSON ({error}); run the stage that wrote it again") from error
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a TSV with a header, atomically. Floats in Python's shortest exact form; tabs and line ends become spaces."""
+    with atomic_write(path) as stream:
+        for row in chain([header], rows):
+            stream.write(("\t".join(" ".join(str(cell).split("\t")) for cell in row).replace("\n", " ") + "\n").encode())
+
+
+def read_table(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a TSV that `write_table` wrote, by the names of its header."""
+    try:
+        with path.open(encoding="utf-8", newline="\n") as stream:
+            header = next(stream).rstrip("\n").split("\t")
+            for line in stream:
+                yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except (ValueError, StopIteration) as error:
+        raise UserError(f"{path} is no table: run `dvc repro` to make it again") from error
 
 
 def sha256(path: Path) -> str:

@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from transformer.errors import UserError
 from transformer.params.schema import StageParams
+from transformer.params.validation import SHARED_SECTIONS, validate
 
-SHARED_SECTIONS = ("hardware", "runtime")
 Params = TypeVar("Params", bound=StageParams)
 
 
@@ -48,24 +47,3 @@ def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, wh
 def section_path(task: str, name: str) -> str:
     """The dotted path in params.yaml of a stage's section."""
     return name if name in SHARED_SECTIONS else f"{task}.{name}"
-
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def validate(schema: type[Model], sections: dict[str, Any], *, where: Path, prefix: str) -> Model:
-    """Validate plain values against a schema; raises UserError with the first fault's dotted path."""
-    try:
-        return schema.model_validate(sections)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        parts = [str(part) for part in fault["loc"]]
-        path = ".".join(parts if parts and parts[0] in SHARED_SECTIONS else [prefix, *parts])
-        given = "" if fault["type"] in ("missing", "value_error") else f", not {_short(fault['input'])}"
-        message = fault["msg"].removeprefix("Value error, ")
-        raise UserError(f"{where}: `{path}`: {message}{given}") from error
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,71 @@
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2)."""
+
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class KeyValue(NamedTuple):
+    """Projected keys and values, (B, H, S, D) each: what a decoder may keep between steps."""
+
+    key: Tensor
+    value: Tensor
+
+
+def scaled_dot_product_attention(
+    query: Tensor, memory: KeyValue, mask: Tensor | None, *, causal: bool = False, dropout: float = 0.0
+) -> Tensor:
+    """Attention(Q, K, V) = softmax(QK^T / sqrt(d_k)) V (eq. 1), by PyTorch's fused kernel where the device has one.
+
+    query: (B, H, T, D); memory: keys and values, (B, H, S, D); mask: broadcastable to (B, H, T, S), or None.
+    causal: position t sees only keys up to t (no mask may be given then); dropout: on the weights.
+    Returns (B, H, T, D). A query row whose mask is all False gives zeros, not NaN.
+    """
+    attended = F.scaled_dot_product_attention(
+        query, memory.key, memory.value, attn_mask=mask, dropout_p=dropout, is_causal=causal
+    )
+    if mask is None:
+        return attended
+    # Kernels differ on a row without any allowed key; zeros are the one answer that cannot spread.
+    return attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O (section 3.2.2).
+
+    Keys and values are projected apart from the call, so that a decoder can keep them.
+    """
+
+    def __init__(self, d_model: int, heads: int, *, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def project(self, states: Tensor) -> KeyValue:
+        """The keys and values of `states` (B, S, C)."""
+        return KeyValue(self._split(self.key(states)), self._split(self.value(states)))
+
+    def forward(self, states: Tensor, memory: KeyValue, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        """Let `states` (B, T, C) attend to `memory`; mask as in `scaled_dot_product_attention`. Returns (B, T, C)."""
+        attended = scaled_dot_product_attention(
+            self._split(self.query(states)),
+            memory,
+            mask,
+            causal=causal,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        merged: Tensor = self.output(attended.transpose(1, 2).flatten(2))
+        return merged
+
+    def _split(self, states: Tensor) -> Tensor:
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
+
+
+def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
+    """The mask (B, 1, 1, S) that hides padding; token_ids: (B, S)."""
+    return (token_ids != pad_id)[:, None, None, :]

@@ -1,0 +1,1 @@
+"""The classifier family: a sequence in, one of a few classes out."""

@@ -1,0 +1,36 @@
+"""A Transformer encoder with a classification head."""
+
+from torch import Tensor, nn
+
+from transformer.nn.attention import padding_mask
+from transformer.nn.classifier.config import ClassifierConfig
+from transformer.nn.layers import Encoder, initialise
+from transformer.nn.positions import TokenEmbedding
+
+
+class TransformerClassifier(nn.Module):
+    """Token ids in, class logits out."""
+
+    def __init__(self, config: ClassifierConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = TokenEmbedding(config.size, config.model)
+        self.encoder = Encoder(config.model.layers, config.model)
+        self.dropout = nn.Dropout(config.model.dropout)
+        self.output = nn.Linear(config.model.d_model, config.classes)
+        initialise(self)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """token_ids: (B, S). Returns logits (B, K)."""
+        mask = padding_mask(token_ids, self.config.pad_id)
+        states = self.encoder(self.embedding(token_ids), mask)
+        logits: Tensor = self.output(self.dropout(self._pool(states, mask[:, 0, 0, :, None])))
+        return logits
+
+    def _pool(self, states: Tensor, real: Tensor) -> Tensor:
+        """states: (B, S, C); real: (B, S, 1), False on padding. Returns (B, C)."""
+        if self.config.model.pooling == "first":
+            return states[:, 0]
+        if self.config.model.pooling == "max":
+            return states.masked_fill(~real, float("-inf")).amax(dim=1)
+        return states.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)

@@ -1,0 +1,38 @@
+"""The parameters that both model families share."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from transformer.params.schema import Section
+
+
+class TransformerParams(Section):
+    """The sizes and choices of a Transformer's layers (Vaswani et al. 2017, section 3)."""
+
+    d_model: int = Field(ge=1)
+    """Width of embeddings and layer outputs."""
+    heads: int = Field(ge=1)
+    """Attention heads; each has d_model / heads dimensions."""
+    d_ff: int = Field(ge=1)
+    """Inner width of the feed-forward network."""
+    dropout: float = Field(ge=0, lt=1)
+    """After the embeddings and after each sublayer (section 5.4)."""
+    attention_dropout: float = Field(ge=0, lt=1)
+    """On the attention weights. On CPUs a value above 0 rules the fused kernel out."""
+    activation_dropout: float = Field(ge=0, lt=1)
+    """After the activation of the feed-forward network."""
+    activation: Literal["relu", "gelu"]
+    norm: Literal["post", "pre"]
+    """Layer normalisation after the residual sum, as in the paper, or before the sublayer with a final one."""
+    positions: Literal["learned", "sinusoidal", "none"]
+    max_length: int = Field(ge=3)
+    """Longest sequence in tokens, the special ones included."""
+    scale_embeddings: bool
+    """Multiply embeddings by sqrt(d_model) (section 3.4)."""
+
+    @model_validator(mode="after")
+    def _heads_divide_d_model(self) -> Self:
+        if self.d_model % self.heads:
+            raise ValueError(f"d_model ({self.d_model}) must be a multiple of heads ({self.heads})")
+        return self

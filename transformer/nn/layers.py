@@ -1,0 +1,96 @@
+"""The parts of every layer: the feed-forward network, the residual connection, and the encoder (section 3.1)."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.config import TransformerParams
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, eq. 2)."""
+
+    def __init__(self, params: TransformerParams) -> None:
+        super().__init__()
+        self.inner = nn.Linear(params.d_model, params.d_ff)
+        self.activation = _ACTIVATIONS[params.activation]()
+        self.dropout = nn.Dropout(params.activation_dropout)
+        self.outer = nn.Linear(params.d_ff, params.d_model)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        transformed: Tensor = self.outer(self.dropout(self.activation(self.inner(states))))
+        return transformed
+
+
+class Residual(nn.Module):
+    """A sublayer's surroundings: LayerNorm(x + Dropout(Sublayer(x))), or pre-norm x + Dropout(Sublayer(LayerNorm(x))).
+
+    Post-norm: Vaswani et al. 2017, section 3.1; pre-norm: Xiong et al. 2020.
+    """
+
+    def __init__(self, params: TransformerParams) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(params.d_model)
+        self.dropout = nn.Dropout(params.dropout)
+        self.pre = params.norm == "pre"
+
+    def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """states: (B, T, C); sublayer: (B, T, C) -> (B, T, C). Returns (B, T, C)."""
+        if self.pre:
+            return states + self.dropout(sublayer(self.norm(states)))
+        normed: Tensor = self.norm(states + self.dropout(sublayer(states)))
+        return normed
+
+
+def final_norm(params: TransformerParams) -> nn.Module:
+    """Pre-norm stacks end with a normalisation of their own; post-norm layers have it already."""
+    return nn.LayerNorm(params.d_model) if params.norm == "pre" else nn.Identity()
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, params: TransformerParams) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(params.d_model, params.heads, dropout=params.attention_dropout)
+        self.attention_residual = Residual(params)
+        self.feed_forward = FeedForward(params)
+        self.feed_forward_residual = Residual(params)
+
+    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """states: (B, S, C); mask: (B, 1, 1, S). Returns (B, S, C)."""
+        states = self.attention_residual(states, lambda x: self.attention(x, self.attention.project(x), mask))
+        encoded: Tensor = self.feed_forward_residual(states, self.feed_forward)
+        return encoded
+
+
+class Encoder(nn.Module):
+    """A stack of encoder layers over embedded tokens."""
+
+    def __init__(self, layers: int, params: TransformerParams) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(params) for _ in range(layers))
+        self.norm = final_norm(params)
+
+    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """states: (B, S, C); mask: (B, 1, 1, S). Returns (B, S, C)."""
+        for layer in self.layers:
+            states = layer(states, mask)
+        encoded: Tensor = self.norm(states)
+        return encoded
+
+
+def initialise(module: nn.Module) -> None:
+    """Xavier-uniform for every matrix; biases and norms keep PyTorch's defaults (Glorot and Bengio 2010)."""
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+
+
+def count_parameters(module: nn.Module) -> int:
+    """The number of trained values."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)

@@ -1,0 +1,79 @@
+"""What tells the layers where a token stands (Vaswani et al. 2017, section 3.5)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from transformer.nn.config import TransformerParams
+
+
+def sinusoidal_table(length: int, d_model: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same; (length, d_model), float32."""
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angle = position * torch.exp(even * (-math.log(10000.0) / d_model))
+    table = torch.zeros(length, d_model, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(angle)
+    table[:, 1::2] = torch.cos(angle[:, : d_model // 2])
+    return table.float()
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector a position."""
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(max_length, d_model)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start .. start + length - 1: (length, C)."""
+        return self.table.weight[start : start + length]
+
+
+class SinusoidalPositions(nn.Module):
+    """The paper's fixed table; not part of the weights."""
+
+    table: Tensor
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start .. start + length - 1: (length, C)."""
+        return self.table[start : start + length]
+
+
+class NoPositions(nn.Module):
+    """Nothing is added."""
+
+    def forward(self, start: int, length: int) -> float:
+        """Zero, whatever the position."""
+        return 0.0
+
+
+def make_positions(params: TransformerParams) -> nn.Module:
+    """The module that `params.positions` names."""
+    if params.positions == "learned":
+        return LearnedPositions(params.max_length, params.d_model)
+    if params.positions == "sinusoidal":
+        return SinusoidalPositions(params.max_length, params.d_model)
+    return NoPositions()
+
+
+class TokenEmbedding(nn.Module):
+    """Token embedding, scaled by sqrt(d_model) if asked, plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
+
+    def __init__(self, vocabulary_size: int, params: TransformerParams) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary_size, params.d_model)
+        self.positions = make_positions(params)
+        self.scale = math.sqrt(params.d_model) if params.scale_embeddings else 1.0
+        self.dropout = nn.Dropout(params.dropout)
+
+    def forward(self, token_ids: Tensor, *, start: int = 0) -> Tensor:
+        """token_ids: (B, T), of which the first stands at position `start`. Returns (B, T, C)."""
+        embedded = self.tokens(token_ids) * self.scale + self.positions(start, token_ids.shape[1])
+        dropped: Tensor = self.dropout(embedded)
+        return dropped

@@ -1,0 +1,1 @@
+"""The encoder-decoder family: a source sequence in, a target sequence out."""

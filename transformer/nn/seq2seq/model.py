@@ -1,0 +1,49 @@
+"""The encoder-decoder Transformer, "Attention Is All You Need" (Vaswani et al. 2017)."""
+
+from torch import Tensor, nn
+
+from transformer.nn.attention import padding_mask
+from transformer.nn.layers import Encoder, initialise
+from transformer.nn.positions import TokenEmbedding
+from transformer.nn.seq2seq.cache import DecoderCache
+from transformer.nn.seq2seq.config import Seq2SeqConfig
+from transformer.nn.seq2seq.decoder import Decoder
+
+
+class Seq2SeqTransformer(nn.Module):
+    """Source ids in, target logits out."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        params = config.model
+        self.config = config
+        self.source_embedding = TokenEmbedding(config.source_size, params)
+        self.encoder = Encoder(params.encoder_layers, params)
+        self.target_embedding = TokenEmbedding(config.target_size, params)
+        self.decoder = Decoder(params.decoder_layers, params)
+        self.output = nn.Linear(params.d_model, config.target_size)
+        initialise(self)
+
+    def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+        """The decoder's states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
+
+        `output` turns states into logits (B, T, V); the loss needs it on real positions only.
+        """
+        encoded, mask = self.encode(source_ids)
+        states: Tensor = self.decoder(self.target_embedding(target_ids), encoded, mask)
+        return states
+
+    def encode(self, source_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """The encoded source (B, S, C) and its padding mask (B, 1, 1, S)."""
+        mask = padding_mask(source_ids, self.config.source_pad_id)
+        return self.encoder(self.source_embedding(source_ids), mask), mask
+
+    def start(self, source_ids: Tensor) -> DecoderCache:
+        """Encode source_ids (B, S) and make ready for `step`."""
+        return self.decoder.start(*self.encode(source_ids))
+
+    def step(self, target_ids: Tensor, cache: DecoderCache) -> Tensor:
+        """The logits (B, V) after one more target token a row, target_ids (B,); the cache grows by it."""
+        embedded = self.target_embedding(target_ids[:, None], start=cache.length)
+        logits: Tensor = self.output(self.decoder.step(embedded, cache))[:, 0]
+        return logits

@@ -1,0 +1,20 @@
+"""What long work tells about itself: nothing by default, so that the library runs anywhere."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Observer:
+    """Receives progress and live metrics. This one ignores them; a stage passes one that shows and records them."""
+
+    def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
+        """Pass `items` through and show how far it is; total: their number if known; what: the name of the work."""
+        return items
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Live metric points at an optimizer step; they are in no output."""
+
+    def say(self, line: str) -> None:
+        """One line for the person who watches."""

@@ -1,0 +1,47 @@
+"""Work on chunks in several processes, in order and in bounded memory."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_AHEAD = 2  # chunks a worker that may wait: enough to keep it busy, and no more memory than that
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Consecutive lists of `size` items; the last may be shorter."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def ordered_map(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    workers: int,
+    initializer: Callable[..., None],
+    arguments: tuple[Any, ...],
+) -> Iterator[Result]:
+    """`map(function, items)` by `workers` processes; each calls `initializer(*arguments)` once, before its first item.
+
+    Results come in the order of the items, whatever the number of workers; 0 works in this process.
+    """
+    if workers == 0:
+        initializer(*arguments)
+        yield from map(function, items)
+        return
+    context = get_context("spawn")  # the same on every platform, and safe beside threads
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=arguments) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) >= workers * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

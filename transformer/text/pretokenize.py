@@ -1,0 +1,57 @@
+"""Pre-tokenizers: raw text to tokens separated by one space."""
+
+from collections.abc import Callable
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from transformer.errors import UserError
+from transformer.params.schema import Section
+
+
+class PreTokenizerParams(Section):
+    """How one side's raw text is split."""
+
+    kind: Literal["spacy", "whitespace", "none"]
+    """spaCy's rule tokenizer of the language, white space, or raw text for subword vocabularies."""
+    language: str | None
+    """The language code of spaCy's rules, such as `de`; null for the other kinds is fine."""
+    lowercase: bool
+
+    @model_validator(mode="after")
+    def _spacy_needs_a_language(self) -> Self:
+        if self.kind == "spacy" and not self.language:
+            raise ValueError("kind `spacy` needs a language, such as `de`")
+        return self
+
+
+class PreTokenizer:
+    """Splits text as `params` say. Splitting never changes, adds or drops a character that is no white space."""
+
+    def __init__(self, params: PreTokenizerParams) -> None:
+        """Raises UserError when spaCy has no rules for the language."""
+        self.params = params
+        self._split = _splitter(params)
+
+    def __call__(self, texts: list[str]) -> list[str]:
+        """One string a text, its tokens separated by single spaces; with kind `none`, the text itself."""
+        split = [self._split(text) for text in texts]
+        return [text.lower() for text in split] if self.params.lowercase else split
+
+
+def _splitter(params: PreTokenizerParams) -> Callable[[str], str]:
+    if params.kind == "none":
+        return str
+    if params.kind == "whitespace":
+        return lambda text: " ".join(text.split())
+    tokenizer = _spacy_tokenizer(params.language or "")
+    return lambda text: " ".join(token.text for token in tokenizer(text) if not token.is_space)
+
+
+def _spacy_tokenizer(language: str):  # type: ignore[no-untyped-def]  # spaCy's Tokenizer is compiled and has no types
+    import spacy  # here, since it takes a second that the other kinds need not wait
+
+    try:
+        return spacy.blank(language).tokenizer
+    except (ImportError, OSError) as error:
+        raise UserError(f"spaCy has no tokenizer for the language `{language}`: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,63 @@
+"""The tokenize stage: every split of a corpus through the pre-tokenizers of its sides."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.files import read_json, read_rows, write_json, write_rows
+from transformer.observer import Observer
+from transformer.text.parallel import chunks, ordered_map
+from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
+
+Row = dict[str, Any]
+Sides = Mapping[str, tuple[str, PreTokenizerParams]]
+"""For each side (`source`, `target`, `text`): the corpus's column, and how it is split."""
+
+_CHUNK = 1000  # rows a worker takes at a time
+_splitters: dict[str, tuple[str, PreTokenizer]] = {}
+
+
+def tokenize_corpus(corpus: Path, output: Path, sides: Sides, *, workers: int, observer: Observer) -> dict[str, float]:
+    """Write `<split>.jsonl` for each split of `corpus`, and `pretokenizer.json`, what was done a side.
+
+    Columns that are no side (a label) pass unchanged. Returns the rows a split. Raises UserError on a broken corpus.
+    """
+    counts: dict[str, float] = {}
+    for split, total in read_json(corpus / "provenance.json")["rows"].items():
+        rows = observer.progress(
+            _tokenized(read_rows(corpus / f"{split}.jsonl"), sides, workers), total=total, what=f"tokenize {split}"
+        )
+        counts[f"{split}_rows"] = write_rows(output / f"{split}.jsonl", iter(rows))
+    write_json(output / "pretokenizer.json", {side: params.model_dump() for side, (_, params) in sides.items()})
+    return counts
+
+
+def read_pretokenizers(folder: Path) -> dict[str, PreTokenizerParams]:
+    """What `tokenize_corpus` did, a side."""
+    return {
+        side: PreTokenizerParams.model_validate(params)
+        for side, params in read_json(folder / "pretokenizer.json").items()
+    }
+
+
+def _tokenized(rows: Iterator[Row], sides: Sides, workers: int) -> Iterator[Row]:
+    done = ordered_map(
+        _tokenize_chunk, chunks(rows, _CHUNK), workers=workers, initializer=_prepare, arguments=(dict(sides),)
+    )
+    for chunk in done:
+        yield from chunk
+
+
+def _prepare(sides: Sides) -> None:
+    _splitters.clear()
+    _splitters.update({side: (column, PreTokenizer(params)) for side, (column, params) in sides.items()})
+
+
+def _tokenize_chunk(rows: list[Row]) -> list[Row]:
+    split = {side: splitter([row[column] for row in rows]) for side, (column, splitter) in _splitters.items()}
+    columns = {column for column, _ in _splitters.values()}
+    return [
+        {name: value for name, value in row.items() if name not in columns}
+        | {side: texts[index] for side, texts in split.items()}
+        for index, row in enumerate(rows)
+    ]

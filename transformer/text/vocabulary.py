@@ -1,0 +1,93 @@
+"""One interface to every vocabulary: a tokenizer.json of the `tokenizers` library."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from transformer.errors import UserError
+from transformer.files import write_json
+
+Ids = NDArray[np.int64]
+
+
+class Specials(NamedTuple):
+    """The special tokens of a vocabulary by their role."""
+
+    pad: str
+    unknown: str
+    begin: str
+    end: str
+
+
+WORD_SPECIALS = Specials("<pad>", "<unk>", "<bos>", "<eos>")
+WORDPIECE_SPECIALS = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+
+
+class Vocabulary:
+    """Text to ids and back. Every encoded text begins with `begin_id` and ends with `end_id`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Raises UserError when the tokenizer has no known set of special tokens."""
+        self.tokenizer = tokenizer
+        self.specials = _specials_of(tokenizer)
+        self.pad_id, self.unknown_id, self.begin_id, self.end_id = (tokenizer.token_to_id(s) for s in self.specials)
+        self.size: int = tokenizer.get_vocab_size()
+        # A text that spells a special token is text: it must never end a sentence or be padding.
+        tokenizer.encode_special_tokens = True
+        self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Open a tokenizer.json. Raises UserError when it is missing or broken."""
+        try:
+            return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
+        except FileNotFoundError as error:
+            raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+        except UserError:
+            raise
+        except Exception as error:  # the tokenizers library raises bare Exception
+            raise UserError(f"{path} is no tokenizer.json: {' '.join(str(error).split())[:200]}") from error
+
+    def save(self, path: Path) -> None:
+        """Write a tokenizer.json with sorted keys, atomically."""
+        write_json(path, json.loads(self.tokenizer.to_str()))
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """The ids of each text, between `begin_id` and `end_id`."""
+        return [
+            np.concatenate(([self.begin_id], self._as_text(encoding.ids), [self.end_id])).astype(np.int64)
+            for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without special tokens other than the unknown one."""
+        reserved = {self.pad_id, self.begin_id, self.end_id}
+        text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
+        return text
+
+    def _as_text(self, ids: Sequence[int]) -> Ids:
+        array = np.asarray(ids, dtype=np.int64)
+        array[np.isin(array, self._reserved)] = self.unknown_id
+        return array
+
+
+def read_vocabularies(folder: Path) -> dict[str, Vocabulary]:
+    """The vocabularies of a folder, `<side>/tokenizer.json`, a side."""
+    return {path.parent.name: Vocabulary.load(path) for path in sorted(folder.glob("*/tokenizer.json"))}
+
+
+def clip(ids: Ids, max_length: int) -> Ids:
+    """At most `max_length` ids, the last one of a longer text kept at the end."""
+    return ids if len(ids) <= max_length else np.concatenate((ids[: max_length - 1], ids[-1:]))
+
+
+def _specials_of(tokenizer: Tokenizer) -> Specials:
+    for specials in (WORD_SPECIALS, WORDPIECE_SPECIALS):
+        if all(tokenizer.token_to_id(special) is not None for special in specials):
+            return specials
+    raise UserError(f"the vocabulary has neither {WORD_SPECIALS} nor {WORDPIECE_SPECIALS} as special tokens")

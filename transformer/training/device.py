@@ -1,0 +1,54 @@
+"""Where to compute, and how precisely."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from transformer.errors import UserError
+from transformer.params.schema import Hardware
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A device and a precision that it has."""
+
+    device: torch.device
+    precision: str
+    """`fp32` or `bf16`."""
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The context of a training step's forward pass."""
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+
+def prepare(hardware: Hardware) -> Compute:
+    """Choose the device and precision, set the threads, and make CPU kernels repeatable.
+
+    Raises UserError when the device or precision is not to be had here.
+    """
+    torch.set_num_threads(hardware.threads)
+    device = torch.device(_available(hardware.device))
+    # On CUDA the flag would refuse the fast attention kernels, so it holds on the CPU alone.
+    torch.use_deterministic_algorithms(device.type == "cpu")
+    return Compute(device, _precision(hardware.precision, device))
+
+
+def _available(wanted: str) -> str:
+    have = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if wanted == "auto":
+        return next(name for name, present in have.items() if present)
+    if not have[wanted]:
+        raise UserError(f"hardware.device is `{wanted}`, but there is no such device here: set it to `auto` or `cpu`")
+    return wanted
+
+
+def _precision(wanted: str, device: torch.device) -> str:
+    bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    if wanted == "auto":
+        return "bf16" if bf16 else "fp32"
+    if wanted == "bf16" and device.type == "cuda" and not bf16:
+        raise UserError("hardware.precision is `bf16`, but this GPU has none: set it to `auto` or `fp32`")
+    return wanted
