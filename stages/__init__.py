@@ -1,0 +1,1 @@
+"""One thin script a stage: `python -m stages.NAME TASK`."""

@@ -27,7 +27,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         temporary.replace(path)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}; free space or mend the permissions") from error
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; free space or mend the permissions"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -55,11 +57,12 @@ def read_json(path: Path) -> Any:
 
 def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     """Write rows as JSON lines with sorted keys, atomically, in constant memory; returns their number."""
-    count = 0
+    written = 0
     with atomic_write(path) as stream:
-        for count, row in enumerate(rows, start=1):
+        for row in rows:
             stream.write(json_bytes(row, indent=None))
-    return count
+            written += 1
+    return written
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -70,7 +73,9 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 try:
                     yield json.loads(line)
                 except ValueError as error:
-                    raise UserError(f"{path}, line {number}: no JSON ({error}); run the stage that wrote it again") from error
+                    raise UserError(
+                        f"{path}, line {number}: no JSON ({error}); run the stage that wrote it again"
+                    ) from error
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
 
@@ -79,7 +84,9 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
     """Write a TSV with a header, atomically. Floats in Python's shortest exact form; tabs and line ends become spaces."""
     with atomic_write(path) as stream:
         for row in chain([header], rows):
-            stream.write(("\t".join(" ".join(str(cell).split("\t")) for cell in row).replace("\n", " ") + "\n").encode())
+            stream.write(
+                ("\t".join(" ".join(str(cell).split("\t")) for cell in row).replace("\n", " ") + "\n").encode()
+            )
 
 
 def read_table(path: Path) -> Iterator[dict[str, str]]:

@@ -1,0 +1,1 @@
+"""Scores, one file a task."""

@@ -63,7 +63,8 @@ class MultiHeadAttention(nn.Module):
         return merged
 
     def _split(self, states: Tensor) -> Tensor:
-        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
+        batch, length, _ = states.shape
+        return states.view(batch, length, self.heads, -1).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
 
 
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:

@@ -41,7 +41,8 @@ class Residual(nn.Module):
     def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """states: (B, T, C); sublayer: (B, T, C) -> (B, T, C). Returns (B, T, C)."""
         if self.pre:
-            return states + self.dropout(sublayer(self.norm(states)))
+            dropped: Tensor = self.dropout(sublayer(self.norm(states)))
+            return states + dropped
         normed: Tensor = self.norm(states + self.dropout(sublayer(states)))
         return normed
 

@@ -1,0 +1,1 @@
+"""params.yaml: typed sections and their one reader."""

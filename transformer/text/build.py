@@ -23,17 +23,26 @@ _QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
 
 def build(
-    tokens: Path, vocab: Path, encoded: Path, statistics: Path, params: VocabParams, *, labelled: bool, observer: Observer
+    tokens: Path,
+    vocab: Path,
+    encoded: Path,
+    statistics: Path,
+    params: VocabParams,
+    *,
+    labelled: bool,
+    observer: Observer,
 ) -> dict[str, float]:
     """Write `<side>/tokenizer.json` under `vocab`, the store under `encoded`, and the figures to `statistics`.
 
     Returns the vocabulary sizes. Raises UserError when a given vocabulary or the tokens cannot be read.
     """
     splits = sorted(path.stem for path in tokens.glob("*.jsonl"))
-    figures = {}
+    figures: dict[str, dict[str, int | dict[str, float]]] = {}
+    sizes = {}
     for side, pretokenizer in read_pretokenizers(tokens).items():
         observer.say(f"{side}: {params.kind} vocabulary")
         vocabulary = _vocabulary(tokens / "train.jsonl", side, params, pretokenizer)
+        sizes[f"{side}_size"] = float(vocabulary.size)
         vocabulary.save(vocab / side / "tokenizer.json")
         figures[side] = {"size": vocabulary.size} | {
             split: _encode_split(tokens, encoded, split, side, vocabulary, observer) for split in splits
@@ -42,7 +51,7 @@ def build(
         for split in splits:
             write_labels(encoded / split, (row["label"] for row in read_rows(tokens / f"{split}.jsonl")))
     write_json(statistics, figures)
-    return {f"{side}_size": float(values["size"]) for side, values in figures.items()}
+    return sizes
 
 
 def _vocabulary(train: Path, side: str, params: VocabParams, pretokenizer: PreTokenizerParams) -> Vocabulary:

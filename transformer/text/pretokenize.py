@@ -54,4 +54,6 @@ def _spacy_tokenizer(language: str):  # type: ignore[no-untyped-def]  # spaCy's 
     try:
         return spacy.blank(language).tokenizer
     except (ImportError, OSError) as error:
-        raise UserError(f"spaCy has no tokenizer for the language `{language}`: {str(error).splitlines()[0]}") from error
+        raise UserError(
+            f"spaCy has no tokenizer for the language `{language}`: {str(error).splitlines()[0]}"
+        ) from error

@@ -30,7 +30,8 @@ class EncodedColumn:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """The number of ids of each sequence."""
-        return np.diff(np.asarray(self._offsets, dtype=np.int64))
+        ends: NDArray[np.int64] = np.asarray(self._offsets, dtype=np.int64)
+        return ends[1:] - ends[:-1]
 
 
 class ColumnWriter:
@@ -46,17 +47,17 @@ class ColumnWriter:
             atomic_write(self._folder / f"{self._name}.ids.npy") as ids,
             atomic_write(self._folder / f"{self._name}.offsets.npy") as offsets,
         ):
-            position, count = 0, 0
+            position, written = 0, 0
             _header(ids, self._dtype, 0)
             _header(offsets, np.dtype(np.int64), 0)
             offsets.write(np.int64(0).tobytes())
-            for count, sequence in enumerate(sequences, start=1):
-                position += len(sequence)
+            for sequence in sequences:
+                position, written = position + len(sequence), written + 1
                 ids.write(sequence.astype(self._dtype).tobytes())
                 offsets.write(np.int64(position).tobytes())
             _header(ids, self._dtype, position)
-            _header(offsets, np.dtype(np.int64), count + 1)
-        return count
+            _header(offsets, np.dtype(np.int64), written + 1)
+        return written
 
 
 def write_labels(folder: Path, labels: Iterable[int]) -> None:

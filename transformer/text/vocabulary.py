@@ -35,7 +35,8 @@ class Vocabulary:
         """Raises UserError when the tokenizer has no known set of special tokens."""
         self.tokenizer = tokenizer
         self.specials = _specials_of(tokenizer)
-        self.pad_id, self.unknown_id, self.begin_id, self.end_id = (tokenizer.token_to_id(s) for s in self.specials)
+        entries = tokenizer.get_vocab()
+        self.pad_id, self.unknown_id, self.begin_id, self.end_id = (entries[special] for special in self.specials)
         self.size: int = tokenizer.get_vocab_size()
         # A text that spells a special token is text: it must never end a sentence or be padding.
         tokenizer.encode_special_tokens = True

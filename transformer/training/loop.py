@@ -24,8 +24,8 @@ class BatchLoss(NamedTuple):
 
     total: Tensor
     """Scalar: summed over what is predicted (tokens, or texts)."""
-    count: int
-    """How many were predicted."""
+    predicted: int
+    """How many."""
     tokens: int
     """Real tokens that were read, for the speed."""
 
@@ -34,7 +34,8 @@ class Trainable(Protocol):
     """What the loop needs of a task."""
 
     @property
-    def model(self) -> nn.Module: ...
+    def model(self) -> nn.Module:
+        """What is trained."""
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The epoch's batches of row numbers, in order."""
@@ -122,7 +123,7 @@ class _Epoch:
             batch_loss = self._update(rows, step)
             tokens += batch_loss.tokens
             if step % self.log_every == 0:
-                loss = batch_loss.total.item() / batch_loss.count
+                loss = batch_loss.total.item() / batch_loss.predicted
                 _check_finite(loss, f"step {step}")
                 speed = tokens / (time.perf_counter() - started)
                 rate = self.optimizer.param_groups[0]["lr"]
@@ -134,13 +135,13 @@ class _Epoch:
         self.optimizer.param_groups[0]["lr"] = learning_rate_at(step, self.params)
         with self.compute.autocast():
             batch_loss = self.trainable.loss(rows)
-        (batch_loss.total / batch_loss.count).backward()  # type: ignore[no-untyped-call]
+        (batch_loss.total / batch_loss.predicted).backward()  # type: ignore[no-untyped-call]
         if self.params.clip is not None:
             nn.utils.clip_grad_norm_(self.trainable.model.parameters(), self.params.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.total += batch_loss.total.detach()
-        self.count += batch_loss.count
+        self.count += batch_loss.predicted
         return batch_loss
 
 

@@ -1,0 +1,1 @@
+"""Reviews, negative or positive."""

@@ -1,0 +1,1 @@
+"""One language into another."""

@@ -39,5 +39,8 @@ class Params(StageParams):
 
 def run(params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
-    sides = {"source": params.tokenize.side(params.tokenize.source), "target": params.tokenize.side(params.tokenize.target)}
+    sides = {
+        "source": params.tokenize.side(params.tokenize.source),
+        "target": params.tokenize.side(params.tokenize.target),
+    }
     return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)

@@ -1,0 +1,12 @@
+"""download: a source's rows, checked, in one tracked format."""
+
+from transformer.workflow import Stage, main
+
+
+def download(stage: Stage) -> None:
+    """Write data/TASK/corpus."""
+    stage.run(output=stage.data / "corpus")
+
+
+if __name__ == "__main__":
+    main("download", download)

@@ -1,0 +1,21 @@
+"""evaluate: the model's scores on the validation and test splits."""
+
+from transformer.workflow import Stage, main
+
+
+def evaluate(stage: Stage) -> None:
+    """data/TASK/*, models/TASK/trained -> reports/TASK/evaluation.json, predictions.tsv and plots."""
+    stage.run(
+        corpus=stage.data / "corpus",
+        tokens=stage.data / "tokens",
+        vocab=stage.data / "vocab",
+        encoded=stage.data / "encoded",
+        trained=stage.models / "trained",
+        metrics=stage.reports / "evaluation.json",
+        predictions=stage.reports / "predictions.tsv",
+        plots=stage.reports / "plots",
+    )
+
+
+if __name__ == "__main__":
+    main("evaluate", evaluate)

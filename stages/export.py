@@ -1,0 +1,21 @@
+"""export: the model as a self-contained folder, checked against what evaluate wrote."""
+
+from transformer.workflow import Stage, main
+
+
+def export(stage: Stage) -> None:
+    """data/TASK/vocab, models/TASK/trained, reports/TASK/* -> models/TASK/bundle."""
+    stage.run(
+        corpus=stage.data / "corpus",
+        tokens=stage.data / "tokens",
+        vocab=stage.data / "vocab",
+        trained=stage.models / "trained",
+        training=stage.reports / "training.json",
+        evaluation=stage.reports / "evaluation.json",
+        predictions=stage.reports / "predictions.tsv",
+        bundle=stage.models / "bundle",
+    )
+
+
+if __name__ == "__main__":
+    main("export", export)

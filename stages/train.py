@@ -1,0 +1,18 @@
+"""train: the encoded store to a model."""
+
+from transformer.workflow import Stage, main
+
+
+def train(stage: Stage) -> None:
+    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained, reports/TASK/training.json and history.tsv."""
+    stage.run(
+        encoded=stage.data / "encoded",
+        vocab=stage.data / "vocab",
+        trained=stage.models / "trained",
+        metrics=stage.reports / "training.json",
+        history=stage.reports / "history.tsv",
+    )
+
+
+if __name__ == "__main__":
+    main("train", train)

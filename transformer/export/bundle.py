@@ -1,0 +1,49 @@
+"""The bundle: one self-contained folder that `transformer.load(path)` opens without DVC or MLflow.
+
+config.json           format, task, how answers are made, the main metric
+model/                weights and architecture, as train wrote them
+vocab/                the vocabularies, as build_vocab wrote them
+pretokenizer.json     how raw text is split
+README.md             the model card
+"""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.errors import UserError
+from transformer.files import read_json, write_json
+from transformer.tasks import TASKS, implementation
+
+FORMAT = 1
+CONFIG, MODEL, VOCAB, PRETOKENIZER = "config.json", "model", "vocab", "pretokenizer.json"
+
+
+def write_bundle(
+    bundle: Path, task: str, *, trained: Path, vocab: Path, tokens: Path, card: str, config: Mapping[str, Any]
+) -> None:
+    """Gather the parts. config: further entries of config.json (`decoding`, `main_metric`); card: the model card."""
+    shutil.copytree(trained, bundle / MODEL, dirs_exist_ok=True)
+    shutil.copytree(vocab, bundle / VOCAB, dirs_exist_ok=True)
+    shutil.copy(tokens / PRETOKENIZER, bundle / PRETOKENIZER)
+    (bundle / "README.md").write_text(card, encoding="utf-8")
+    write_json(bundle / CONFIG, {"format": FORMAT, "task": task, **config})
+
+
+def open_bundle(path: Path, device: str = "auto") -> Any:
+    """The predictor of a bundle: a Translator or a Reviewer. Raises UserError when it is no bundle of this format."""
+    if not (path / CONFIG).is_file():
+        raise UserError(f"{path} is no exported model: it has no {CONFIG}; run `dvc repro` or name another folder")
+    config = read_json(path / CONFIG)
+    if not isinstance(config, dict) or config.get("format") != FORMAT or config.get("task") not in TASKS:
+        raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
+    return implementation(config["task"], "predictor").open_predictor(path, config, _device(device))
+
+
+def _device(name: str) -> torch.device:
+    if name != "auto":
+        return torch.device(name)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

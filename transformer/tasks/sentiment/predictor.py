@@ -1,0 +1,16 @@
+"""Opening an exported sentiment model."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.export.bundle import MODEL, VOCAB
+from transformer.params.validation import validate
+from transformer.tasks.sentiment.reviewer import ClassificationParams, Reviewer
+
+
+def open_predictor(bundle: Path, config: dict[str, Any], device: torch.device) -> Reviewer:
+    """A reviewer from a bundle whose config.json holds `config`."""
+    params = validate(ClassificationParams, config["decoding"], where=bundle / "config.json", prefix="decoding")
+    return Reviewer(bundle / MODEL, bundle / VOCAB, bundle, params, device)

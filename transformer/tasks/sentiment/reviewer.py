@@ -1,0 +1,79 @@
+"""Classifying with a trained model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from transformer.decoding.classifier.probabilities import class_probabilities
+from transformer.nn.classifier.config import ClassifierConfig
+from transformer.nn.classifier.model import TransformerClassifier
+from transformer.observer import Observer
+from transformer.params.schema import Section
+from transformer.text.batching import Ids
+from transformer.text.pretokenize import PreTokenizer
+from transformer.text.tokens import read_pretokenizers
+from transformer.text.vocabulary import clip, read_vocabularies
+from transformer.training.trained import load_config, load_weights
+
+LABELS = ("negative", "positive")
+"""The names of classes 0 and 1."""
+
+
+class ClassificationParams(Section):
+    """`sentiment.evaluate`: how reviews are classified."""
+
+    batch_size: int = Field(ge=1)
+    """Reviews that are read together."""
+
+
+class Prediction(NamedTuple):
+    """The answer for one text."""
+
+    label: str
+    """`negative` or `positive`."""
+    probability: float
+    """Of that label, 0.5 to 1."""
+
+
+class Reviewer:
+    """A sentiment model with all that it takes to classify raw text."""
+
+    def __init__(
+        self, trained: Path, vocab: Path, pretokenizer: Path, params: ClassificationParams, device: torch.device
+    ) -> None:
+        """trained, vocab: what train and build_vocab wrote; pretokenizer: the folder of `pretokenizer.json`.
+
+        Raises UserError when one of them is missing or broken.
+        """
+        config = load_config(trained, ClassifierConfig)
+        self.model = TransformerClassifier(config)
+        load_weights(trained, self.model)
+        self.model.to(device).eval()
+        self._vocabulary = read_vocabularies(vocab)["text"]
+        self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer)["text"])
+        self._params = params
+
+    def classify(self, texts: Sequence[str]) -> list[Prediction]:
+        """The label of each text. Texts longer than the model's positions are cut."""
+        tokens = self._pretokenize([" ".join(text.split()) for text in texts])
+        limit = self.model.config.model.max_length
+        sequences = [clip(ids, limit) for ids in self._vocabulary.encode(tokens)]
+        return [prediction(value) for value in self.positive(sequences, Observer())]
+
+    def positive(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
+        """The probability of the positive class for each encoded text, (N,)."""
+        probabilities = class_probabilities(
+            self.model, sequences, batch_size=self._params.batch_size, observer=observer
+        )
+        return probabilities[:, 1]
+
+
+def prediction(positive: float) -> Prediction:
+    """The answer at a probability of the positive class."""
+    probability = float(positive)
+    return Prediction(LABELS[probability >= 0.5], round(max(probability, 1 - probability), 6))

@@ -1,0 +1,48 @@
+"""Encoded, labelled texts."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transformer.nn.classifier.config import ClassifierConfig
+from transformer.observer import Observer
+from transformer.text.batching import Ids, pad
+from transformer.text.store import EncodedColumn, read_labels
+from transformer.text.vocabulary import clip
+
+
+class EncodedReviews:
+    """One split of the encoded store; texts longer than the model's positions are cut, and counted."""
+
+    def __init__(self, folder: Path, config: ClassifierConfig) -> None:
+        self.text, self.labels = EncodedColumn(folder, "text"), read_labels(folder)
+        self.config = config
+        self.split = folder.name
+        full = self.text.lengths
+        self.lengths = full.clip(max=config.model.max_length)
+        """(N,): tokens, special ones included."""
+        self.truncated = int((full > config.model.max_length).sum())
+        """Texts that were cut."""
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def sequence(self, row: int) -> Ids:
+        """The ids of one text."""
+        return clip(self.text[row], self.config.model.max_length)
+
+    def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The padded ids (B, S) and the labels (B,) of some rows."""
+        ids = pad([self.sequence(row) for row in rows], self.config.pad_id)
+        labels = torch.from_numpy(self.labels[rows].astype("int64"))
+        return ids.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+
+    def report(self, observer: Observer) -> None:
+        """Say how many texts there are, and how many were cut."""
+        observer.say(f"{self.split}: {len(self):,} reviews")
+        if self.truncated:
+            observer.say(
+                f"warning: {self.truncated:,} reviews of {self.split} are longer than model.max_length"
+                f" ({self.config.model.max_length}) and were cut"
+            )

@@ -1,0 +1,94 @@
+"""train: the classifier on the encoded reviews."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from transformer.nn.classifier.config import ClassifierConfig, ClassifierParams
+from transformer.nn.classifier.model import TransformerClassifier
+from transformer.nn.layers import count_parameters
+from transformer.observer import Observer
+from transformer.params.schema import Hardware, StageParams
+from transformer.tasks.sentiment.parameters import SentimentTrainParams
+from transformer.tasks.sentiment.reviews import EncodedReviews
+from transformer.text.batching import Ids, bucketed_batches, sorted_batches
+from transformer.text.vocabulary import read_vocabularies
+from transformer.training.config import TrainParams
+from transformer.training.device import Compute, prepare
+from transformer.training.loop import BatchLoss, Monitor, fit
+from transformer.training.results import write_results
+
+CLASSES = 2
+_MONITORS = {
+    "loss": Monitor("validation_loss"),
+    "accuracy": Monitor("validation_accuracy", higher_is_better=True),
+}
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    model: ClassifierParams
+    train: SentimentTrainParams
+    hardware: Hardware
+
+
+class SentimentTraining:
+    """What the training loop needs: batches, their loss, and validation."""
+
+    def __init__(
+        self,
+        config: ClassifierConfig,
+        train: EncodedReviews,
+        validation: EncodedReviews,
+        params: TrainParams,
+        compute: Compute,
+    ) -> None:
+        self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        torch.manual_seed(params.seed)
+        self.model = TransformerClassifier(config).to(compute.device)
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        """Reviews of like length."""
+        return bucketed_batches(self.train.lengths, self.params.batch_size, seed=self.params.seed, epoch=epoch)
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        """The summed cross-entropy of the labels."""
+        ids, labels = self.train.batch(rows, self.compute.device)
+        total = F.cross_entropy(self.model(ids).float(), labels, reduction="sum")
+        return BatchLoss(total, len(rows), tokens=int(self.train.lengths[rows].sum()))
+
+    def validate(self) -> dict[str, float]:
+        """Loss a review and accuracy, in fp32."""
+        loss, correct = 0.0, 0
+        for rows in sorted_batches(self.validation.lengths, self.params.batch_size):
+            ids, labels = self.validation.batch(rows, self.compute.device)
+            logits = self.model(ids)
+            loss += F.cross_entropy(logits, labels, reduction="sum").item()
+            correct += int((logits.argmax(dim=-1) == labels).sum())
+        count = max(len(self.validation), 1)
+        return {"validation_loss": loss / count, "validation_accuracy": correct / count}
+
+
+def run(
+    params: Params, *, encoded: Path, vocab: Path, trained: Path, metrics: Path, history: Path, observer: Observer
+) -> dict[str, float]:
+    """Train; write the best epoch's model to `trained`, its figures to `metrics`, every epoch's to `history`."""
+    compute = prepare(params.hardware)
+    vocabulary = read_vocabularies(vocab)["text"]
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
+    train, validation = (EncodedReviews(encoded / split, config) for split in ("train", "validation"))
+    training = SentimentTraining(config, train, validation, params.train, compute)
+    figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
+    train.report(observer)
+    fitted = fit(
+        training,
+        params.train,
+        compute,
+        monitor=_MONITORS[params.train.monitor],
+        log_every=params.runtime.log_every,
+        observer=observer,
+    )
+    return write_results(fitted, config, compute, figures, trained=trained, metrics=metrics, history=history)

@@ -1,0 +1,103 @@
+"""evaluate: perplexity, BLEU and chrF on validation and every test split."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from transformer.evaluation.translation import bleu_by_length, text_scores, token_scores
+from transformer.files import read_json, read_rows, write_json, write_table
+from transformer.observer import Observer
+from transformer.params.schema import Hardware, StageParams
+from transformer.tasks.translation.pairs import EncodedPairs, perplexity
+from transformer.tasks.translation.translator import DecodingParams, Translator
+from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
+from transformer.training.device import prepare
+
+COLUMNS = ("split", "source", "reference", "hypothesis")
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    evaluate: DecodingParams
+    hardware: Hardware
+
+
+def run(
+    params: Params,
+    *,
+    corpus: Path,
+    tokens: Path,
+    vocab: Path,
+    encoded: Path,
+    trained: Path,
+    metrics: Path,
+    predictions: Path,
+    plots: Path,
+    observer: Observer,
+) -> dict[str, float]:
+    """Write figures a split to `metrics`, every translation to `predictions`. Returns the validation figures."""
+    compute = prepare(params.hardware)
+    translator = Translator(trained, vocab, tokens, params.evaluate, compute.device)
+    figures: dict[str, dict[str, float] | dict[str, str]] = {}
+    table: list[tuple[str, str, str, str]] = []
+    for split in evaluated_splits(corpus):
+        pairs = EncodedPairs(encoded / split, translator.model.config)
+        pairs.report(observer)
+        decoded = translator.decode([pairs.source[row] for row in range(len(pairs))], observer)
+        texts = _Texts(corpus, tokens, split, decoded, translator)
+        with torch.inference_mode():
+            loss = pairs.mean_loss(translator.model, params.evaluate.batch_size, compute.device)
+        scores, signatures = texts.scores()
+        figures[split] = scores | {"perplexity": round(perplexity(loss), 4), "sentences": len(pairs)}
+        figures["signatures"] = signatures
+        observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in scores.items()))
+        table += texts.rows(split)
+        if split == "test":
+            write_table(plots / "bleu_by_length.tsv", ("source_length", "sentences", "bleu"), texts.by_length())
+    write_json(metrics, figures)
+    write_table(predictions, COLUMNS, table)
+    return {name: float(value) for name, value in figures["validation"].items()}
+
+
+def evaluated_splits(corpus: Path) -> list[str]:
+    """Validation, test and the further test splits that the corpus holds."""
+    return sorted(
+        (split for split in read_json(corpus / "provenance.json")["rows"] if split.startswith(("validation", "test"))),
+        key=lambda split: (not split.startswith("validation"), split),
+    )
+
+
+class _Texts:
+    """One split's sources, references and hypotheses, as text and as tokens."""
+
+    def __init__(self, corpus: Path, tokens: Path, split: str, decoded: Sequence[str], translator: Translator) -> None:
+        source, target = (translator.pretokenizers[side] for side in ("source", "target"))
+        raw = list(read_rows(corpus / f"{split}.jsonl"))
+        self.sources = [row[str(source.language)] for row in raw]
+        self.references = [row[str(target.language)] for row in raw]
+        self.hypotheses = [translator.text(text) for text in decoded]
+        self.cased = not target.lowercase
+        if target.kind == "spacy":
+            self.hypothesis_tokens = list(decoded)
+            self.reference_tokens = [row["target"] for row in read_rows(tokens / f"{split}.jsonl")]
+        else:
+            split_words = PreTokenizer(PreTokenizerParams(kind="spacy", language=target.language, lowercase=True))
+            self.hypothesis_tokens = split_words(self.hypotheses)
+            self.reference_tokens = split_words(self.references)
+
+    def scores(self) -> tuple[dict[str, float], dict[str, str]]:
+        """The figures, and the signatures of those that have one."""
+        by_token, token_signatures = token_scores(self.hypothesis_tokens, self.reference_tokens)
+        by_text, text_signatures = text_scores(self.hypotheses, self.references, cased=self.cased)
+        return by_token | by_text, token_signatures | text_signatures
+
+    def by_length(self) -> list[tuple[str, int, float]]:
+        """BLEU by the number of source words."""
+        return bleu_by_length(self.sources, self.hypothesis_tokens, self.reference_tokens)
+
+    def rows(self, split: str) -> Iterator[tuple[str, str, str, str]]:
+        """The split's lines of the predictions."""
+        for source, reference, hypothesis in zip(self.sources, self.references, self.hypotheses, strict=True):
+            yield split, source, reference, hypothesis

@@ -1,0 +1,74 @@
+"""Encoded sentence pairs, and the loss on them."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.nn.seq2seq.config import Seq2SeqConfig
+from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.observer import Observer
+from transformer.text.batching import Ids, pad, sorted_batches
+from transformer.text.store import EncodedColumn
+from transformer.text.vocabulary import clip
+
+
+class EncodedPairs:
+    """One split of the encoded store; sequences longer than the model's positions are cut, and counted."""
+
+    def __init__(self, folder: Path, config: Seq2SeqConfig) -> None:
+        self.source, self.target = EncodedColumn(folder, "source"), EncodedColumn(folder, "target")
+        self.config = config
+        self.split = folder.name
+        full = np.stack((self.source.lengths, self.target.lengths), axis=1)
+        self.lengths = full.clip(max=config.model.max_length)
+        """(N, 2): the tokens of source and target, special ones included."""
+        self.truncated = int((full > config.model.max_length).any(axis=1).sum())
+        """Pairs that were cut."""
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The padded source ids (B, S) and target ids (B, T + 1) of some rows."""
+        limit = self.config.model.max_length
+        source = pad([clip(self.source[row], limit) for row in rows], self.config.source_pad_id)
+        target = pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
+        return source.to(device, non_blocking=True), target.to(device, non_blocking=True)
+
+    def mean_loss(self, model: Seq2SeqTransformer, batch_size: int, device: torch.device) -> float:
+        """The mean cross-entropy a target token, in nats, the end token counted."""
+        total, count = 0.0, 0
+        for rows in sorted_batches(self.lengths[:, 1], batch_size):
+            batch_total, batch_count = cross_entropy(model, *self.batch(rows, device))
+            total, count = total + batch_total.item(), count + batch_count
+        return total / max(count, 1)
+
+    def report(self, observer: Observer) -> None:
+        """Say how many pairs there are, and how many were cut."""
+        observer.say(f"{self.split}: {len(self):,} pairs")
+        if self.truncated:
+            observer.say(
+                f"warning: {self.truncated:,} pairs of {self.split} are longer than model.max_length"
+                f" ({self.config.model.max_length}) and were cut"
+            )
+
+
+def cross_entropy(model: Seq2SeqTransformer, source: Tensor, target: Tensor) -> tuple[Tensor, int]:
+    """The summed loss of predicting each real target token from those before it, and their number.
+
+    source: (B, S); target: (B, T + 1) from begin to end token. Logits are computed on real positions only.
+    """
+    states = model(source, target[:, :-1])
+    following = target[:, 1:]
+    real = following != model.config.target_pad_id
+    logits = model.output(states[real])  # (N, V)
+    return F.cross_entropy(logits.float(), following[real], reduction="sum"), len(logits)
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), the loss a token in nats; infinite where that is too large for a float."""
+    return math.exp(min(loss, 700.0))

@@ -1,0 +1,83 @@
+"""train: the encoder-decoder on the encoded pairs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from transformer.nn.layers import count_parameters
+from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.observer import Observer
+from transformer.params.schema import Hardware, StageParams
+from transformer.tasks.translation.pairs import EncodedPairs, cross_entropy, perplexity
+from transformer.text.batching import Ids, bucketed_batches
+from transformer.text.vocabulary import read_vocabularies
+from transformer.training.config import TrainParams
+from transformer.training.device import Compute, prepare
+from transformer.training.loop import BatchLoss, Monitor, fit
+from transformer.training.results import write_results
+
+MONITOR = Monitor("validation_loss")
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    model: Seq2SeqParams
+    train: TrainParams
+    hardware: Hardware
+
+
+class TranslationTraining:
+    """What the training loop needs: batches, their loss, and validation."""
+
+    def __init__(
+        self,
+        config: Seq2SeqConfig,
+        train: EncodedPairs,
+        validation: EncodedPairs,
+        params: TrainParams,
+        compute: Compute,
+    ) -> None:
+        self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        torch.manual_seed(params.seed)
+        self.model = Seq2SeqTransformer(config).to(compute.device)
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        """Pairs of like source and target length."""
+        return bucketed_batches(self.train.lengths, self.params.batch_size, seed=self.params.seed, epoch=epoch)
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        """The summed cross-entropy of the next target token, on real tokens only."""
+        source, target = self.train.batch(rows, self.compute.device)
+        total, count = cross_entropy(self.model, source, target)
+        return BatchLoss(total, count, tokens=int(self.train.lengths[rows].sum()))
+
+    def validate(self) -> dict[str, float]:
+        """Loss and perplexity a target token, in fp32."""
+        loss = self.validation.mean_loss(self.model, self.params.batch_size, self.compute.device)
+        return {"validation_loss": loss, "validation_perplexity": perplexity(loss)}
+
+
+def run(
+    params: Params, *, encoded: Path, vocab: Path, trained: Path, metrics: Path, history: Path, observer: Observer
+) -> dict[str, float]:
+    """Train; write the best epoch's model to `trained`, its figures to `metrics`, every epoch's to `history`."""
+    compute = prepare(params.hardware)
+    source, target = (read_vocabularies(vocab)[side] for side in ("source", "target"))
+    config = Seq2SeqConfig(
+        model=params.model,
+        source_size=source.size,
+        target_size=target.size,
+        source_pad_id=source.pad_id,
+        target_pad_id=target.pad_id,
+    )
+    train, validation = (EncodedPairs(encoded / split, config) for split in ("train", "validation"))
+    training = TranslationTraining(config, train, validation, params.train, compute)
+    figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
+    train.report(observer)
+    fitted = fit(
+        training, params.train, compute, monitor=MONITOR, log_every=params.runtime.log_every, observer=observer
+    )
+    return write_results(fitted, config, compute, figures, trained=trained, metrics=metrics, history=history)

@@ -1,0 +1,20 @@
+"""Joining tokens to text as people write it."""
+
+import re
+
+_ATTACH_LEFT = re.compile(r" ([.,;:!?%)\]}…]|n't\b|'(?:s|re|ve|ll|d|m)\b)")
+_ATTACH_RIGHT = re.compile(r"([(\[{$€£]) ")
+_HYPHEN = re.compile(r"(?<=\w) - (?=\w)")
+_QUOTED = re.compile(r'" ([^"]*?) "')
+
+
+def detokenize(tokens: str) -> str:
+    """Tokens separated by spaces, as spaCy's rules split German or English, to text.
+
+    Punctuation and English contractions join their word, brackets and pairs of quotation marks what they enclose, and
+    hyphens both sides.
+    """
+    text = _ATTACH_LEFT.sub(r"\1", tokens)
+    text = _ATTACH_RIGHT.sub(r"\1", text)
+    text = _HYPHEN.sub("-", text)
+    return _QUOTED.sub(r'"\1"', text)
