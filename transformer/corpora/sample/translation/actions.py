@@ -76,6 +76,7 @@ class Action:
         return self._moving(subject, being) if frame == "moving" else self.alone(subject, being)
 
     def alone(self, subject: Nominal, being: str) -> Clause:
+        """A verb without an object."""
         return Clause(subject, self.draw.one(ALONE[being]))
 
     def acting(self, subject: Nominal, being: str) -> Clause:
@@ -136,6 +137,7 @@ class Action:
         return Clause(subject, verb, complement=goal, extra_pairs=tuple(pairs))
 
     def modal(self, clause: Clause) -> Clause:
+        """Add `will`, `kann` or another modal verb."""
         return replace(clause, modal=self.draw.one(MODALS))
 
     def being(self, subject: Nominal) -> Clause:

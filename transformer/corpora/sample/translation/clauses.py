@@ -98,7 +98,7 @@ class Clause:
         return self._join(*known, *said, *new, self.complement.de if self.complement else "")
 
     def english(self, front: Front = "subject", subject: str | None = None) -> str:
-        """English clause: subject, verb, objects, complement, manner, place, time; only a fronted place stays in front."""
+        """English clause: subject, verb, objects, complement, manner, place, time; a fronted place stays in front."""
         first = self.subject.english("nom") if subject is None else subject
         tail = [self.complement, self.manner, None if front == "place" else self.place, self.time]
         said = [adverb.en for adverb in tail if adverb]

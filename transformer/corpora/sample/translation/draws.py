@@ -46,12 +46,15 @@ class Draw:
         self.rng = rng
 
     def chance(self, percent: int) -> bool:
+        """True `percent` times of a hundred."""
         return self.rng.randrange(100) < percent
 
     def one(self, options: Sequence[T]) -> T:
+        """One of the options, all equally likely."""
         return self.rng.choice(options)
 
     def adjective(self, noun: Noun, percent: int) -> Adjective | None:
+        """A fitting adjective, `percent` of the time."""
         fitting = adjectives_for(noun)
         return self.one(fitting) if fitting and self.chance(percent) else None
 
@@ -71,6 +74,7 @@ class Draw:
         return self._dressed(phrase) if not phrase.plural and self.chance(20) else phrase
 
     def animal(self) -> NounPhrase:
+        """An animal in the subject's place."""
         return self._subject(self.one(nouns_with("animal")))
 
     def _subject(self, noun: Noun) -> NounPhrase:

@@ -39,6 +39,7 @@ class Noun:
 
     @property
     def mass(self) -> bool:
+        """Whether the noun has no plural and needs no article."""
         return not self.plural
 
 
@@ -109,8 +110,9 @@ def _noun(words: str, tags: str, prepositions: str = "") -> Noun:
     )
 
 
-def _compound(de: str, en: str, head: Noun, tags: str) -> Noun:
+def _compound(words: str, head: Noun, tags: str) -> Noun:
     """Join `Holz` (wooden) and `Bank` (bench) into `Holzbank`, `wooden bench`; the head decides gender and plural."""
+    de, en = words.split()
     return replace(
         head,
         de=de + head.de.lower(),
@@ -127,7 +129,7 @@ def _compounds(heads: tuple[Noun, ...]) -> tuple[Noun, ...]:
     for head in heads:
         first.setdefault(head.de, head)
     return tuple(
-        _compound(*words.split(" ", 1), head=first[name], tags="".join(tags))
+        _compound(words, first[name], "".join(tags))
         for words, names, *tags in _columns(places.COMPOUNDS)
         for name in names.split()
     )

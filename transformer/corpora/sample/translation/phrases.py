@@ -44,18 +44,26 @@ class Nominal(Protocol):
     """What can be the subject or the object of a clause."""
 
     @property
-    def plural(self) -> bool: ...
+    def plural(self) -> bool:
+        """Whether the verb is in the plural."""
+        ...
 
     @property
     def known(self) -> bool:
         """Definite: German then puts it ahead of the adverbs."""
         ...
 
-    def german(self, case: Case) -> str: ...
+    def german(self, case: Case) -> str:
+        """The phrase in German, in a case."""
+        ...
 
-    def english(self, case: Case) -> str: ...
+    def english(self, case: Case) -> str:
+        """The phrase in English."""
+        ...
 
-    def pairs(self) -> list[Pair]: ...
+    def pairs(self) -> list[Pair]:
+        """The combinations in it that may be held out."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -73,13 +81,16 @@ class NounPhrase:
 
     @property
     def column(self) -> Column:
+        """The column of the declension tables."""
         return "p" if self.plural else self.noun.column
 
     @property
     def known(self) -> bool:
+        """Whether it has a definite article or an owner."""
         return self.article == "definite" or self.owner is not None
 
     def pairs(self) -> list[Pair]:
+        """The combinations in it that may be held out."""
         own = [(self.adjective.de, self.noun.de)] if self.adjective else []
         return [*own, *self.after_pairs]
 
@@ -95,6 +106,7 @@ class NounPhrase:
         return Pronoun(*_GERMAN[self.column], *_ENGLISH[natural])
 
     def german(self, case: Case) -> str:
+        """The phrase in German, in a case."""
         determiner, declension = self._german_determiner(case)
         words = [determiner] if determiner else []
         if self.adjective:
@@ -116,6 +128,7 @@ class NounPhrase:
         return morphology.ein_word("ein", case, self.column), "mixed"
 
     def english(self, case: Case) -> str:
+        """The phrase in English."""
         noun = self.noun.en_plural if self.plural else self.noun.en
         core = f"{self.adjective.en} {noun}" if self.adjective else noun
         after = f" {self.after.en}" if self.after else ""
@@ -139,10 +152,13 @@ class PronounPhrase:
     known: bool = True
 
     def german(self, case: Case) -> str:
+        """The phrase in German, in a case."""
         return self.pronoun.nominative if case == "nom" else self.pronoun.accusative
 
     def english(self, case: Case) -> str:
+        """The phrase in English."""
         return self.pronoun.en_subject if case == "nom" else self.pronoun.en_object
 
     def pairs(self) -> list[Pair]:
+        """The combinations in it that may be held out."""
         return []

@@ -42,6 +42,7 @@ class Grammar:
         self.act = Action(self.draw)
 
     def sentence(self) -> Sentence:
+        """One sentence of a random pattern."""
         return self.draw.one(_PATTERNS)(self)
 
     def _who(self) -> NounPhrase:
