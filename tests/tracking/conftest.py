@@ -1,0 +1,122 @@
+"""A tiny repository with the real pipeline's shape, run by DVC for real."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+PACKAGE_ROOT = Path(__file__).parents[2]
+DVC_YAML = """\
+stages:
+  download:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py download ${item.task}
+    deps: [pipeline.py]
+    params: ["${item.task}.download"]
+    outs: ["data/${item.task}/corpus"]
+  tokenize:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py tokenize ${item.task}
+    deps: ["data/${item.task}/corpus"]
+    params: ["${item.task}.tokenize"]
+    outs: ["data/${item.task}/tokens"]
+  build_vocab:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py build_vocab ${item.task}
+    deps: ["data/${item.task}/tokens"]
+    params: ["${item.task}.vocab"]
+    outs: ["data/${item.task}/vocab", "data/${item.task}/encoded"]
+    metrics: ["reports/${item.task}/vocabulary.json": {cache: false}]
+  train:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py train ${item.task}
+    deps: ["data/${item.task}/encoded", "data/${item.task}/vocab"]
+    params: ["${item.task}.model", "${item.task}.train", hardware]
+    outs: ["models/${item.task}/trained"]
+    metrics: ["reports/${item.task}/training.json": {cache: false}]
+    plots: ["reports/${item.task}/history.tsv": {cache: false}]
+  evaluate:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py evaluate ${item.task}
+    deps: ["models/${item.task}/trained", "data/${item.task}/encoded", "reports/${item.task}/training.json"]
+    params: ["${item.task}.train", "${item.task}.evaluate", hardware]
+    outs: ["reports/${item.task}/predictions.tsv"]
+    metrics: ["reports/${item.task}/evaluation.json": {cache: false}]
+    plots: ["reports/${item.task}/plots"]
+  export:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py export ${item.task}
+    deps: ["models/${item.task}/trained", "reports/${item.task}/evaluation.json", "data/${item.task}/vocab"]
+    params: ["${item.task}.export"]
+    outs: ["models/${item.task}/bundle"]
+"""
+TASK_PARAMS = """\
+{task}:
+  download: {{seed: 1, source: sample}}
+  tokenize: {{kind: whitespace}}
+  vocab: {{minimum: 2}}
+  model: {{d_model: 8, dropout: 0.1}}
+  train: {{learning_rate: 1e-3, layers: [2, 3], schedule: null}}
+  evaluate: {{bonus: 0, batch_size: 1.0}}
+  export: {{registered_name: {task}-model, alias: best}}
+"""
+PARAMS = "hardware: {device: cpu, threads: 2}\nruntime: {tracking: true}\n" + "".join(
+    TASK_PARAMS.format(task=task) for task in ("translation", "sentiment")
+)
+Run = Callable[..., str]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a user's shell in which the package and the tools are found, and nothing is configured."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MLFLOW_", "DVC_", "GIT_")) and name != "PYTHONPATH"
+    }
+    identity = {
+        f"GIT_{role}_{what}": "tester@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return kept | identity | {"PATH": path, "PYTHONPATH": str(PACKAGE_ROOT), "DVC_NO_ANALYTICS": "true"}
+
+
+def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a command in the repository and return what it says; fails the test when it fails."""
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env=environment() | dict(env or {}),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
+    return done.stdout
+
+
+def make_repository(root: Path) -> None:
+    """Git, DVC, and the tiny pipeline, committed."""
+    shutil.copy(Path(__file__).with_name("pipeline.py"), root)
+    (root / "dvc.yaml").write_text(DVC_YAML)
+    (root / "params.yaml").write_text(PARAMS)
+    ignored = ("mlflow.db", "mlartifacts", "data", "models", "predictions.tsv", "plots", "__pycache__")
+    (root / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
+    run_in(root, "git", "init", "--quiet")
+    run_in(root, "dvc", "init", "--quiet")
+    run_in(root, "dvc", "config", "core.check_update", "false")
+    run_in(root, "git", "add", "--all")
+    run_in(root, "git", "commit", "--quiet", "--message", "start")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that is a DVC repository's root for the tracking, and the working directory."""
+    for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
+        monkeypatch.delenv(name)
+    (tmp_path / ".dvc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path

@@ -1,0 +1,81 @@
+"""One stage of a tiny pipeline that has the real one's files: `python pipeline.py STAGE TASK`, observed like it."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+EPOCHS = 3
+
+
+def write(path: str, content: Any) -> None:
+    text = content if isinstance(content, str) else json.dumps(content, sort_keys=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def learning_rate(params: dict[str, Any]) -> float:
+    return float(params["train"]["learning_rate"])
+
+
+def download(task: str, params: dict[str, Any]) -> None:
+    rows = {split: f"{split} {params['download']['seed']}\n" for split in ("train", "validation", "test")}
+    for split, text in rows.items():
+        write(f"data/{task}/corpus/{split}.jsonl", text)
+    digests = {split: hashlib.sha256(text.encode()).hexdigest() for split, text in rows.items()}
+    origin = {"source": "sample", "rows": dict.fromkeys(rows, 1), "sha256": digests}
+    write(f"data/{task}/corpus/provenance.json", origin)
+
+
+def tokenize(task: str, params: dict[str, Any]) -> None:
+    write(f"data/{task}/tokens/pretokenizer.json", params["tokenize"])
+
+
+def build_vocab(task: str, params: dict[str, Any]) -> None:
+    write(f"data/{task}/vocab/text/tokenizer.json", params["vocab"])
+    write(f"data/{task}/encoded/train/text.ids.npy", Path(f"data/{task}/corpus/train.jsonl").read_text())
+    write(f"reports/{task}/vocabulary.json", {"size": {"text": 7}})
+
+
+def train(task: str, params: dict[str, Any]) -> None:
+    rate = learning_rate(params)
+    write(f"models/{task}/trained/model.safetensors", f"{rate} {params['train']['layers']}")
+    rows = [f"{epoch}\t{epoch * 10}\t{rate / epoch}\n" for epoch in range(1, EPOCHS + 1)]
+    write(f"reports/{task}/history.tsv", "epoch\tstep\ttrain_loss\n" + "".join(rows))
+    write(f"reports/{task}/training.json", {"epoch": EPOCHS, "train_loss": rate / EPOCHS, "device": "cpu"})
+
+
+def evaluate(task: str, params: dict[str, Any]) -> None:
+    score = 100 * learning_rate({"train": json.loads(Path(f"reports/{task}/training.json").read_text())} | params)
+    figures = {"validation": {"score": score + params["evaluate"]["bonus"]}, "signatures": {"score": "v1"}}
+    write(f"reports/{task}/evaluation.json", figures)
+    write(f"reports/{task}/predictions.tsv", "source\thypothesis\na\tb\n")
+    write(f"reports/{task}/plots/curve.tsv", "x\ty\n1\t2\n")
+
+
+def export(task: str, params: dict[str, Any]) -> None:
+    score = json.loads(Path(f"reports/{task}/evaluation.json").read_text())["validation"]["score"]
+    metric = {"name": "validation.score", "value": score, "higher_is_better": True}
+    write(f"models/{task}/bundle/config.json", {"task": task, "main_metric": metric})
+
+
+def main() -> None:
+    stage, task = sys.argv[1:]
+    content = YAML(typ="safe", pure=True).load(Path("params.yaml").read_text())
+    observer = None
+    if content["runtime"]["tracking"]:
+        command = [sys.executable, "-m", "transformer.tracking.live", task, stage]
+        observer = subprocess.Popen(command, stdin=subprocess.PIPE)
+    globals()[stage](task, content[task])
+    if observer is not None:
+        points = {"event": "metrics", "step": 1, "time": 1, "values": {"live_loss": 0.5}}
+        end = {"event": "end", "status": "FINISHED"}
+        observer.communicate("".join(json.dumps(event) + "\n" for event in (points, end)).encode())
+
+
+if __name__ == "__main__":
+    main()

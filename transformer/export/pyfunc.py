@@ -1,0 +1,35 @@
+"""The MLflow model of a bundle, saved as code: MLflow runs this file when it loads the model."""
+
+from typing import Any
+
+import pandas as pd
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel, PythonModelContext
+
+
+class _Answers:
+    # Not in the model's own class, where MLflow asks for type hints and makes a signature without names from them.
+
+    model: Any
+
+    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
+        """A column `text`, or a list of texts, to a column `translation`, or columns `label` and `probability`."""
+        texts = [str(text) for text in (model_input["text"] if hasattr(model_input, "columns") else model_input)]
+        if hasattr(self.model, "translate"):
+            return pd.DataFrame({"translation": self.model.translate(texts)})
+        answers = self.model.classify(texts)
+        labels = [answer.label for answer in answers]
+        return pd.DataFrame({"label": labels, "probability": [answer.probability for answer in answers]})
+
+
+class BundleModel(_Answers, PythonModel):
+    """Answers raw text: one row a text, in the same order."""
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Open the bundle."""
+        import transformer
+
+        self.model = transformer.load(context.artifacts["bundle"])
+
+
+set_model(BundleModel())

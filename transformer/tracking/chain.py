@@ -1,0 +1,148 @@
+"""The chain of one result: what DVC recorded of a task's six stages, and the keys made from it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformer.tracking.lockfile import parse_lock
+
+STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
+LOCK = "dvc.lock"
+_SHORT = 8
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of one result."""
+
+    name: str
+    params: Mapping[str, Mapping[str, Any]]
+    """By file, then by the dotted name that dvc.yaml declares."""
+    deps: Mapping[str, str]
+    """Path to MD5, as DVC writes it (a folder's ends in `.dir`)."""
+    outs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A task's stages in order, from `download` on; the last may still be running."""
+
+    task: str
+    stages: tuple[Stage, ...]
+    outs: dict[str, str] = field(init=False, compare=False)
+    """The outputs of all stages: path to MD5."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outs", {path: md5 for stage in self.stages for path, md5 in stage.outs.items()})
+
+    @property
+    def complete(self) -> bool:
+        """Whether all six stages are there."""
+        return tuple(stage.name for stage in self.stages) == STAGES
+
+    @property
+    def params(self) -> dict[str, dict[str, Any]]:
+        """All declared parameters: by file, then by dotted name; a later stage wins."""
+        merged: dict[str, dict[str, Any]] = {}
+        for stage in self.stages:
+            for file, values in stage.params.items():
+                merged.setdefault(file, {}).update(values)
+        return merged
+
+    def row_key(self) -> str:
+        """16 hexadecimal digits for the content of the result.
+
+        Every stage's parameters and output hashes, without the output of `export`: its lock entry does not exist yet
+        when it ends, and follows from the rest. Code is not in it: other code with the same bytes is the same result.
+        """
+        return _digest(self._content(upto="export"))
+
+    def stage_key(self, name: str) -> str:
+        """16 hexadecimal digits for what stage `name` starts from: its parameters, and the chain above it."""
+        return _digest(self._content(upto=name))
+
+    def stage_run_name(self, name: str) -> str:
+        """The name of the child run that executes this stage from this state."""
+        return f"{name} {self.stage_key(name)[:_SHORT]}"
+
+    def row_name(self) -> str:
+        """The row's name where no experiment names it."""
+        return f"{self.task} {self.row_key()[:_SHORT]}"
+
+    def _content(self, *, upto: str) -> dict[str, Any]:
+        content: dict[str, Any] = {"task": self.task}
+        for stage in self.stages[: STAGES.index(upto) + 1]:
+            outs = {} if stage.name == upto else dict(stage.outs)
+            content[stage.name] = {"params": plain(stage.params), "outs": outs}
+        return content
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON knows it, with whole floats as integers: DVC takes 1 and 1.0 for the same."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _digest(content: Any) -> str:
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def stage_from_entry(name: str, entry: Mapping[str, Any]) -> Stage:
+    """One stage of a dvc.lock or one entry of the run cache."""
+    deps, outs = (
+        {item["path"]: item["md5"] for item in entry.get(kind) or () if item.get("md5")} for kind in ("deps", "outs")
+    )
+    return Stage(name=name, params=entry.get("params") or {}, deps=deps, outs=outs)
+
+
+def chains_in_lock(text: str | bytes) -> Iterator[Chain]:
+    """The complete chains of a dvc.lock's content, one a task. A file that cannot be parsed holds none."""
+    try:
+        entries = parse_lock(text).get("stages") or {}
+    except ValueError:
+        return
+    for task in sorted({name.partition("@")[2] for name in entries if "@" in name}):
+        chain = _chain(entries, task, STAGES)
+        if chain.complete:
+            yield chain
+
+
+def running_chain(directory: Path, task: str, stage: str) -> Chain:
+    """The chain up to the stage that DVC runs now in `directory`, whose own lock entry does not exist yet.
+
+    The stages above come from dvc.lock, which DVC writes after each stage; this one's parameters come from DVC's own
+    reading of dvc.yaml and params.yaml, so that they are the values that it will write.
+    Raises ValueError when dvc.lock does not hold the stages above.
+    """
+    above = STAGES[: STAGES.index(stage)]
+    path = directory / LOCK
+    entries = parse_lock(path.read_bytes()).get("stages") or {} if path.exists() else {}
+    chain = _chain(entries, task, above)
+    if len(chain.stages) != len(above):
+        raise ValueError(f"{LOCK} does not hold all stages above {stage}@{task}")
+    running = Stage(name=stage, params=_declared_params(directory, f"{stage}@{task}"), deps={}, outs={})
+    return Chain(task, (*chain.stages, running))
+
+
+def _chain(entries: Mapping[str, Any], task: str, names: tuple[str, ...]) -> Chain:
+    found = ((name, entries.get(f"{name}@{task}")) for name in names)
+    return Chain(task, tuple(stage_from_entry(name, entry) for name, entry in found if entry))
+
+
+def _declared_params(directory: Path, address: str) -> dict[str, dict[str, Any]]:
+    from dvc.dependency import ParamsDependency
+    from dvc.repo import Repo
+
+    with Repo(str(directory)) as repo:
+        stage = repo.stage.load_one("dvc.yaml", address)
+        declared = [dep for dep in stage.deps if isinstance(dep, ParamsDependency)]
+        return {dep.def_path: dep.read_params() for dep in declared}

@@ -1,0 +1,108 @@
+"""The bytes behind a chain's outputs."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from dvc.repo import Repo
+
+from transformer.tracking import git
+from transformer.tracking.chain import Chain
+
+
+class MissingContentError(Exception):
+    """An output of a chain is neither in the workspace nor in DVC's cache nor in git."""
+
+
+class Content(Protocol):
+    """Finds outputs of a chain."""
+
+    def place(self, path: str, target: Path) -> None:
+        """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
+
+
+class WorkspaceContent:
+    """The files as they lie in a working directory: right while a stage of the chain runs there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.resolve()
+
+    def place(self, path: str, target: Path) -> None:
+        """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
+        source = self._directory / path
+        if source.is_dir():
+            for file in sorted(source.rglob("*")):
+                if file.is_file():
+                    _link(file, target / file.relative_to(source))
+        elif source.is_file():
+            _link(source, target)
+        else:
+            raise MissingContentError(path)
+
+
+class TrackedContent:
+    """The files that DVC tracks: in its cache, else in the workspace or at the chain's commit if they are the same."""
+
+    def __init__(self, repo: Repo, chain: Chain, commit: str | None) -> None:
+        self._repo, self._root, self._chain, self._commit = repo, Path(repo.root_dir), chain, commit
+
+    def place(self, path: str, target: Path) -> None:
+        """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
+        files = {file: md5 for file, md5 in self._files(path) if file == path or file.startswith(f"{path}/")}
+        if not files:
+            raise MissingContentError(path)
+        for file, md5 in files.items():
+            self._place_file(file, md5, target / Path(file).relative_to(path))
+
+    def _files(self, path: str) -> Iterator[tuple[str, str]]:
+        """The files, with their MD5, of the output that is `path` or holds it."""
+        for out, md5 in self._chain.outs.items():
+            if path != out and not path.startswith(f"{out}/"):
+                continue
+            if not md5.endswith(".dir"):
+                yield out, md5
+            elif (listing := self._cached(md5)).is_file():
+                yield from ((f"{out}/{entry['relpath']}", entry["md5"]) for entry in json.loads(listing.read_bytes()))
+
+    def _place_file(self, path: str, md5: str, target: Path) -> None:
+        cached, here = self._cached(md5), self._root / path
+        if cached.is_file():
+            _link(cached, target)
+        elif here.is_file() and _md5(here.read_bytes()) == md5:
+            _link(here, target)
+        elif self._commit and _md5(content := git.blob(self._root, self._commit, path)) == md5:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        else:
+            raise MissingContentError(path)
+
+    def _cached(self, md5: str) -> Path:
+        return Path(self._repo.cache.local.oid_to_path(md5))
+
+
+@contextmanager
+def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
+    """A temporary folder in `near` with these outputs under their own paths. Raises MissingContentError."""
+    near.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tracking-", dir=near) as folder:
+        for path in paths:
+            content.place(path, Path(folder, path))
+        yield Path(folder)
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source.resolve(), target)
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,103 @@
+"""A result's model in MLflow: logged with its bundle and code, registered, and the best one marked."""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformer.files import read_json
+from transformer.tracking.store import Store
+
+if TYPE_CHECKING:
+    from mlflow.models import ModelSignature
+    from mlflow.tracking import MlflowClient
+
+_PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "ruamel.yaml", "spacy")
+_ANSWERS = {
+    "translation": (("string", "translation"),),
+    "sentiment": (("string", "label"), ("double", "probability")),
+}
+
+
+def log_model(store: Store, run_id: str, bundle: Path) -> str:
+    """Save the bundle as a pyfunc model of the run. Returns the model's id in MLflow."""
+    from mlflow.entities import LoggedModelOutput
+
+    client = store.client
+    task = str(read_json(bundle / "config.json")["task"])
+    model = client.create_logged_model(store.experiment_id, name=task, source_run_id=run_id)
+    with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
+        local = Path(folder, "model")
+        _save(local, bundle, task, run_id=run_id, model_id=model.model_id, location=model.artifact_location)
+        client.log_model_artifacts(model.model_id, str(local))
+    client.finalize_logged_model(model.model_id, status="READY")
+    client.log_outputs(run_id, models=[LoggedModelOutput(model.model_id, step=0)])
+    return str(model.model_id)
+
+
+def _save(local: Path, bundle: Path, task: str, *, run_id: str, model_id: str, location: str) -> None:
+    from mlflow import pyfunc
+    from mlflow.models import Model
+
+    package = Path(__file__).parents[1]
+    pyfunc.save_model(
+        path=str(local),
+        python_model=str(package / "export" / "pyfunc.py"),
+        artifacts={"bundle": str(bundle)},
+        code_paths=[str(package)],
+        signature=_signature(task),
+        pip_requirements=[f"{name}=={_public_version(name)}" for name in _PACKAGES],
+        mlflow_model=Model(artifact_path=location, model_uuid=model_id, run_id=run_id, model_id=model_id),
+    )
+    for cache in [*local.rglob("__pycache__")]:
+        shutil.rmtree(cache)
+
+
+def _signature(task: str) -> "ModelSignature":
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, Schema
+
+    outputs = Schema([ColSpec(kind, name) for kind, name in _ANSWERS[task]])
+    return ModelSignature(inputs=Schema([ColSpec("string", "text")]), outputs=outputs)
+
+
+def _public_version(package: str) -> str:
+    # A local build such as 2.13.0+cpu is on no public index.
+    return metadata.version(package).partition("+")[0]
+
+
+def register(
+    client: "MlflowClient", *, name: str, alias: str, row_key: str, run_id: str, model_id: str, bundle: Path
+) -> None:
+    """Register the model as a version of `name`, once a row; `alias` goes to it if none was better before."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.get_registered_model(name)
+    except MlflowException:
+        client.create_registered_model(name)
+    if versions_of(client, name, row_key):
+        return
+    metric = read_json(bundle / "config.json")["main_metric"]
+    tags = {"row_key": row_key, str(metric["name"]): str(metric["value"])}
+    version = client.create_model_version(
+        name, source=f"models:/{model_id}", run_id=run_id, tags=tags, model_id=model_id
+    )
+    best = client.get_registered_model(name).aliases.get(alias)
+    if best is None or _better(metric, client.get_model_version(name, best).tags):
+        client.set_registered_model_alias(name, alias, version.version)
+
+
+def versions_of(client: "MlflowClient", name: str, row_key: str) -> list[Any]:
+    """The registered versions that a row has."""
+    return [*client.search_model_versions(f"name = '{name}' AND tags.row_key = '{row_key}'")]
+
+
+def _better(metric: Mapping[str, Any], best: Mapping[str, str]) -> bool:
+    old = best.get(str(metric["name"]))
+    if old is None:
+        return True
+    difference = float(metric["value"]) - float(old)
+    return difference > 0 if metric["higher_is_better"] else difference < 0

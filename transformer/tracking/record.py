@@ -1,0 +1,119 @@
+"""What a row says: parameters, metrics, curves, tags, data sets. Read from a chain and its files; nothing is written.
+
+`reports` and `corpus` are folders that hold what the stages wrote for one task (docs/design.md).
+"""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.files import read_json
+from transformer.tracking.chain import Chain, plain
+
+HYPERPARAMETERS = ("tokenize", "vocab", "model", "train", "evaluate", "hardware")
+METRIC_REPORTS = ("training", "evaluation", "vocabulary")
+HISTORY = "history.tsv"
+_NOT_IN_NAMES = re.compile(r"[^\w\-./ :]")
+_DIGEST_LENGTH = 36
+_TAG_LENGTH = 5000
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a curve."""
+
+    name: str
+    value: float
+    step: int
+
+
+@dataclass(frozen=True)
+class DatasetSplit:
+    """One split of the corpus."""
+
+    name: str
+    digest: str
+    source: str
+    profile: str
+    context: str
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted names. An empty mapping has none."""
+    items: dict[str, Any] = {}
+    for name, value in values.items():
+        path = f"{prefix}.{name}" if prefix else str(name)
+        items |= flat(value, path) if isinstance(value, Mapping) else {path: value}
+    return items
+
+
+def hyperparameters(chain: Chain) -> dict[str, str]:
+    """The parameters that shape the result, by their name in params.yaml without the task: no paths, no names."""
+    found: dict[str, str] = {}
+    for values in chain.params.values():
+        for section, value in values.items():
+            name = section.removeprefix(f"{chain.task}.")
+            if name.partition(".")[0] in HYPERPARAMETERS:
+                found |= {path: _text(item) for path, item in flat({name: plain(value)}).items()}
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
+    """The numbers and the strings of the metric files, flat.
+
+    A name that a curve or an earlier file has taken gets its file's name before it, so that no curve gains a point.
+    """
+    numbers: dict[str, float] = {}
+    strings: dict[str, str] = {}
+    taken = {point.name for point in curves(reports)}
+    for report in METRIC_REPORTS:
+        items = {metric_name(name): value for name, value in flat(read_json(reports / f"{report}.json")).items()}
+        for name, value in items.items():
+            unique = f"{report}.{name}" if name in taken else name
+            if isinstance(value, str):
+                strings[unique] = value[:_TAG_LENGTH]
+            elif isinstance(value, int | float) and math.isfinite(value):
+                numbers[unique] = float(value)
+        taken |= set(items)
+    return numbers, strings
+
+
+def metric_name(name: str) -> str:
+    """`name` with what MLflow does not take in names replaced by `_`."""
+    return _NOT_IN_NAMES.sub("_", name)
+
+
+def curves(reports: Path) -> list[Point]:
+    """The points of history.tsv: every column but `epoch` and `step` over `step`; empty cells are left out."""
+    with (reports / HISTORY).open(encoding="utf-8", newline="") as stream:
+        return [
+            Point(metric_name(column), float(cell), int(float(row["step"])))
+            for row in csv.DictReader(stream, delimiter="\t")
+            for column, cell in row.items()
+            if column not in ("epoch", "step") and cell and math.isfinite(float(cell))
+        ]
+
+
+def dataset_splits(task: str, corpus: Path) -> list[DatasetSplit]:
+    """The splits of a corpus, with the SHA-256 of their content as far as MLflow takes it (36 digits)."""
+    provenance = read_json(corpus / "provenance.json")
+    origin = {key: value for key, value in provenance.items() if isinstance(value, str)}
+    return [
+        DatasetSplit(
+            name=f"{task}/{split}",
+            digest=provenance["sha256"][split][:_DIGEST_LENGTH],
+            source=json.dumps(origin, sort_keys=True),
+            profile=json.dumps({"num_rows": rows}),
+            context="testing" if split.startswith(("validation", "test")) else "training",
+        )
+        for split, rows in sorted(provenance["rows"].items())
+    ]

@@ -1,0 +1,157 @@
+"""The row of a result: one flat run that holds all of it, found by its key."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformer.files import read_json, write_json
+from transformer.tracking import model, record
+from transformer.tracking.chain import Chain
+from transformer.tracking.content import Content, gathered
+from transformer.tracking.origin import Origin, note_origin, noted_origin
+from transformer.tracking.store import Store, locked
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+_BATCH = 1000
+_PARAM_BATCH = 100
+
+
+def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> bool:
+    """Write the row of a chain if it is not there yet. Returns whether it was written.
+
+    Raises content.MissingContentError, with nothing written, when a file of the chain is nowhere.
+    """
+    key = chain.row_key()
+    with locked(store.root):
+        row = finished_row(store, key)
+        if row is not None:
+            _adopt_children(store, chain, row.info.run_id)
+            return False
+        origin = noted_origin(store.root, key) or origin
+        with gathered(content, _paths(chain), store.root / ".dvc" / "tmp") as folder:
+            run_id = _create(store, chain, origin, folder)
+            _fill(store, chain, run_id, folder)
+        store.client.set_terminated(run_id, status="FINISHED", end_time=origin.time * 1000)
+        note_origin(store.root, key, origin)
+        _adopt_children(store, chain, run_id)
+    return True
+
+
+def finished_row(store: Store, row_key: str) -> "Run | None":
+    """The complete row with this key. What an interrupted writer left of one is deleted."""
+    complete = None
+    for run in store.client.search_runs([store.experiment_id], f"tags.row_key = '{row_key}'"):
+        if run.info.status == "FINISHED":
+            complete = run
+        else:
+            store.client.delete_run(run.info.run_id)
+    return complete
+
+
+def row_keys(store: Store) -> set[str]:
+    """The keys of all complete rows of the task."""
+    keys, token = set(), None
+    filter_string = "tags.kind = 'result' AND attributes.status = 'FINISHED'"
+    while True:
+        page = store.client.search_runs([store.experiment_id], filter_string, max_results=1000, page_token=token)
+        keys |= {run.data.tags["row_key"] for run in page if "row_key" in run.data.tags}
+        token = page.token
+        if not token:
+            return keys
+
+
+def _paths(chain: Chain) -> list[str]:
+    task = chain.task
+    reports = sorted(path for path in chain.outs if path.startswith(f"reports/{task}/"))
+    return [f"data/{task}/corpus/provenance.json", f"models/{task}/bundle", *reports]
+
+
+def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
+    provenance = read_json(folder / "data" / chain.task / "corpus" / "provenance.json")
+    corpus = " ".join(str(provenance[name]) for name in ("source", "revision") if provenance.get(name))
+    tags = {
+        "mlflow.source.name": "dvc.yaml",
+        "task": chain.task,
+        "kind": "result",
+        "row_key": chain.row_key(),
+        "trained_by": chain.stage_run_name("train"),
+        "corpus": corpus,
+        **origin.tags(),
+    }
+    run = store.client.create_run(
+        store.experiment_id,
+        start_time=origin.time * 1000,
+        run_name=origin.experiment or chain.row_name(),
+        tags=tags,
+    )
+    return str(run.info.run_id)
+
+
+def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
+    reports, bundle = folder / "reports" / chain.task, folder / "models" / chain.task / "bundle"
+    model_id = model.log_model(store, run_id, bundle)
+    _log_figures(store, chain, run_id, reports, model_id)
+    _log_inputs(store, chain, run_id, folder / "data" / chain.task / "corpus")
+    write_json(folder / "params.json", chain.params)
+    store.client.log_artifact(run_id, str(folder / "params.json"))
+    store.client.log_artifacts(run_id, str(reports), "reports")
+    export = export_params(chain)
+    model.register(
+        store.client,
+        name=export["registered_name"],
+        alias=export["alias"],
+        row_key=chain.row_key(),
+        run_id=run_id,
+        model_id=model_id,
+        bundle=bundle,
+    )
+
+
+def export_params(chain: Chain) -> dict[str, Any]:
+    """The parameters of the export stage: `registered_name`, `alias`."""
+    values = next(iter(chain.params.values()))
+    return dict(values[f"{chain.task}.export"])
+
+
+def _log_figures(store: Store, chain: Chain, run_id: str, reports: Path, model_id: str) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    numbers, strings = record.final_figures(reports)
+    params = [Param(name, value) for name, value in record.hyperparameters(chain).items()]
+    # Time stamps are 0, so that a rebuilt row has the very same points.
+    metrics = [Metric(point.name, point.value, 0, point.step) for point in record.curves(reports)]
+    metrics += [Metric(name, value, 0, 0, model_id=model_id) for name, value in numbers.items()]
+    tags = [RunTag(name, value) for name, value in strings.items()]
+    for batch in _slices(params, _PARAM_BATCH):
+        store.client.log_batch(run_id, params=batch)
+    for batch in _slices(metrics, _BATCH):
+        store.client.log_batch(run_id, metrics=batch)
+    store.client.log_batch(run_id, tags=tags)
+
+
+def _slices(items: list[Any], size: int) -> Iterator[list[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _log_inputs(store: Store, chain: Chain, run_id: str, corpus: Path) -> None:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    inputs = [
+        DatasetInput(
+            Dataset(split.name, split.digest, source_type="corpus", source=split.source, profile=split.profile),
+            tags=[InputTag("mlflow.data.context", split.context)],
+        )
+        for split in record.dataset_splits(chain.task, corpus)
+    ]
+    store.client.log_inputs(run_id, inputs)
+
+
+def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
+    for stage in chain.stages:
+        filter_string = f"tags.stage_key = '{chain.stage_key(stage.name)}'"
+        for run in store.client.search_runs([store.experiment_id], filter_string):
+            if "mlflow.parentRunId" not in run.data.tags:
+                store.client.set_tag(run.info.run_id, "mlflow.parentRunId", row_id)

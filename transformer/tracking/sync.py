@@ -1,0 +1,114 @@
+"""`transformer sync`: every row that DVC can account for and MLflow does not have."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer.tracking.chain import LOCK, Chain, chains_in_lock
+from transformer.tracking.git import snapshots
+from transformer.tracking.origin import Origin, current_origin, noted_origin
+from transformer.tracking.runcache import chains_in_run_cache
+from transformer.tracking.store import DATABASE, open_store
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
+
+    from transformer.tracking.store import Store
+
+_ROWS = """
+SELECT t.value FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
+WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
+"""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A result that DVC knows."""
+
+    chain: Chain
+    origin: Origin
+    commit: str | None
+    """A commit that holds its dvc.lock, and the reports that are in git."""
+
+
+def sync(root: Path, *, echo: Callable[[str], None]) -> int:
+    """Write the missing rows of the workspace, the commits, the experiments and the run cache. Returns their number.
+
+    Results come in the order in which they were made, so that a rebuilt registry has the same versions and best alias.
+    Those whose files are not here are left out, with one notice through `echo`.
+    Raises what the tracking store or its connection raises.
+    """
+    from dvc.repo import Repo
+
+    stores: dict[str, Store] = {}
+    written = missing = 0
+    with Repo(str(root)) as repo:
+        for known in _known(root, Path(repo.stage_cache.cache_dir)):
+            task = known.chain.task
+            if task not in stores:
+                stores[task] = open_store(root, task)
+            result = _write(stores[task], known, repo)
+            written += result == "written"
+            missing += result == "missing"
+    if missing:
+        echo(f"not recorded for want of their files: {missing} results; run `dvc fetch --all-commits`, then sync")
+    return written
+
+
+def _write(store: "Store", known: _Known, repo: "Repo") -> str:
+    from transformer.tracking.content import MissingContentError, TrackedContent
+    from transformer.tracking.rows import write_row
+
+    content = TrackedContent(repo, known.chain, known.commit)
+    try:
+        return "written" if write_row(store, known.chain, content, known.origin) else "there"
+    except MissingContentError:
+        return "missing"
+
+
+def _known(root: Path, run_cache: Path) -> list[_Known]:
+    """Every distinct result, the oldest first; `origin.py` says what is known of where it comes from."""
+    found: dict[str, _Known] = {}
+    for known in _sources(root, run_cache):
+        key = known.chain.row_key()
+        origin = noted_origin(root, key) or known.origin
+        found.setdefault(key, _Known(known.chain, origin, known.commit))
+    return sorted(found.values(), key=lambda known: known.origin.time)
+
+
+def _sources(root: Path, run_cache: Path) -> Iterator[_Known]:
+    for snapshot in snapshots(root):
+        origin = Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
+        for chain in chains_in_lock(snapshot.lock):
+            yield _Known(chain, origin, snapshot.commit)
+    for chain in _workspace_chains(root):
+        yield _Known(chain, current_origin(root), None)
+    for chain, time in chains_in_run_cache(run_cache):
+        yield _Known(chain, Origin(None, None, time), None)
+
+
+def _workspace_chains(root: Path) -> list[Chain]:
+    path = root / LOCK
+    return [*chains_in_lock(path.read_bytes())] if path.is_file() else []
+
+
+def missing_rows(root: Path) -> bool:
+    """Whether a result in the workspace has no row yet, as when DVC took its export from the cache.
+
+    Looks into the local database without importing MLflow; of a server nothing is asked, and nothing is missing.
+    """
+    keys = {chain.row_key() for chain in _workspace_chains(root)}
+    if os.environ.get("MLFLOW_TRACKING_URI") or not keys:
+        return False
+    if not (root / DATABASE).is_file():
+        return True
+    connection = sqlite3.connect(f"{(root / DATABASE).as_uri()}?mode=ro", uri=True)
+    try:
+        return not keys <= {value for (value,) in connection.execute(_ROWS)}
+    except sqlite3.Error:
+        return True
+    finally:
+        connection.close()
