@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -22,6 +23,8 @@ def scaled_dot_product_attention(
     causal: position t sees only keys up to t (no mask may be given then); dropout: on the weights.
     Returns (B, H, T, D). A query row whose mask is all False gives zeros, not NaN.
     """
+    if dropout and query.device.type == "cpu":
+        return _attention_with_dropout(query, memory, mask, causal=causal, dropout=dropout)
     attended = F.scaled_dot_product_attention(
         query, memory.key, memory.value, attn_mask=mask, dropout_p=dropout, is_causal=causal
     )
@@ -29,6 +32,20 @@ def scaled_dot_product_attention(
         return attended
     # Kernels differ on a row without any allowed key; zeros are the one answer that cannot spread.
     return attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
+def _attention_with_dropout(
+    query: Tensor, memory: KeyValue, mask: Tensor | None, *, causal: bool, dropout: float
+) -> Tensor:
+    """The same by plain matrix products: no fused CPU kernel drops weights, and PyTorch's fallback is slower."""
+    scores = (query * query.shape[-1] ** -0.5) @ memory.key.transpose(-2, -1)  # (B, H, T, S)
+    if causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = F.dropout(scores.softmax(dim=-1).to(memory.value.dtype), dropout)
+    attended = weights @ memory.value
+    return attended if mask is None else attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 
 
 class MultiHeadAttention(nn.Module):

@@ -28,6 +28,8 @@ class TransformerParams(Section):
     positions: Literal["learned", "sinusoidal", "none"]
     max_length: int = Field(ge=3)
     """Longest sequence in tokens, the special ones included."""
+    embedding_init: Literal["xavier", "normal"]
+    """Xavier-uniform like the other matrices, or N(0, 1/d_model), which scaling turns into unit variance."""
     scale_embeddings: bool
     """Multiply embeddings by sqrt(d_model) (section 3.4)."""
 

@@ -85,11 +85,15 @@ class Encoder(nn.Module):
         return encoded
 
 
-def initialise(module: nn.Module) -> None:
-    """Xavier-uniform for every matrix; biases and norms keep PyTorch's defaults (Glorot and Bengio 2010)."""
+def initialise(module: nn.Module, params: TransformerParams) -> None:
+    """Xavier-uniform for every matrix (Glorot and Bengio 2010), embeddings as `params` say; the rest as PyTorch does."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
+    if params.embedding_init == "normal":
+        for part in module.modules():
+            if isinstance(part, nn.Embedding):
+                nn.init.normal_(part.weight, std=params.d_model**-0.5)
 
 
 def count_parameters(module: nn.Module) -> int:

@@ -31,7 +31,7 @@ class Hardware(Section):
     device: Literal["auto", "cpu", "cuda", "mps"]
     """`auto` takes CUDA, then Apple's MPS, then the CPU."""
     precision: Literal["auto", "fp32", "bf16"]
-    """`auto` takes bf16 on CUDA devices that have it and fp32 elsewhere."""
+    """Of the training's matrix products: `auto` takes bf16 where the device has units for it, else fp32."""
     threads: int = Field(ge=1, le=1024)
     """CPU threads of torch. Another number sums in another order, so it can change the last bits."""
 

@@ -2,9 +2,12 @@
 
 import re
 
+from transformer.text.pretokenize import SPACE
+
 _ATTACH_LEFT = re.compile(r" ([.,;:!?%)\]}…]|n't\b|'(?:s|re|ve|ll|d|m)\b)")
 _ATTACH_RIGHT = re.compile(r"([(\[{$€£]) ")
 _HYPHEN = re.compile(r"(?<=\w) - (?=\w)")
+_SPACES = re.compile(f"{SPACE}+ ?")
 _QUOTED = re.compile(r'" ([^"]*?) "')
 
 
@@ -14,7 +17,7 @@ def detokenize(tokens: str) -> str:
     Punctuation and English contractions join their word, brackets and pairs of quotation marks what they enclose, and
     hyphens both sides.
     """
-    text = _ATTACH_LEFT.sub(r"\1", tokens)
+    text = _ATTACH_LEFT.sub(r"\1", _SPACES.sub("", tokens))
     text = _ATTACH_RIGHT.sub(r"\1", text)
     text = _HYPHEN.sub("-", text)
     return _QUOTED.sub(r'"\1"', text)

@@ -1,12 +1,16 @@
 """Pre-tokenizers: raw text to tokens separated by one space."""
 
 from collections.abc import Callable
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from transformer.errors import UserError
 from transformer.params.schema import Section
+
+
+SPACE = "\u2581"
+"""Stands for a space inside a token: spaCy makes a token of a second space, and tokens are separated by spaces."""
 
 
 class PreTokenizerParams(Section):
@@ -26,7 +30,7 @@ class PreTokenizerParams(Section):
 
 
 class PreTokenizer:
-    """Splits text as `params` say. Splitting never changes, adds or drops a character that is no white space."""
+    """Splits text as `params` say. Splitting never changes, adds or drops a character that is no space."""
 
     def __init__(self, params: PreTokenizerParams) -> None:
         """Raises UserError when spaCy has no rules for the language."""
@@ -45,10 +49,10 @@ def _splitter(params: PreTokenizerParams) -> Callable[[str], str]:
     if params.kind == "whitespace":
         return lambda text: " ".join(text.split())
     tokenizer = _spacy_tokenizer(params.language or "")
-    return lambda text: " ".join(token.text for token in tokenizer(text) if not token.is_space)
+    return lambda text: " ".join(token.text.replace(" ", SPACE) for token in tokenizer(text))
 
 
-def _spacy_tokenizer(language: str):  # type: ignore[no-untyped-def]  # spaCy's Tokenizer is compiled and has no types
+def _spacy_tokenizer(language: str) -> Any:
     import spacy  # here, since it takes a second that the other kinds need not wait
 
     try:

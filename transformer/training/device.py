@@ -33,6 +33,8 @@ def prepare(hardware: Hardware) -> Compute:
     device = torch.device(_available(hardware.device))
     # On CUDA the flag would refuse the fast attention kernels, so it holds on the CPU alone.
     torch.use_deterministic_algorithms(device.type == "cpu")
+    # Repeatable kernels write all of their outputs; filling memory beforehand costs a tenth of the step.
+    torch.utils.deterministic.fill_uninitialized_memory = False
     return Compute(device, _precision(hardware.precision, device))
 
 
@@ -46,9 +48,14 @@ def _available(wanted: str) -> str:
 
 
 def _precision(wanted: str, device: torch.device) -> str:
-    bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    bf16 = torch.cuda.is_bf16_supported() if device.type == "cuda" else _cpu_has_bf16() and device.type == "cpu"
     if wanted == "auto":
         return "bf16" if bf16 else "fp32"
     if wanted == "bf16" and device.type == "cuda" and not bf16:
         raise UserError("hardware.precision is `bf16`, but this GPU has none: set it to `auto` or `fp32`")
     return wanted
+
+
+def _cpu_has_bf16() -> bool:
+    """Units for bf16 matrix products; without them bf16 is emulated and slow."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

@@ -18,7 +18,7 @@ class TransformerClassifier(nn.Module):
         self.encoder = Encoder(config.model.layers, config.model)
         self.dropout = nn.Dropout(config.model.dropout)
         self.output = nn.Linear(config.model.d_model, config.classes)
-        initialise(self)
+        initialise(self, config.model)
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """token_ids: (B, S). Returns logits (B, K)."""

@@ -22,7 +22,7 @@ class Seq2SeqTransformer(nn.Module):
         self.target_embedding = TokenEmbedding(config.target_size, params)
         self.decoder = Decoder(params.decoder_layers, params)
         self.output = nn.Linear(params.d_model, config.target_size)
-        initialise(self)
+        initialise(self, params)
 
     def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """The decoder's states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
