@@ -1,0 +1,1 @@
+"""Where sentences come from: the Hub, local files, the embedded sample grammars."""

@@ -1,0 +1,119 @@
+"""The source `files`: the rows of a local folder, streamed."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+
+from transformer.corpora.corpus import Corpus, Part, Row
+from transformer.corpora.layouts import SplitFiles, find_splits
+from transformer.errors import UserError
+
+_BOM = b"\xef\xbb\xbf"
+_PARQUET_ROWS = 1000
+
+
+def read_folder(folder: Path, *, columns: Sequence[str]) -> Corpus:
+    """The corpus in a folder, in any of the layouts that `corpora.layouts` describes.
+
+    columns: the columns of a row; others are left out. Raises UserError when the folder cannot be understood.
+    """
+    found = find_splits(folder, columns=columns)
+    files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
+    return Corpus(
+        name=f"the folder {folder}",
+        splits={split: _parts(each, columns) for split, each in found.items()},
+        origin={"source": "files", "files": files},
+    )
+
+
+def _parts(files: SplitFiles, columns: Sequence[str]) -> list[Part]:
+    if files.kind == "text":
+        name = " and ".join([str(files.paths[0]), *(path.name for path in files.paths[1:])])
+        return [Part(name=name, read=partial(_parallel_rows, files.paths, columns))]
+    if files.kind == "jsonl":
+        return [Part(name=str(path), read=partial(_json_rows, path)) for path in files.paths]
+    if files.kind == "tsv":
+        return [Part(name=str(path), read=partial(_tsv_rows, path, columns), first=2) for path in files.paths]
+    return [Part(name=str(path), read=partial(_parquet_rows, path, columns), unit="row") for path in files.paths]
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    r"""Stream the lines of a UTF-8 text, which `.gz` tells to be compressed. Only \n and \r\n end a line.
+
+    Raises UserError when the file is damaged, or a line is no UTF-8.
+    """
+    with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            content = line.removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1:
+                content = content.removeprefix(_BOM)
+            try:
+                yield content.decode()
+            except UnicodeDecodeError as error:
+                fault = f"byte 0x{content[error.start]:02x}"
+                raise UserError(f"{path}, line {number}: no UTF-8 ({fault}); convert the file to UTF-8") from error
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        fault = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UserError(f"{path} cannot be read ({fault}): fetch it again or mend its permissions") from error
+
+
+def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row]:
+    readers = [read_lines(path) for path in paths]
+    for number, lines in enumerate(zip_longest(*readers)):
+        if None in lines:
+            ends = zip(paths, lines, readers, strict=True)
+            counts = [(path, number + (line is not None) + sum(1 for _ in rest)) for path, line, rest in ends]
+            told = ", ".join(f"{path} has {count}" for path, count in counts)
+            raise UserError(f"the sides have unequal numbers of lines ({told}): fetch both again")
+        yield dict(zip(columns, lines, strict=True))
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: no JSON ({error}); each line must be one row") from error
+        if not isinstance(row, dict):
+            raise UserError(f"{path}, line {number}: no JSON object; each line must be one row")
+        yield row
+
+
+def _tsv_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    lines = read_lines(path)
+    header = next(lines, "").split("\t")
+    _check_columns(path, header, columns)
+    for number, line in enumerate(lines, start=2):
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            raise UserError(f"{path}, line {number}: {len(fields)} columns where the header has {len(header)}")
+        yield dict(zip(header, fields, strict=True))
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    import pyarrow.parquet  # 0.2 s that the other layouts need not wait for
+
+    try:
+        with _reading(path), pyarrow.parquet.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow.names, columns)
+            for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=list(columns)):
+                yield from batch.to_pylist()
+    except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read ({' '.join(str(error).split())}): fetch it again") from error
+
+
+def _check_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> None:
+    if missing := [column for column in columns if column not in found]:
+        names = ", ".join(found)
+        raise UserError(f"{path} has no column `{missing[0]}` (it has: {names}); TSV files need a header row")

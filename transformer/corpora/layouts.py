@@ -1,0 +1,98 @@
+"""Which files of a folder hold which split: the layouts that the source `files` understands."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.errors import UserError
+
+LAYOUTS = (
+    "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "
+    "<split>.parquet, <split>-00000-of-00001.parquet; splits: train, val, test, test_<name>"
+)
+_SUBFOLDERS = ("plain_text", "data")
+_ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
+_FILE = re.compile(
+    r"(?P<split>train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised)"
+    r"(?P<shard>-(?P<index>[0-9]{5})-of-(?P<shards>[0-9]{5}))?\.(?P<kind>[A-Za-z0-9_-]+)(?P<gz>\.gz)?"
+)
+_KINDS = {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv", "parquet": "parquet"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitFiles:
+    """The files of one split: parallel texts in the order of the languages, or one or several shards of the others."""
+
+    kind: str
+    paths: Sequence[Path]
+
+
+def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles]:
+    """The files of each split in `folder` and its subfolders `plain_text` and `data`, by the name of the split.
+
+    columns: what a row has; a plain text file is taken for the column that its name ends in.
+    Raises UserError when the folder is missing, nothing is found, or a split is there twice or in part.
+    """
+    if not folder.is_dir():
+        raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`")
+    variants = _variants(folder, columns)
+    if not variants:
+        raise UserError(f"nothing to read in {folder}; it can hold: {LAYOUTS}")
+    splits = {}
+    for split, found in sorted(variants.items()):
+        if len(found) > 1:
+            names = ", ".join(paths[sorted(paths)[0]].name for paths in found.values())
+            raise UserError(f"{folder} has the split `{split}` more than once ({names}): keep one; layouts: {LAYOUTS}")
+        [((stem, kind), paths)] = found.items()
+        splits[split] = SplitFiles(kind=kind, paths=_complete(folder / stem, kind, paths, columns))
+    return splits
+
+
+_Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]
+
+
+def _variants(folder: Path, columns: Sequence[str]) -> _Variants:
+    """By split, and by file stem and kind, the files: by column for plain texts, by shard for all others."""
+    variants: _Variants = defaultdict(lambda: defaultdict(dict))
+    for place in (folder, *(folder / name for name in _SUBFOLDERS)):
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            match = _FILE.fullmatch(path.name)
+            kind = match and _kind(match, columns)
+            if not match or not kind:
+                continue
+            key = match["kind"] if kind == "text" else match["shard"] or ""
+            stem = str(place.relative_to(folder) / match["split"])
+            files = variants[_ALIASES.get(match["split"], match["split"])][stem, kind]
+            if key in files:
+                raise UserError(f"{place} has both {files[key].name} and {path.name}: keep one")
+            files[key] = path
+    return variants
+
+
+def _kind(match: re.Match[str], columns: Sequence[str]) -> str | None:
+    """`text`, `jsonl`, `tsv` or `parquet`; None for a file that is none of the corpus."""
+    kind = "text" if match["kind"] in columns else _KINDS.get(match["kind"])
+    if (match["shard"] and kind != "parquet") or (match["gz"] and kind == "parquet"):
+        return None
+    return kind
+
+
+def _complete(stem: Path, kind: str, files: Mapping[str, Path], columns: Sequence[str]) -> list[Path]:
+    """The files in their order. Raises UserError when one is missing or does not belong."""
+    if kind == "text":
+        if missing := [column for column in columns if column not in files]:
+            raise UserError(f"{stem}.{missing[0]} is missing beside {next(iter(files.values())).name}")
+        return [files[column] for column in columns]
+    expected = {""} if "" in files else _shards(files)
+    if missing := sorted(expected - files.keys()):
+        raise UserError(f"{stem}{missing[0]}.{kind} is missing: the split is not complete")
+    if extra := sorted(files.keys() - expected):
+        raise UserError(f"{files[extra[0]]} does not belong to the split's other files: keep one set")
+    return [files[shard] for shard in sorted(files)]
+
+
+def _shards(files: Mapping[str, Path]) -> set[str]:
+    count = next(iter(files)).rpartition("-")[2]
+    return {f"-{index:05d}-of-{count}" for index in range(int(count))}

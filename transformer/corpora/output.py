@@ -1,0 +1,74 @@
+"""Writing a corpus: all of it or nothing, with its provenance and checksum."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from transformer.corpora.corpus import Row
+from transformer.errors import UserError
+from transformer.files import sha256, write_json, write_rows
+
+CORE_SPLITS = ("train", "validation", "test")
+"""The splits that each source of a corpus has; the checksum of the content is over these."""
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """An empty folder at `path` that is removed when the block ends; what a killed run left there goes first."""
+    shutil.rmtree(path, ignore_errors=True)
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; free space or mend the permissions") from error
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def beside(output: Path, name: str) -> Path:
+    """A hidden path in the folder of `output`, for scratch."""
+    return output.with_name(f".{output.name}.{name}")
+
+
+def write_corpus(
+    output: Path, splits: Mapping[str, Iterator[Row]], *, origin: Mapping[str, Any], expected_sha256: str | None
+) -> dict[str, float]:
+    """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
+
+    splits: the checked rows, read one split after the other; origin: what provenance.json says of the source.
+    Returns the number of rows a split. Raises UserError, and leaves `output` as it was, when the source fails
+    or the content has another checksum than expected.
+    """
+    with scratch_folder(beside(output, "part")) as folder:
+        counts = {split: write_rows(folder / f"{split}.jsonl", rows) for split, rows in splits.items()}
+        if empty := [split for split, count in counts.items() if not count]:
+            raise UserError(f"the split `{empty[0]}` has no rows: check the source of the corpus")
+        content = content_sha256(folder)
+        if expected_sha256 not in (None, content):
+            raise UserError(
+                f"the corpus is not the expected one: its content_sha256 is {content}, expected {expected_sha256}; "
+                "fetch it again, or set `expected_sha256` to this value or to null"
+            )
+        checksums = {split: sha256(folder / f"{split}.jsonl") for split in counts}
+        provenance = {"rows": counts, "sha256": checksums, "content_sha256": content}
+        write_json(folder / "provenance.json", {**origin, **provenance})
+        shutil.rmtree(output, ignore_errors=True)
+        folder.rename(output)
+    return {f"{split}_rows": float(count) for split, count in counts.items()}
+
+
+def content_sha256(folder: Path) -> str:
+    """A checksum over the rows of train, validation and test, whatever their order: the sum of the rows' SHA-256.
+
+    So it is the same where the Hub and the files order the rows differently, or only one has further test splits.
+    """
+    total = 0
+    for split in CORE_SPLITS:
+        with (folder / f"{split}.jsonl").open("rb") as stream:
+            for line in stream:
+                total += int.from_bytes(hashlib.sha256(split.encode() + b"\t" + line).digest())
+    return f"{total % (1 << 256):064x}"

@@ -1,0 +1,43 @@
+"""The corpus that a task's `download` section names, from whichever source."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+
+from transformer.corpora.config import Download
+from transformer.corpora.corpus import Corpus, Part, Row
+from transformer.corpora.files import read_folder
+from transformer.corpora.hub import open_hub
+
+Sample = Callable[[str, int, int], Iterator[Row]]
+"""A generator of sample rows: (split, number of rows, seed)."""
+
+
+def open_corpus(
+    section: Download, *, columns: Sequence[str], sample: Sample, scratch: Path, progress: bool
+) -> AbstractContextManager[Corpus]:
+    """The corpus, to be read inside the block.
+
+    columns: the columns of a row; sample: the task's sample corpus; scratch: a folder that may be used meanwhile;
+    progress: show progress bars. Raises UserError when the source cannot be read.
+    """
+    if section.source == "files":
+        return nullcontext(read_folder(Path(section.path), columns=columns))
+    if section.source == "hub":
+        return open_hub(
+            section.repository, revision=section.revision, columns=columns, scratch=scratch, progress=progress
+        )
+    return nullcontext(_sample_corpus(section, sample))
+
+
+def _sample_corpus(section: Download, sample: Sample) -> Corpus:
+    counts = section.sample_rows.model_dump()
+    return Corpus(
+        name="the sample corpus",
+        splits={
+            split: [Part(name=f"sample, {split}", read=partial(sample, split, count, section.seed), unit="row")]
+            for split, count in counts.items()
+        },
+        origin={"source": "sample", "seed": section.seed},
+    )

@@ -1,0 +1,79 @@
+"""The download stage of sentiment: texts with the label 0 (negative) or 1 (positive)."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from pydantic import Field
+
+from transformer.corpora.config import Download
+from transformer.corpora.corpus import Corpus, Row, checked_rows, clean_text
+from transformer.corpora.holdout import hold_out
+from transformer.corpora.output import beside, write_corpus
+from transformer.corpora.sample.sentiment import rows as sample_rows
+from transformer.corpora.sources import open_corpus
+from transformer.params.schema import StageParams
+
+UNSUPERVISED = "unsupervised"
+UNLABELLED = -1
+
+
+class SentimentDownload(Download):
+    """Where the labelled texts come from."""
+
+    validation_fraction: float = Field(gt=0, lt=1)
+    """The part of train, label by label, that is held out where the source has no validation split."""
+    unsupervised: bool
+    """Keep the unlabelled texts."""
+
+
+class Params(StageParams):
+    """What the stage reads of params.yaml."""
+
+    download: SentimentDownload
+
+
+def run(params: Params, *, output: Path) -> dict[str, float]:
+    """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
+    section = params.download
+    with open_corpus(
+        section,
+        columns=("label", "text"),
+        sample=sample_rows,
+        scratch=beside(output, "hub"),
+        progress=params.runtime.progress,
+    ) as corpus:
+        splits = _splits(corpus, section)
+        return write_corpus(output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256)
+
+
+def _splits(corpus: Corpus, section: SentimentDownload) -> dict[str, Iterator[Row]]:
+    wanted = (UNSUPERVISED,) if section.unsupervised else ()
+    corpus.require(("train", "test", *wanted))
+    readers = {
+        split: partial(checked_rows, parts, partial(check_labelled, labels=_labels(split)))
+        for split, parts in corpus.splits.items()
+        if split != UNSUPERVISED or section.unsupervised
+    }
+    splits = {split: read() for split, read in readers.items()}
+    if "validation" not in splits:
+        splits["train"], splits["validation"] = hold_out(
+            readers["train"], fraction=section.validation_fraction, seed=section.seed
+        )
+    return splits
+
+
+def _labels(split: str) -> tuple[int, ...]:
+    return (UNLABELLED,) if split == UNSUPERVISED else (0, 1)
+
+
+def check_labelled(row: Row, *, labels: tuple[int, ...]) -> Row:
+    """The label and the cleaned text of a row. Labels may be integers or, as in a TSV file, their digits.
+
+    Raises ValueError when the text is missing, empty or none, or the label is none of `labels`.
+    """
+    found = row.get("label")
+    values = {str(label): label for label in labels}
+    if type(found) not in (int, str) or str(found) not in values:
+        raise ValueError(f"the label must be {' or '.join(values)}, not {found!r}")
+    return {"label": values[str(found)], "text": clean_text(row, "text")}
