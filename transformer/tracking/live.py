@@ -10,21 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import chain as concatenated
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
-from transformer.tracking.chain import Chain, running_chain
+from transformer.tracking.chain import running_chain
+from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.origin import current_origin
-from transformer.tracking.store import Store, find_root, open_store
-
-if TYPE_CHECKING:
-    from mlflow.entities import Metric
-    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+from transformer.tracking.store import find_root, open_store
 
 _BATCH_SECONDS = 1.0
-_BATCH_POINTS = 500
-_SYSTEM_METRICS_SECONDS = 10
-Event = dict[str, Any]
+_BATCH_EVENTS = 500
+# Importing MLflow and opening its database takes 2 s of a core: a stage that ends sooner leaves it to the next one.
+_SHORT_SECONDS = 8.0
 Events = queue.SimpleQueue[Event | None]
 
 
@@ -40,83 +38,44 @@ def read_events(stream: IO[str], events: Events) -> None:
     events.put(None)
 
 
-def batches(events: Events) -> Iterator[list[Event]]:
-    """The events as they come, in batches of at most a second or 500; ends when the stream does."""
-    batch: list[Event] = []
-    due = time.monotonic() + _BATCH_SECONDS
-    while True:
-        try:
-            event = events.get(timeout=max(due - time.monotonic(), 0.0))
-        except queue.Empty:
-            event = {}
-        if event:
-            batch.append(event)
-        if event is None or time.monotonic() >= due or len(batch) >= _BATCH_POINTS:
-            if batch:
-                yield batch
-            batch, due = [], time.monotonic() + _BATCH_SECONDS
-        if event is None:
-            return
-
-
-def points(batch: list[Event]) -> "list[Metric]":
-    """The metric points of a batch of events."""
-    from mlflow.entities import Metric
-
-    return [
-        Metric(key=str(name), value=float(value), timestamp=int(event["time"]), step=int(event["step"]))
-        for event in batch
-        if event.get("event") == "metrics"
-        for name, value in event["values"].items()
-    ]
-
-
-def observe(events: Events, chain: Chain, store: Store, started: int) -> str:
-    """Write the child run of the stage that executes now, until its events end. Returns the run's final status."""
-    client = store.client
-    name = chain.stages[-1].name
-    tags = {
-        "mlflow.source.name": f"stages/{name}.py",
-        "task": chain.task,
-        "stage": name,
-        "kind": "stage",
-        "stage_key": chain.stage_key(name),
-        **current_origin(store.root).tags(),
-    }
-    run = client.create_run(store.experiment_id, start_time=started, run_name=chain.stage_run_name(name), tags=tags)
-    run_id = run.info.run_id
-    monitor = _system_metrics(run_id, store)
-    status = "KILLED"
-    for batch in batches(events):
-        if metrics := points(batch):
-            client.log_batch(run_id, metrics=metrics)
-        status = next((str(event["status"]) for event in batch if event.get("event") == "end"), status)
-    monitor.finish()
-    client.set_terminated(run_id, status=status)
-    return status
-
-
-def _system_metrics(run_id: str, store: Store) -> "SystemMetricsMonitor":
-    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
-
-    monitor = SystemMetricsMonitor(
-        run_id, sampling_interval=_SYSTEM_METRICS_SECONDS, tracking_uri=store.client.tracking_uri
-    )
-    monitor.start()
-    return monitor
+def batches(events: Events, *, seconds: float) -> Iterator[list[Event]]:
+    """The events in batches of at most a second or 500 events, the first of `seconds`; ends when the stream does."""
+    ended = False
+    while not ended:
+        batch: list[Event] = []
+        due = time.monotonic() + seconds
+        while not ended and len(batch) < _BATCH_EVENTS and (left := due - time.monotonic()) > 0:
+            try:
+                event = events.get(timeout=left)
+            except queue.Empty:
+                break
+            if event is None:
+                ended = True
+            else:
+                batch.append(event)
+        yield batch
+        seconds = _BATCH_SECONDS
 
 
 def follow(task: str, stage: str, events: Events, started: int) -> None:
     """Observe the stage; when `export` has finished, write the row of the result that it completes."""
     directory = Path.cwd()
+    root = find_root(directory)
     chain = running_chain(directory, task, stage)
-    store = open_store(find_root(directory), task)
-    status = observe(events, chain, store, started)
+    child = child_of(chain, root, started)
+    stream = batches(events, seconds=0.0 if stage == "export" else _SHORT_SECONDS)
+    beginning = next(stream)
+    if status_of(beginning) == "FINISHED" and stage != "export":
+        keep(root, child, beginning)
+        return
+    store = open_store(root, task)
+    write_kept(store, task)
+    status = write_live(store, child, concatenated([beginning], stream))
     if stage == "export" and status == "FINISHED":
         from transformer.tracking.content import WorkspaceContent
         from transformer.tracking.rows import write_row
 
-        write_row(store, chain, WorkspaceContent(directory), current_origin(store.root))
+        write_row(store, chain, WorkspaceContent(directory), current_origin(root))
 
 
 def main(arguments: list[str]) -> int:

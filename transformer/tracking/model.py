@@ -1,8 +1,10 @@
 """A result's model in MLflow: logged with its bundle and code, registered, and the best one marked."""
 
+import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,12 +84,28 @@ def register(
         return
     metric = read_json(bundle / "config.json")["main_metric"]
     tags = {"row_key": row_key, str(metric["name"]): str(metric["value"])}
-    version = client.create_model_version(
-        name, source=f"models:/{model_id}", run_id=run_id, tags=tags, model_id=model_id
-    )
+    with _global_uri(client.tracking_uri):
+        source = f"models:/{model_id}"
+        version = client.create_model_version(name, source=source, run_id=run_id, tags=tags, model_id=model_id)
     best = client.get_registered_model(name).aliases.get(alias)
     if best is None or _better(metric, client.get_model_version(name, best).tags):
         client.set_registered_model_alias(name, alias, version.version)
+
+
+@contextmanager
+def _global_uri(uri: str) -> Iterator[None]:
+    """The registry's database store looks a model up through the global tracking URI, not through its client's."""
+    import mlflow
+
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(before)
+        if given is None:
+            os.environ.pop("MLFLOW_TRACKING_URI", None)
 
 
 def versions_of(client: "MlflowClient", name: str, row_key: str) -> list[Any]:

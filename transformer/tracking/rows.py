@@ -32,7 +32,11 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
         origin = noted_origin(store.root, key) or origin
         with gathered(content, _paths(chain), store.root / ".dvc" / "tmp") as folder:
             run_id = _create(store, chain, origin, folder)
-            _fill(store, chain, run_id, folder)
+            try:
+                _fill(store, chain, run_id, folder)
+            except BaseException:
+                store.client.delete_run(run_id)
+                raise
         store.client.set_terminated(run_id, status="FINISHED", end_time=origin.time * 1000)
         note_origin(store.root, key, origin)
         _adopt_children(store, chain, run_id)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -66,6 +66,11 @@ def quiet_mlflow() -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
+def waiting(root: Path) -> Path:
+    """Where short stages' child runs wait for MLflow, a folder a task."""
+    return root / ".dvc" / "tmp" / "tracking" / "waiting"
+
+
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
     """One writer at a time: for the creation of the database, and for finding or creating a row."""
@@ -73,6 +78,24 @@ def locked(root: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path, timeout=_LOCK_SECONDS):
         yield
+
+
+@contextmanager
+def _without_syncing(*, new: bool) -> Iterator[None]:
+    """While a new database goes through its migrations, some 60 transactions, do not wait for the disk at each."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def relax(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+
+    if new:
+        event.listen(Engine, "connect", relax)
+    try:
+        yield
+    finally:
+        if new:
+            event.remove(Engine, "connect", relax)
 
 
 def open_store(root: Path, task: str) -> Store:
@@ -84,7 +107,7 @@ def open_store(root: Path, task: str) -> Store:
     from mlflow.tracking import MlflowClient
 
     uri = tracking_uri(root)
-    with locked(root):
+    with locked(root), _without_syncing(new=uri.startswith("sqlite:") and not (root / DATABASE).exists()):
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         experiment = client.get_experiment_by_name(task)
         if experiment is not None:

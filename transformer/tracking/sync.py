@@ -11,7 +11,7 @@ from transformer.tracking.chain import LOCK, Chain, chains_in_lock
 from transformer.tracking.git import snapshots
 from transformer.tracking.origin import Origin, current_origin, noted_origin
 from transformer.tracking.runcache import chains_in_run_cache
-from transformer.tracking.store import DATABASE, open_store
+from transformer.tracking.store import DATABASE, open_store, waiting
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -43,8 +43,13 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     """
     from dvc.repo import Repo
 
+    from transformer.tracking.child import write_kept
+
     stores: dict[str, Store] = {}
     written = missing = 0
+    for folder in sorted(waiting(root).glob("*")):
+        stores[folder.name] = open_store(root, folder.name)
+        write_kept(stores[folder.name], folder.name)
     with Repo(str(root)) as repo:
         for known in _known(root, Path(repo.stage_cache.cache_dir)):
             task = known.chain.task
@@ -100,6 +105,8 @@ def missing_rows(root: Path) -> bool:
 
     Looks into the local database without importing MLflow; of a server nothing is asked, and nothing is missing.
     """
+    if any(waiting(root).glob("*/*.json")):
+        return True
     keys = {chain.row_key() for chain in _workspace_chains(root)}
     if os.environ.get("MLFLOW_TRACKING_URI") or not keys:
         return False

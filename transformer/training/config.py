@@ -24,5 +24,7 @@ class TrainParams(Section):
     """`inverse_sqrt` falls with the square root of the step after the warmup (Vaswani et al. 2017, eq. 3)."""
     warmup: int = Field(ge=0)
     """Steps of linear increase from 0, with either schedule."""
+    monitor: Literal["loss", "accuracy"]
+    """The validation figure that chooses the best epoch."""
     clip: float | None = Field(gt=0)
     """Largest norm of the gradient; null for no limit."""

@@ -34,7 +34,7 @@ def prepare(hardware: Hardware) -> Compute:
     # On CUDA the flag would refuse the fast attention kernels, so it holds on the CPU alone.
     torch.use_deterministic_algorithms(device.type == "cpu")
     # Repeatable kernels write all of their outputs; filling memory beforehand costs a tenth of the step.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property
     return Compute(device, _precision(hardware.precision, device))
 
 

@@ -44,7 +44,7 @@ class Trainable(Protocol):
         """The loss on these rows of the training split."""
 
     def validate(self) -> dict[str, float]:
-        """Figures on the validation split, named `validation_...`."""
+        """Figures on the validation split: `validation_loss`, `validation_accuracy`, and further `validation_...`."""
 
 
 class Monitor(NamedTuple):
@@ -58,6 +58,12 @@ class Monitor(NamedTuple):
         return new[self.name] > old[self.name] if self.higher_is_better else new[self.name] < old[self.name]
 
 
+MONITORS = {
+    "loss": Monitor("validation_loss"),
+    "accuracy": Monitor("validation_accuracy", higher_is_better=True),
+}
+
+
 class Fitted(NamedTuple):
     """What `fit` returns."""
 
@@ -68,9 +74,10 @@ class Fitted(NamedTuple):
 
 
 def fit(
-    trainable: Trainable, params: TrainParams, compute: Compute, *, monitor: Monitor, log_every: int, observer: Observer
+    trainable: Trainable, params: TrainParams, compute: Compute, *, log_every: int, observer: Observer
 ) -> Fitted:
     """Train until the epochs or the patience are used up. Raises UserError when the loss is no longer finite."""
+    monitor = MONITORS[params.monitor]
     optimizer = torch.optim.Adam(trainable.model.parameters(), lr=params.learning_rate, fused=True)
     history, best, step = History(), State(), 0
     for epoch in range(1, params.epochs + 1):

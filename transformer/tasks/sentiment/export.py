@@ -9,8 +9,8 @@ from transformer.export.config import ExportParams
 from transformer.files import read_json
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.sentiment.parameters import SentimentTrainParams
-from transformer.tasks.sentiment.reviewer import ClassificationParams, Reviewer
+from transformer.tasks.sentiment.inference import ClassificationParams, Reviewer
+from transformer.training.config import TrainParams
 from transformer.training.device import prepare
 
 _TOLERANCE = 1e-4  # of a probability: sums in another order differ far below it
@@ -26,7 +26,7 @@ Says whether a review is negative or positive. Trained by the `transformer` work
 class Params(StageParams):
     """What the stage reads."""
 
-    train: SentimentTrainParams
+    train: TrainParams
     evaluate: ClassificationParams
     export: ExportParams
     hardware: Hardware

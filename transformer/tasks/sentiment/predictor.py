@@ -7,7 +7,7 @@ import torch
 
 from transformer.export.bundle import MODEL, VOCAB
 from transformer.params.validation import validate
-from transformer.tasks.sentiment.reviewer import ClassificationParams, Reviewer
+from transformer.tasks.sentiment.inference import ClassificationParams, Reviewer
 
 
 def open_predictor(bundle: Path, config: dict[str, Any], device: torch.device) -> Reviewer:

@@ -11,27 +11,22 @@ from transformer.nn.classifier.model import TransformerClassifier
 from transformer.nn.layers import count_parameters
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.sentiment.parameters import SentimentTrainParams
-from transformer.tasks.sentiment.reviews import EncodedReviews
+from transformer.tasks.sentiment.encoded import EncodedReviews
 from transformer.text.batching import Ids, bucketed_batches, sorted_batches
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.loop import BatchLoss, Monitor, fit
+from transformer.training.loop import BatchLoss, fit
 from transformer.training.results import write_results
 
 CLASSES = 2
-_MONITORS = {
-    "loss": Monitor("validation_loss"),
-    "accuracy": Monitor("validation_accuracy", higher_is_better=True),
-}
 
 
 class Params(StageParams):
     """What the stage reads."""
 
     model: ClassifierParams
-    train: SentimentTrainParams
+    train: TrainParams
     hardware: Hardware
 
 
@@ -87,7 +82,6 @@ def run(
         training,
         params.train,
         compute,
-        monitor=_MONITORS[params.train.monitor],
         log_every=params.runtime.log_every,
         observer=observer,
     )

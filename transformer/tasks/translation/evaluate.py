@@ -9,8 +9,8 @@ from transformer.evaluation.translation import bleu_by_length, text_scores, toke
 from transformer.files import read_json, read_rows, write_json, write_table
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.translation.pairs import EncodedPairs, perplexity
-from transformer.tasks.translation.translator import DecodingParams, Translator
+from transformer.tasks.translation.encoded import EncodedPairs, perplexity
+from transformer.tasks.translation.inference import DecodingParams, Translator
 from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
 from transformer.training.device import prepare
 
@@ -48,7 +48,7 @@ def run(
         decoded = translator.decode([pairs.source[row] for row in range(len(pairs))], observer)
         texts = _Texts(corpus, tokens, split, decoded, translator)
         with torch.inference_mode():
-            loss = pairs.mean_loss(translator.model, params.evaluate.batch_size, compute.device)
+            loss, _ = pairs.score(translator.model, params.evaluate.batch_size, compute.device)
         scores, signatures = texts.scores()
         figures[split] = scores | {"perplexity": round(perplexity(loss), 4), "sentences": len(pairs)}
         figures["signatures"] = signatures

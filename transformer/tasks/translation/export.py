@@ -9,7 +9,7 @@ from transformer.export.config import ExportParams
 from transformer.files import read_json
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.translation.translator import DecodingParams, Translator
+from transformer.tasks.translation.inference import DecodingParams, Translator
 from transformer.training.config import TrainParams
 from transformer.training.device import prepare
 

@@ -7,7 +7,7 @@ import torch
 
 from transformer.export.bundle import MODEL, VOCAB
 from transformer.params.validation import validate
-from transformer.tasks.translation.translator import DecodingParams, Translator
+from transformer.tasks.translation.inference import DecodingParams, Translator
 
 
 def open_predictor(bundle: Path, config: dict[str, Any], device: torch.device) -> Translator:

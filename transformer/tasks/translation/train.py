@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 from transformer.nn.layers import count_parameters
 from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.translation.pairs import EncodedPairs, cross_entropy, perplexity
+from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
 from transformer.text.batching import Ids, bucketed_batches
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.loop import BatchLoss, Monitor, fit
+from transformer.training.loop import BatchLoss, fit
 from transformer.training.results import write_results
 
-MONITOR = Monitor("validation_loss")
 
 
 class Params(StageParams):
@@ -51,13 +51,18 @@ class TranslationTraining:
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the next target token, on real tokens only."""
         source, target = self.train.batch(rows, self.compute.device)
-        total, count = cross_entropy(self.model, source, target)
-        return BatchLoss(total, count, tokens=int(self.train.lengths[rows].sum()))
+        logits, following = next_token_logits(self.model, source, target)
+        total = F.cross_entropy(logits.float(), following, reduction="sum")
+        return BatchLoss(total, len(following), tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
-        """Loss and perplexity a target token, in fp32."""
-        loss = self.validation.mean_loss(self.model, self.params.batch_size, self.compute.device)
-        return {"validation_loss": loss, "validation_perplexity": perplexity(loss)}
+        """Loss, perplexity and accuracy a target token, in fp32."""
+        loss, accuracy = self.validation.score(self.model, self.params.batch_size, self.compute.device)
+        return {
+            "validation_loss": loss,
+            "validation_perplexity": perplexity(loss),
+            "validation_accuracy": accuracy,
+        }
 
 
 def run(
@@ -78,6 +83,6 @@ def run(
     figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
     fitted = fit(
-        training, params.train, compute, monitor=MONITOR, log_every=params.runtime.log_every, observer=observer
+        training, params.train, compute, log_every=params.runtime.log_every, observer=observer
     )
     return write_results(fitted, config, compute, figures, trained=trained, metrics=metrics, history=history)

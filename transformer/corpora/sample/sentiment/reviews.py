@@ -39,10 +39,10 @@ class Reviewer:
         """Two to six sentences of one polarity: one to three that carry it, the others beside the point."""
         if self.say.chance(_BALANCED_PERCENT):
             return self._balanced(polarity)
-        parts = [self._verdict(polarity) for _ in range(self.rng.randrange(1, 4))]
-        for _ in range(self.rng.randrange(1, 3)):
+        parts = [self._verdict(polarity) for _ in range(self.rng.randrange(2, 5))]
+        for _ in range(self.rng.randrange(0, 2)):
             parts.insert(self.rng.randrange(len(parts) + 1), self._aside())
-        if self.say.chance(50):
+        if self.say.chance(25):
             parts.insert(0, Statement(self._opening()))
         return _join(parts)
 
@@ -56,7 +56,7 @@ class Reviewer:
     def _verdict(self, polarity: Polarity) -> Statement:
         """One or two sentences with the polarity."""
         kind = self.rng.randrange(10)
-        if kind < 5:
+        if kind < 6:
             opinion = self.say.opinion(polarity)
             return Statement(sentence(opinion.text), opinion.pairs)
         if kind < 8:

@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 T = TypeVar("T")
 
-_TURNED_PERCENT = 35
+_TURNED_PERCENT = 25
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.text.batching import Ids
-from transformer.text.detokenize import detokenize
+from transformer.text.clean import one_line
+from transformer.decoding.seq2seq.detokenize import detokenize
 from transformer.text.pretokenize import PreTokenizer
 from transformer.text.tokens import read_pretokenizers
 from transformer.text.vocabulary import read_vocabularies
@@ -49,7 +50,7 @@ class Translator:
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The translation of each text; an empty text stays empty. Texts longer than the model's positions are cut."""
-        tokens = self._pretokenize([" ".join(text.split()) for text in texts])
+        tokens = self._pretokenize([one_line(text) for text in texts])
         filled = [index for index, text in enumerate(tokens) if text]
         decoded = self.decode(self._source.encode([tokens[index] for index in filled]), Observer())
         translations = [""] * len(texts)

@@ -39,13 +39,15 @@ class EncodedPairs:
         target = pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
         return source.to(device, non_blocking=True), target.to(device, non_blocking=True)
 
-    def mean_loss(self, model: Seq2SeqTransformer, batch_size: int, device: torch.device) -> float:
-        """The mean cross-entropy a target token, in nats, the end token counted."""
-        total, count = 0.0, 0
+    def score(self, model: Seq2SeqTransformer, batch_size: int, device: torch.device) -> tuple[float, float]:
+        """The mean cross-entropy a target token in nats, and the share predicted right; the end token counts."""
+        total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.lengths[:, 1], batch_size):
-            batch_total, batch_count = cross_entropy(model, *self.batch(rows, device))
-            total, count = total + batch_total.item(), count + batch_count
-        return total / max(count, 1)
+            logits, following = next_token_logits(model, *self.batch(rows, device))
+            total += F.cross_entropy(logits, following, reduction="sum").item()
+            right += int(logits.argmax(dim=-1).eq(following).sum())
+            count += len(following)
+        return total / max(count, 1), right / max(count, 1)
 
     def report(self, observer: Observer) -> None:
         """Say how many pairs there are, and how many were cut."""
@@ -57,16 +59,15 @@ class EncodedPairs:
             )
 
 
-def cross_entropy(model: Seq2SeqTransformer, source: Tensor, target: Tensor) -> tuple[Tensor, int]:
-    """The summed loss of predicting each real target token from those before it, and their number.
+def next_token_logits(model: Seq2SeqTransformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The logits (N, V) and ids (N,) of all real target tokens that follow a real one: padding costs nothing.
 
-    source: (B, S); target: (B, T + 1) from begin to end token. Logits are computed on real positions only.
+    source: (B, S); target: (B, T + 1) from begin to end token.
     """
     states = model(source, target[:, :-1])
     following = target[:, 1:]
     real = following != model.config.target_pad_id
-    logits = model.output(states[real])  # (N, V)
-    return F.cross_entropy(logits.float(), following[real], reduction="sum"), len(logits)
+    return model.output(states[real]), following[real]
 
 
 def perplexity(loss: float) -> float:

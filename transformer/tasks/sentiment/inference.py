@@ -15,6 +15,7 @@ from transformer.nn.classifier.model import TransformerClassifier
 from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.text.batching import Ids
+from transformer.text.clean import one_line
 from transformer.text.pretokenize import PreTokenizer
 from transformer.text.tokens import read_pretokenizers
 from transformer.text.vocabulary import clip, read_vocabularies
@@ -60,7 +61,7 @@ class Reviewer:
 
     def classify(self, texts: Sequence[str]) -> list[Prediction]:
         """The label of each text. Texts longer than the model's positions are cut."""
-        tokens = self._pretokenize([" ".join(text.split()) for text in texts])
+        tokens = self._pretokenize([one_line(text) for text in texts])
         limit = self.model.config.model.max_length
         sequences = [clip(ids, limit) for ids in self._vocabulary.encode(tokens)]
         return [prediction(value) for value in self.positive(sequences, Observer())]

@@ -1,0 +1,111 @@
+"""The child run of a stage that really executed: live curves and system metrics, or written later in one go."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformer.files import atomic_write
+from transformer.tracking.chain import Chain
+from transformer.tracking.origin import current_origin
+from transformer.tracking.store import Store, locked, waiting
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric
+    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+Event = dict[str, Any]
+_SYSTEM_METRICS_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Child:
+    """One execution of a stage."""
+
+    name: str
+    tags: Mapping[str, str]
+    started: int
+    """Milliseconds, as all times in MLflow."""
+
+
+def child_of(chain: Chain, root: Path, started: int) -> Child:
+    """The child run of the chain's last stage, which executes now."""
+    stage = chain.stages[-1].name
+    tags = {
+        "mlflow.source.name": f"stages/{stage}.py",
+        "task": chain.task,
+        "stage": stage,
+        "kind": "stage",
+        "stage_key": chain.stage_key(stage),
+        **current_origin(root).tags(),
+    }
+    return Child(chain.stage_run_name(stage), tags, started)
+
+
+def status_of(events: Iterable[Event]) -> str | None:
+    """How the stage ended, if the events say so."""
+    return next((str(event["status"]) for event in events if event.get("event") == "end"), None)
+
+
+def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -> str:
+    """Write the run batch by batch, with system metrics. Returns the stage's status: KILLED if no event says it."""
+    run_id = _start(store, child)
+    monitor = _system_metrics(store, run_id)
+    status = None
+    for batch in batches:
+        _log(store, run_id, batch)
+        status = status or status_of(batch)
+    monitor.finish()
+    status = status or "KILLED"
+    store.client.set_terminated(run_id, status=status)
+    return status
+
+
+def _start(store: Store, child: Child) -> str:
+    tags = dict(child.tags)
+    run = store.client.create_run(store.experiment_id, start_time=child.started, run_name=child.name, tags=tags)
+    return str(run.info.run_id)
+
+
+def _log(store: Store, run_id: str, events: Iterable[Event]) -> None:
+    if metrics := _points(events):
+        store.client.log_batch(run_id, metrics=metrics)
+
+
+def _points(events: Iterable[Event]) -> "list[Metric]":
+    from mlflow.entities import Metric
+
+    return [
+        Metric(key=str(name), value=float(value), timestamp=int(event["time"]), step=int(event["step"]))
+        for event in events
+        if event.get("event") == "metrics"
+        for name, value in event["values"].items()
+    ]
+
+
+def _system_metrics(store: Store, run_id: str) -> "SystemMetricsMonitor":
+    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+    monitor = SystemMetricsMonitor(run_id, _SYSTEM_METRICS_SECONDS, tracking_uri=store.client.tracking_uri)
+    monitor.start()
+    return monitor
+
+
+def keep(root: Path, child: Child, events: Sequence[Event]) -> None:
+    """Keep a stage that ended well and soon for the next process that opens MLflow: opening it takes longer."""
+    content = {"child": asdict(child), "events": events, "ended": int(time.time() * 1000)}
+    with atomic_write(waiting(root) / child.tags["task"] / f"{child.started}-{child.name}.json") as stream:
+        stream.write(json.dumps(content).encode())
+
+
+def write_kept(store: Store, task: str) -> None:
+    """Write the child runs that were kept, once each."""
+    with locked(store.root):
+        for path in sorted((waiting(store.root) / task).glob("*.json")):
+            content = json.loads(path.read_bytes())
+            run_id = _start(store, Child(**content["child"]))
+            _log(store, run_id, content["events"])
+            store.client.set_terminated(run_id, status="FINISHED", end_time=content["ended"])
+            path.unlink()
