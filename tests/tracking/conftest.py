@@ -120,3 +120,17 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / ".dvc").mkdir()
     monkeypatch.chdir(tmp_path)
     yield tmp_path
+
+
+@pytest.fixture(scope="session")
+def fresh_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny repository, committed, not run yet."""
+    folder = tmp_path_factory.mktemp("repository")
+    make_repository(folder)
+    return folder
+
+
+@pytest.fixture
+def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny repository for one test."""
+    return Path(shutil.copytree(fresh_repository, tmp_path / "repository"))

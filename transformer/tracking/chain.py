@@ -143,6 +143,6 @@ def _declared_params(directory: Path, address: str) -> dict[str, dict[str, Any]]
     from dvc.repo import Repo
 
     with Repo(str(directory)) as repo:
-        stage = repo.stage.load_one("dvc.yaml", address)
+        stage = repo.stage.load_one(str(directory / "dvc.yaml"), address)
         declared = [dep for dep in stage.deps if isinstance(dep, ParamsDependency)]
         return {dep.def_path: dep.read_params() for dep in declared}

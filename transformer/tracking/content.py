@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -67,8 +67,28 @@ class TrackedContent:
                 continue
             if not md5.endswith(".dir"):
                 yield out, md5
-            elif (listing := self._cached(md5)).is_file():
-                yield from ((f"{out}/{entry['relpath']}", entry["md5"]) for entry in json.loads(listing.read_bytes()))
+            else:
+                yield from ((f"{out}/{name}", file_md5) for name, file_md5 in self._listing(out, md5).items())
+
+    def _listing(self, out: str, md5: str) -> dict[str, str]:
+        """The files of a folder, relative to it, with their MD5; none if no place has the folder as it was."""
+        if (cached := self._cached(md5)).is_file():
+            return {entry["relpath"]: entry["md5"] for entry in json.loads(cached.read_bytes())}
+        for files in (self._in_workspace(out), self._in_git(out)):
+            if _folder_md5(files) == md5:
+                return files
+        return {}
+
+    def _in_workspace(self, out: str) -> dict[str, str]:
+        folder = self._root / out
+        files = (file for file in folder.rglob("*") if file.is_file())
+        return {file.relative_to(folder).as_posix(): _md5(file.read_bytes()) for file in files}
+
+    def _in_git(self, out: str) -> dict[str, str]:
+        if self._commit is None:
+            return {}
+        names = git.files(self._root, self._commit, out)
+        return {name: _md5(git.blob(self._root, self._commit, f"{out}/{name}")) for name in names}
 
     def _place_file(self, path: str, md5: str, target: Path) -> None:
         cached, here = self._cached(md5), self._root / path
@@ -106,3 +126,9 @@ def _link(source: Path, target: Path) -> None:
 
 def _md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def _folder_md5(files: Mapping[str, str]) -> str:
+    """The MD5 that DVC gives to a folder."""
+    listing = [{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())]
+    return f"{_md5(json.dumps(listing).encode())}.dir"

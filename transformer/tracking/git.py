@@ -40,6 +40,12 @@ def blob(root: Path, commit: str, path: str) -> bytes:
     return git(root, "cat-file", "blob", f"{commit}:{path}")
 
 
+def files(root: Path, commit: str, folder: str) -> list[str]:
+    """The files of a folder at a commit, relative to it."""
+    names = git(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/").decode().split("\0")
+    return [name.removeprefix(f"{folder}/") for name in names if name]
+
+
 def experiments(root: Path) -> dict[str, tuple[str, str]]:
     """DVC's experiments: commit to (name, baseline commit)."""
     lines = git(root, "for-each-ref", "--format=%(objectname) %(refname)", _EXPERIMENTS).decode().splitlines()

@@ -81,7 +81,7 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
             unique = f"{report}.{name}" if name in taken else name
             if isinstance(value, str):
                 strings[unique] = value[:_TAG_LENGTH]
-            elif isinstance(value, int | float) and math.isfinite(value):
+            elif type(value) in (int, float) and math.isfinite(value):
                 numbers[unique] = float(value)
         taken |= set(items)
     return numbers, strings

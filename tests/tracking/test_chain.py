@@ -1,0 +1,111 @@
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer.tracking.chain import STAGES, Chain, chains_in_lock, running_chain
+
+Lock = dict[str, Any]
+
+
+def lock_of(task: str = "translation") -> Lock:
+    stages = {}
+    for stage in STAGES:
+        stages[f"{stage}@{task}"] = {
+            "cmd": f"python -m stages.{stage} {task}",
+            "deps": [{"path": f"stages/{stage}.py", "hash": "md5", "md5": "0" * 32, "size": 1}],
+            "params": {"params.yaml": {f"{task}.{stage}": {"number": 1, "rate": 1e-05}, "hardware": {"threads": 2}}},
+            "outs": [{"path": f"data/{task}/{stage}", "hash": "md5", "md5": f"{stage}.dir", "size": 1, "nfiles": 1}],
+        }
+    return {"schema": "2.0", "stages": stages}
+
+
+def chain_of(lock: Lock) -> Chain:
+    (chain,) = chains_in_lock(json.dumps(lock))
+    return chain
+
+
+def changed(change: Callable[[Lock], None]) -> Chain:
+    lock = copy.deepcopy(lock_of())
+    change(lock["stages"])
+    return chain_of(lock)
+
+
+def test_key_is_stable() -> None:
+    assert chain_of(lock_of()).row_key() == "e8515d8a586dc1fc"
+
+
+def test_key_of_the_other_task_differs() -> None:
+    assert chain_of(lock_of("sentiment")).row_key() != chain_of(lock_of()).row_key()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_parameter_changes_the_key(stage: str) -> None:
+    def change(stages: Lock) -> None:
+        stages[f"{stage}@translation"]["params"]["params.yaml"][f"translation.{stage}"]["rate"] = 2e-05
+
+    assert changed(change).row_key() != chain_of(lock_of()).row_key()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_output_but_the_last_changes_the_key(stage: str) -> None:
+    def change(stages: Lock) -> None:
+        stages[f"{stage}@translation"]["outs"][0]["md5"] = "other.dir"
+
+    same = changed(change).row_key() == chain_of(lock_of()).row_key()
+    assert same == (stage == "export")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_code_order_and_whole_floats_change_no_key(stage: str) -> None:
+    def change(stages: Lock) -> None:
+        entry = stages[f"{stage}@translation"]
+        entry["deps"][0]["md5"] = "1" * 32
+        entry["cmd"] += " --again"
+        params = entry["params"]["params.yaml"]
+        params[f"translation.{stage}"] = {"rate": 1e-05, "number": 1.0}
+        entry["params"]["params.yaml"] = dict(reversed(params.items()))
+
+    assert changed(change).row_key() == chain_of(lock_of()).row_key()
+
+
+def test_stage_key_ends_at_what_the_stage_starts_from() -> None:
+    def change(stages: Lock) -> None:
+        stages["train@translation"]["outs"][0]["md5"] = "other.dir"
+        stages["evaluate@translation"]["params"]["params.yaml"]["translation.evaluate"]["number"] = 2
+
+    before, after = chain_of(lock_of()), changed(change)
+    same = [stage for stage in STAGES if before.stage_key(stage) == after.stage_key(stage)]
+    assert same == ["download", "tokenize", "build_vocab", "train"]
+    assert after.stage_run_name("train") == f"train {before.stage_key('train')[:8]}"
+
+
+def test_a_chain_with_a_missing_stage_is_none() -> None:
+    lock = lock_of()
+    del lock["stages"]["evaluate@translation"]
+    assert [*chains_in_lock(json.dumps(lock))] == []
+    assert [*chains_in_lock("stages: [")] == []
+
+
+def test_running_key_is_the_key_of_the_lock_that_follows(dvc_repository: Path) -> None:
+    """The parameters of the running stage come from DVC's reading, before its lock entry exists."""
+    lock = lock_of()
+    for stage in STAGES:
+        lock["stages"][f"{stage}@translation"]["params"] = {}
+    (dvc_repository / "dvc.lock").write_text(json.dumps(lock))
+    running = running_chain(dvc_repository, "translation", "export")
+    lock["stages"]["export@translation"]["params"] = {
+        "params.yaml": {"translation.export": {"alias": "best", "registered_name": "translation-model"}}
+    }
+    assert running.stages[-1].params == chain_of(lock).stages[-1].params
+    assert running.row_key() == chain_of(lock).row_key()
+
+
+def test_running_without_the_stages_above_is_refused(dvc_repository: Path) -> None:
+    (dvc_repository / "dvc.lock").unlink(missing_ok=True)
+    assert [stage.name for stage in running_chain(dvc_repository, "translation", "download").stages] == ["download"]
+    with pytest.raises(ValueError, match="above train@translation"):
+        running_chain(dvc_repository, "translation", "train")
