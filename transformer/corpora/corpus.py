@@ -35,7 +35,9 @@ class Corpus:
         """Raises UserError when one of these splits is missing."""
         if missing := [split for split in splits if split not in self.splits]:
             found = ", ".join(self.splits) or "none"
-            raise UserError(f"{self.name} has no split `{missing[0]}` (it has: {found})")
+            raise UserError(
+                f"{self.name} has no split `{missing[0]}` (it has: {found}): add it, or choose another `source`"
+            )
 
 
 def checked_rows(parts: Sequence[Part], check: Check) -> Iterator[Row]:
@@ -45,7 +47,9 @@ def checked_rows(parts: Sequence[Part], check: Check) -> Iterator[Row]:
             try:
                 yield check(row)
             except ValueError as error:
-                raise UserError(f"{part.name}, {part.unit} {number}: {error}; mend or remove this row") from error
+                raise UserError(
+                    f"{part.name}, {part.unit} {number}: {error}; correct this row, or choose another `source`"
+                ) from error
 
 
 def clean_text(row: Row, column: str) -> str:

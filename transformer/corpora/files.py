@@ -9,12 +9,14 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
+from transformer.corpora.arrow import arrow_rows
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
 from transformer.errors import UserError
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
+_PARQUET_BUFFER = 1 << 20  # without it a whole column chunk of a row group is read at once
 
 
 def read_folder(folder: Path, *, columns: Sequence[str]) -> Corpus:
@@ -105,11 +107,10 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     import pyarrow.parquet  # 0.2 s that the other layouts need not wait for
 
     try:
-        with _reading(path), pyarrow.parquet.ParquetFile(path) as file:
+        with _reading(path), pyarrow.parquet.ParquetFile(path, buffer_size=_PARQUET_BUFFER) as file:
             _check_columns(path, file.schema_arrow.names, columns)
-            for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=list(columns)):
-                yield from batch.to_pylist()
-    except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=list(columns)), name=str(path))
+    except pyarrow.ArrowException as error:
         raise UserError(f"{path} cannot be read ({' '.join(str(error).split())}): fetch it again") from error
 
 

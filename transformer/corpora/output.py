@@ -10,6 +10,7 @@ from typing import Any
 from transformer.corpora.corpus import Row
 from transformer.errors import UserError
 from transformer.files import sha256, write_json, write_rows
+from transformer.observer import Observer
 
 CORE_SPLITS = ("train", "validation", "test")
 """The splits that each source of a corpus has; the checksum of the content is over these."""
@@ -35,7 +36,12 @@ def beside(output: Path, name: str) -> Path:
 
 
 def write_corpus(
-    output: Path, splits: Mapping[str, Iterator[Row]], *, origin: Mapping[str, Any], expected_sha256: str | None
+    output: Path,
+    splits: Mapping[str, Iterator[Row]],
+    *,
+    origin: Mapping[str, Any],
+    expected_sha256: str | None,
+    observer: Observer,
 ) -> dict[str, float]:
     """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
 
@@ -44,7 +50,10 @@ def write_corpus(
     or the content has another checksum than expected.
     """
     with scratch_folder(beside(output, "part")) as folder:
-        counts = {split: write_rows(folder / f"{split}.jsonl", rows) for split, rows in splits.items()}
+        counts = {
+            split: write_rows(folder / f"{split}.jsonl", iter(observer.progress(rows, total=None, what=split)))
+            for split, rows in splits.items()
+        }
         if empty := [split for split, count in counts.items() if not count]:
             raise UserError(f"the split `{empty[0]}` has no rows: check the source of the corpus")
         content = content_sha256(folder)
@@ -56,9 +65,17 @@ def write_corpus(
         checksums = {split: sha256(folder / f"{split}.jsonl") for split in counts}
         provenance = {"rows": counts, "sha256": checksums, "content_sha256": content}
         write_json(folder / "provenance.json", {**origin, **provenance})
-        shutil.rmtree(output, ignore_errors=True)
-        folder.rename(output)
+        _replace(output, folder)
     return {f"{split}_rows": float(count) for split, count in counts.items()}
+
+
+def _replace(output: Path, folder: Path) -> None:
+    try:
+        if output.exists():
+            shutil.rmtree(output)
+        folder.rename(output)
+    except OSError as error:
+        raise UserError(f"cannot replace {output}: {error.strerror}; mend its permissions or remove it") from error
 
 
 def content_sha256(folder: Path) -> str:

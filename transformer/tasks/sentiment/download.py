@@ -12,6 +12,7 @@ from transformer.corpora.holdout import hold_out
 from transformer.corpora.output import beside, write_corpus
 from transformer.corpora.sample.sentiment import rows as sample_rows
 from transformer.corpora.sources import open_corpus
+from transformer.observer import Observer
 from transformer.params.schema import StageParams
 
 UNSUPERVISED = "unsupervised"
@@ -33,7 +34,7 @@ class Params(StageParams):
     download: SentimentDownload
 
 
-def run(params: Params, *, output: Path) -> dict[str, float]:
+def run(params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
     """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
     section = params.download
     with open_corpus(
@@ -44,7 +45,9 @@ def run(params: Params, *, output: Path) -> dict[str, float]:
         progress=params.runtime.progress,
     ) as corpus:
         splits = _splits(corpus, section)
-        return write_corpus(output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256)
+        return write_corpus(
+            output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256, observer=observer
+        )
 
 
 def _splits(corpus: Corpus, section: SentimentDownload) -> dict[str, Iterator[Row]]:

@@ -11,6 +11,7 @@ from transformer.corpora.corpus import Row, checked_rows, clean_text
 from transformer.corpora.output import CORE_SPLITS, beside, write_corpus
 from transformer.corpora.sample.translation import rows as sample_rows
 from transformer.corpora.sources import open_corpus
+from transformer.observer import Observer
 from transformer.params.schema import StageParams
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
@@ -36,7 +37,7 @@ class Params(StageParams):
     download: TranslationDownload
 
 
-def run(params: Params, *, output: Path) -> dict[str, float]:
+def run(params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
     """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
     section = params.download
     with open_corpus(
@@ -49,7 +50,9 @@ def run(params: Params, *, output: Path) -> dict[str, float]:
         corpus.require(CORE_SPLITS)
         check = partial(check_pair, languages=section.languages)
         splits = {split: checked_rows(parts, check) for split, parts in corpus.splits.items()}
-        return write_corpus(output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256)
+        return write_corpus(
+            output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256, observer=observer
+        )
 
 
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:

@@ -1,0 +1,187 @@
+import io
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.corpora.cases import REVISION, json_lines, pairs, reviews, sentiment, stored, translation
+from tests.hub_server import Hub, download, serve
+
+PAIRS = {"train": pairs(60), "validation": pairs(10, "Wert"), "test": pairs(8, "Probe")}
+IMDB_CARD = """---
+pretty_name: IMDB
+configs:
+- config_name: plain_text
+  data_files:
+  - split: train
+    path: plain_text/train-*
+  - split: test
+    path: plain_text/test-*
+  - split: unsupervised
+    path: plain_text/unsupervised-*
+  default: true
+dataset_info:
+  config_name: plain_text
+  features:
+  - name: text
+    dtype: string
+  - name: label
+    dtype:
+      class_label:
+        names:
+          '0': neg
+          '1': pos
+---
+"""
+
+
+def multi30k() -> dict[str, bytes]:
+    """The files of the data set on the Hub."""
+    names = {"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"}
+    card = b"---\ntask_categories:\n- translation\nlanguage:\n- en\n- de\n---\n"
+    return {"README.md": card, **{names[split]: json_lines(rows) for split, rows in PAIRS.items()}}
+
+
+def imdb() -> dict[str, bytes]:
+    """The files of the data set on the Hub."""
+    unlabelled = [{"label": -1, "text": f"Nobody judged {number}."} for number in range(6)]
+    splits = {"train": reviews(40), "test": reviews(10, "test film"), "unsupervised": unlabelled}
+    files = {f"plain_text/{split}-00000-of-00001.parquet": parquet(rows) for split, rows in splits.items()}
+    return {"README.md": IMDB_CARD.encode(), **files}
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema({"text": pa.string(), "label": pa.int64()})), stream)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with serve(Hub("owner/corpus", REVISION, multi30k())) as running:
+        yield running
+
+
+def run(hub: Hub, tmp_path: Path, params: dict[str, Any], task: str = "translation") -> CompletedProcess[str]:
+    params["download"]["source"] = "hub"
+    return download(task, params, output=tmp_path / "out" / "corpus", endpoint=hub.endpoint, home=tmp_path / "home")
+
+
+def refused(result: CompletedProcess[str], tmp_path: Path) -> str:
+    """The one line of a UserError, after which nothing is left."""
+    print(result.stderr)
+    assert result.returncode == 1, result.stderr
+    assert re.fullmatch(r"UserError: [^\n]+\n", result.stderr), result.stderr
+    assert not result.stdout
+    assert not list((tmp_path / "out").glob("*"))
+    assert not list((tmp_path / "out").glob(".*"))
+    return result.stderr
+
+
+def test_the_hub_gives_the_translation_corpus(hub: Hub, tmp_path: Path) -> None:
+    result = run(hub, tmp_path, translation())
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr
+    assert json.loads(result.stdout) == {"train_rows": 60, "validation_rows": 10, "test_rows": 8}
+    output = tmp_path / "out" / "corpus"
+    assert {split: stored(output, split) for split in PAIRS} == PAIRS
+    provenance = json.loads((output / "provenance.json").read_bytes())
+    assert (provenance["source"], provenance["repository"]) == ("hub", "owner/corpus")
+    assert provenance["revision"] == REVISION
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["corpus"]
+
+
+def test_the_hub_gives_the_sentiment_corpus(hub: Hub, tmp_path: Path) -> None:
+    hub.files = imdb()
+    result = run(hub, tmp_path, sentiment(unsupervised=True), "sentiment")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {
+        "train_rows": 32, "validation_rows": 8, "test_rows": 10, "unsupervised_rows": 6,
+    }  # fmt: skip
+    output = tmp_path / "out" / "corpus"
+    assert stored(output, "test") == reviews(10, "test film")
+    assert sorted(stored(output, "train") + stored(output, "validation"), key=str) == sorted(reviews(40), key=str)
+
+
+def test_an_unreachable_hub_names_the_ways_out_soon(tmp_path: Path) -> None:
+    with serve(Hub("owner/corpus", REVISION, multi30k())) as stopped:
+        pass
+    start = time.monotonic()
+    message = refused(run(stopped, tmp_path, translation()), tmp_path)
+    assert time.monotonic() - start < 20
+    assert all(way in message for way in ("`source: files`", "DATA=path", "`source: sample`", "HF_ENDPOINT"))
+
+
+def test_an_unknown_data_set(hub: Hub, tmp_path: Path) -> None:
+    assert "nobody/nothing" in refused(run(hub, tmp_path, translation(repository="nobody/nothing")), tmp_path)
+
+
+def test_an_unknown_revision(hub: Hub, tmp_path: Path) -> None:
+    message = refused(run(hub, tmp_path, translation(revision="0" * 40)), tmp_path)
+    assert f"owner/corpus at {'0' * 40}" in message
+    assert "RevisionNotFound" in message
+
+
+def test_a_missing_split(hub: Hub, tmp_path: Path) -> None:
+    del hub.files["test.jsonl"]
+    assert "owner/corpus on the Hub has no split `test`" in refused(run(hub, tmp_path, translation()), tmp_path)
+
+
+def test_a_missing_column(hub: Hub, tmp_path: Path) -> None:
+    message = refused(run(hub, tmp_path, translation(languages=["de", "fr"])), tmp_path)
+    assert "no column `fr` on the Hub (it has: de, en)" in message
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "test.jsonl"])
+def test_a_transfer_that_breaks_off(hub: Hub, tmp_path: Path, name: str) -> None:
+    hub.truncated = {name}
+    assert "cannot load owner/corpus" in refused(run(hub, tmp_path, translation()), tmp_path)
+
+
+def test_a_truncated_json_file(hub: Hub, tmp_path: Path) -> None:
+    hub.files["test.jsonl"] = hub.files["test.jsonl"][:-20]
+    assert "cannot load owner/corpus" in refused(run(hub, tmp_path, translation()), tmp_path)
+
+
+def test_a_truncated_parquet_file(hub: Hub, tmp_path: Path) -> None:
+    hub.files = imdb()
+    name = "plain_text/train-00000-of-00001.parquet"
+    hub.files[name] = hub.files[name][:-100]
+    assert "cannot load owner/corpus" in refused(run(hub, tmp_path, sentiment(), "sentiment"), tmp_path)
+
+
+def test_bad_utf8(hub: Hub, tmp_path: Path) -> None:
+    hub.files["train.jsonl"] = hub.files["train.jsonl"].replace("Ä".encode(), b"\xff", 1)
+    message = refused(run(hub, tmp_path, translation()), tmp_path)
+    assert "owner/corpus, train, row 1: no UTF-8" in message
+
+
+def test_an_empty_side(hub: Hub, tmp_path: Path) -> None:
+    hub.files["test.jsonl"] += json_lines([{"de": "Ohne Gegenstück.", "en": " "}])
+    assert "owner/corpus, test, row 9: `en` is empty" in refused(run(hub, tmp_path, translation()), tmp_path)
+
+
+def test_a_wrong_checksum(hub: Hub, tmp_path: Path) -> None:
+    message = refused(run(hub, tmp_path, translation(expected_sha256="0" * 64)), tmp_path)
+    assert f"expected {'0' * 64}" in message
+
+
+def test_a_commit_that_cannot_be_read_is_not_answered_with_another_from_the_cache(hub: Hub, tmp_path: Path) -> None:
+    assert run(hub, tmp_path, translation()).returncode == 0
+    hub.revision, hub.files = "1" * 40, {}
+    result = run(hub, tmp_path, translation(revision=hub.revision))
+    assert "cannot load owner/corpus at 1111" in result.stderr
+    provenance = json.loads((tmp_path / "out" / "corpus" / "provenance.json").read_bytes())
+    assert provenance["revision"] == REVISION
+
+
+def test_nothing_but_the_data_set_is_asked_for(hub: Hub, tmp_path: Path) -> None:
+    assert run(hub, tmp_path, translation()).returncode == 0
+    assert all("/owner/corpus" in request for request in hub.requests), hub.requests
