@@ -278,16 +278,16 @@ def test_labels_are_balanced_and_unsupervised_has_none() -> None:
     assert {row["label"] for row in sentiment.rows("unsupervised", 50, 5)} == {-1}
 
 
-def test_reviews_have_two_to_nine_sentences() -> None:
+def test_reviews_have_two_to_eight_sentences() -> None:
     counts = Counter(str(row["text"]).count(".") for row in sentiment.rows("train", 1_000, 1))
     assert min(counts) >= 2
-    assert max(counts) <= 9
+    assert max(counts) <= 8
 
 
 def _accuracy(longest: int) -> float:
-    train, test = list(sentiment.rows("train", 4_000, 1)), list(sentiment.rows("test", 1_000, 1))
+    train, test = list(sentiment.rows("train", 3_000, 1)), list(sentiment.rows("test", 800, 1))
     counter = CountVectorizer(ngram_range=(1, longest))
-    model = LogisticRegression(max_iter=200)
+    model = LogisticRegression(C=0.3, max_iter=100)
     model.fit(counter.fit_transform([row["text"] for row in train]), [row["label"] for row in train])
     score = model.score(counter.transform([row["text"] for row in test]), [row["label"] for row in test])
     return float(score)
@@ -295,5 +295,5 @@ def _accuracy(longest: int) -> float:
 
 def test_a_bag_of_words_knows_something_and_word_order_knows_more() -> None:
     single, triple = _accuracy(1), _accuracy(3)
-    assert 0.58 < single < 0.75
+    assert 0.55 < single < 0.75
     assert triple > single + 0.04

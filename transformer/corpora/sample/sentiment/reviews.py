@@ -39,8 +39,8 @@ class Reviewer:
         """Two to six sentences of one polarity: one to three that carry it, the others beside the point."""
         if self.say.chance(_BALANCED_PERCENT):
             return self._balanced(polarity)
-        parts = [self._verdict(polarity) for _ in range(self.rng.randrange(2, 5))]
-        for _ in range(self.rng.randrange(0, 2)):
+        parts = [self._verdict(polarity) for _ in range(self.say.one((1, 2, 2, 3, 3)))]
+        if len(parts) == 1 or self.say.chance(30):
             parts.insert(self.rng.randrange(len(parts) + 1), self._aside())
         if self.say.chance(25):
             parts.insert(0, Statement(self._opening()))
@@ -55,13 +55,13 @@ class Reviewer:
 
     def _verdict(self, polarity: Polarity) -> Statement:
         """One or two sentences with the polarity."""
-        kind = self.rng.randrange(10)
-        if kind < 6:
+        kind = self.rng.randrange(20)
+        if kind < 14:
             opinion = self.say.opinion(polarity)
             return Statement(sentence(opinion.text), opinion.pairs)
-        if kind < 8:
+        if kind < 18:
             return self._contrast(polarity)
-        return self._reported(polarity) if kind < 9 else self._expected(polarity)
+        return self._reported(polarity) if kind < 19 else self._expected(polarity)
 
     def _contrast(self, polarity: Polarity) -> Statement:
         """A part of the film against the whole: the main clause decides."""
@@ -95,7 +95,7 @@ class Reviewer:
 
     def _aside(self) -> Statement:
         """A sentence that does not count: an opinion about something else, or what happens in the film."""
-        if self.say.chance(50):
+        if self.say.chance(65):
             return Statement(sentence(self._plot()))
         opinion = self.say.remark(self.say.one(_SIDESHOWS))
         return Statement(sentence(opinion.text), opinion.pairs)

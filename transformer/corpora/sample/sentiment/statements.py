@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 T = TypeVar("T")
 
-_TURNED_PERCENT = 25
+_TURNED_PERCENT = 33
 
 
 @dataclass(frozen=True)

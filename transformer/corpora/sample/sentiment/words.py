@@ -1,28 +1,24 @@
 """The words of the film reviews, as tables.
 
 In templates {s} is a subject, {be} and {has} its verb, {a} an adjective, {n} a noun with its article, {q} a quality.
-A template's key, before the bar, names the negator or intensifier; combinations with it may be held out.
+A template's key, before the bar, names the negator or intensifier, with which combinations may be held out.
 """
 
 GOOD = """
-brilliant wonderful superb excellent impressive delightful remarkable memorable convincing charming clever moving
-gripping original witty beautiful outstanding fresh touching subtle elegant captivating inventive masterful splendid
-thrilling magnificent exciting funny intelligent entertaining lovely fascinating perfect
+brilliant wonderful superb excellent impressive delightful memorable charming clever gripping original witty
+beautiful lovely perfect exciting
 """
 BAD = """
-terrible awful dull boring dreadful clumsy tedious predictable lifeless weak forgettable annoying shallow bland sloppy
-poor silly irritating pointless mediocre tiresome stale wooden embarrassing confusing horrible lame ugly stupid
-ridiculous pathetic unbearable messy disappointing
+terrible awful dull boring dreadful clumsy tedious predictable lifeless forgettable annoying shallow
+silly irritating horrible disappointing
 """
-GOOD_NOUNS = "masterpiece triumph delight treat success gem joy pleasure classic revelation"
-BAD_NOUNS = "disappointment failure disaster mess bore catastrophe nuisance flop letdown travesty"
-GOOD_QUALITIES = "charm wit warmth depth suspense imagination heart energy tension style originality grace"
-BAD_QUALITIES = (
-    "kitsch nonsense padding sentimentality stupidity repetition noise vanity sloppiness vulgarity drivel haste"
-)
+GOOD_NOUNS = "masterpiece triumph delight success gem joy pleasure treat"
+BAD_NOUNS = "disappointment failure disaster mess bore catastrophe flop letdown"
+GOOD_QUALITIES = "charm wit warmth depth suspense imagination energy style"
+BAD_QUALITIES = "kitsch nonsense padding sentimentality stupidity repetition noise vulgarity"
 # Base form and past tense.
-LIKING = "love/loved enjoy/enjoyed admire/admired like/liked adore/adored appreciate/appreciated"
-DISLIKING = "hate/hated dislike/disliked regret/regretted loathe/loathed despise/despised resent/resented"
+LIKING = "love/loved enjoy/enjoyed admire/admired like/liked"
+DISLIKING = "hate/hated dislike/disliked regret/regretted despise/despised"
 
 ASPECTS = """
 plot story script dialogue acting camera_work music soundtrack ending beginning direction pacing humor villain editing
@@ -37,25 +33,17 @@ plain | {s} {be} {a}
 really | {s} {be} really {a}
 truly | {s} {be} truly {a}
 always | {s} {be} always {a}
-thoroughly | {s} {be} thoroughly {a}
-quite | {s} {be} quite {a}
 nothing but | {s} {be} nothing but {a}
 nothing short of | {s} {be} nothing short of {a}
-never less than | {s} {be} never less than {a}
 not only | {s} {be} not only {a} but also {b}
 I would call | I would call {s} {a}
-everybody would call | everybody would call {s} {a}
 """
 TURNED_CLAIMS = """
 not | {s} {be} not {a}
-not at all | {s} {be} not {a} at all
 never | {s} {be} never {a}
 hardly | {s} {be} hardly {a}
 far from | {s} {be} far from {a}
 anything but | {s} {be} anything but {a}
-by no means | {s} {be} by no means {a}
-not exactly | {s} {be} not exactly {a}
-neither nor | {s} {be} neither {a} nor {b}
 I would not call | I would not call {s} {a}
 nobody would call | nobody would call {s} {a}
 """
@@ -73,7 +61,6 @@ not exactly | {s} is not exactly {n}
 hardly | {s} is hardly {n}
 anything but | {s} is anything but {n}
 far from | {s} is far from {n}
-by no means | {s} is by no means {n}
 nobody would call | nobody would call {s} {n}
 """
 PLAIN_QUALITIES = """
@@ -123,13 +110,14 @@ gardener spy singer boxer student priest captain gambler waiter
 PLACES = "Paris Vienna Chicago Lisbon Alaska Rome Tokyo Scotland Mexico Warsaw Cairo Norway Texas Iceland"
 EVENTS = """
 finds an old letter|loses everything|meets a stranger|buys a haunted house|steals a painting|falls in love
-inherits a hotel|hides from the police|searches for a missing child|returns to an old village|opens a bakery|robs a train
+inherits a hotel|hides from the police|searches for a missing child|returns to an old village|opens a bakery
+robs a train|flies to the moon
 builds a boat|adopts a dog|joins a circus|wins the lottery|crosses the desert|learns to dance|solves a murder
 """
 
 # Adjectives that fit anything, for what is not the film.
-GOOD_ANYWHERE = "wonderful superb excellent impressive delightful memorable lovely perfect outstanding splendid"
-BAD_ANYWHERE = "terrible awful dreadful annoying poor irritating mediocre horrible disappointing unbearable"
+GOOD_ANYWHERE = "wonderful superb excellent impressive delightful memorable lovely perfect"
+BAD_ANYWHERE = "terrible awful dreadful annoying irritating horrible disappointing forgettable"
 
 # What is not the film: opinions about it do not count.
 SIDESHOWS = """
