@@ -1,1 +1,3 @@
 """Reviews, negative or positive."""
+
+HEADLINE = ("accuracy", "f1", "roc_auc")

@@ -1,1 +1,3 @@
 """One language into another."""
+
+HEADLINE = ("bleu", "chrf", "perplexity")

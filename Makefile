@@ -1,0 +1,39 @@
+# `make repro` and `make test` set up all they need: Python 3.11 or newer, git and the package index.
+
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.installed
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export DVC_NO_ANALYTICS := true
+export DO_NOT_TRACK := true
+export MLFLOW_DISABLE_TELEMETRY := true
+export HF_HUB_DISABLE_TELEMETRY := 1
+
+.PHONY: repro test check ui lock clean-venv
+
+repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora
+	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
+	@transformer check
+	@dvc repro
+	@transformer summary
+
+test: $(READY)  ## run the tests
+	pytest -n 2 --dist loadgroup $(ARGS)
+
+check: $(READY)  ## lint and type-check
+	ruff check .
+	ruff format --check .
+	mypy
+
+ui: $(READY)  ## MLflow's UI on this machine only
+	mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" --host 127.0.0.1 --port $(or $(PORT),5000)
+
+lock:  ## pin today's versions of what pyproject.toml names
+	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"
+	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' > requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@

@@ -1,0 +1,81 @@
+"""Greedy decoding: the cache changes nothing, nor does the batch."""
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models
+
+from tests.builders import seq2seq
+from transformer.decoding.seq2seq.detokenize import detokenize
+from transformer.decoding.seq2seq.greedy import greedy_decode
+from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.observer import Observer
+from transformer.text.batching import Ids
+from transformer.text.vocabulary import WORD_SPECIALS, Vocabulary
+
+
+@pytest.fixture(scope="module")
+def target() -> Vocabulary:
+    words = {word: index for index, word in enumerate([*WORD_SPECIALS, *(f"w{i}" for i in range(26))])}
+    return Vocabulary(Tokenizer(models.WordLevel(words, unk_token="<unk>")))
+
+
+def sources() -> list[Ids]:
+    generator = np.random.default_rng(0)
+    return [generator.integers(4, 40, size=length) for length in (3, 9, 1, 5, 31, 9, 2)]
+
+
+def uncached(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, steps: int) -> list[int]:
+    """The definition: the whole prefix through the decoder again for each token."""
+    ids = [target.begin_id]
+    for _ in range(steps):
+        logits = model.output(model(torch.from_numpy(source)[None], torch.tensor([ids])))[0, -1]
+        logits[[target.pad_id, target.begin_id]] = float("-inf")
+        ids.append(int(logits.argmax()))
+        if ids[-1] == target.end_id:
+            break
+    return [i for i in ids[1:] if i != target.end_id]
+
+
+def lively(norm: str) -> Seq2SeqTransformer:
+    """A model whose translations differ in tokens and length, as those of fresh weights do not."""
+    model = seq2seq(norm=norm)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.6)
+        model.output.bias[3] += 2.5  # the end token
+    return model
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 100])
+def test_cached_decoding_equals_uncached_for_every_batch_size(norm: str, batch_size: int, target: Vocabulary) -> None:
+    model = lively(norm)
+    decoded = greedy_decode(model, sources(), target, max_length=20, batch_size=batch_size, observer=Observer())
+    assert decoded == [uncached(model, source, target, 20) for source in sources()]
+    assert len({len(ids) for ids in decoded}) > 1, "all end together: the test would not see a row that leaves early"
+
+
+def test_sources_longer_than_the_positions_are_cut(target: Vocabulary) -> None:
+    decoded = greedy_decode(
+        lively("post"), [np.full(500, 7)], target, max_length=500, batch_size=1, observer=Observer()
+    )
+    assert len(decoded[0]) <= 31
+
+
+def test_nothing_to_decode(target: Vocabulary) -> None:
+    assert greedy_decode(seq2seq(), [], target, max_length=5, batch_size=4, observer=Observer()) == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("a man , who is n't old , sleeps .", "a man, who isn't old, sleeps."),
+        ("the girl 's t - shirt ( red )", "the girl's t-shirt (red)"),
+        ('he says " hello " !', 'he says "hello"!'),
+        ("two \u2581 dogs", "two dogs"),
+        ("", ""),
+    ],
+)
+def test_detokenize(tokens: str, text: str) -> None:
+    assert detokenize(tokens) == text

@@ -1,0 +1,69 @@
+"""What must hold for every model: padding, order and batch size change nothing, and no position sees the future."""
+
+import math
+
+import pytest
+import torch
+
+from tests.builders import classifier, seq2seq
+from transformer.nn.positions import sinusoidal_table
+from transformer.text.batching import pad
+
+NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
+SEQUENCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3]]
+
+
+@NORMS
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none"])
+def test_padding_never_changes_a_translation_model(norm: str, positions: str) -> None:
+    model = seq2seq(norm=norm, positions=positions)
+    target = torch.tensor([[2, 4, 6]])
+    together = model(pad([torch.tensor(s).numpy() for s in SEQUENCES], 0), target.expand(4, -1))
+    for row, sequence in enumerate(SEQUENCES):
+        alone = model(torch.tensor([sequence]), target)
+        torch.testing.assert_close(together[row], alone[0], rtol=0, atol=1e-12)
+
+
+@NORMS
+@pytest.mark.parametrize("pooling", ["first", "mean", "max"])
+def test_padding_never_changes_a_classification(norm: str, pooling: str) -> None:
+    model = classifier(norm=norm, pooling=pooling)
+    together = model(pad([torch.tensor(s).numpy() for s in SEQUENCES], 0))
+    for row, sequence in enumerate(SEQUENCES):
+        torch.testing.assert_close(together[row], model(torch.tensor([sequence]))[0], rtol=0, atol=1e-12)
+
+
+@NORMS
+def test_no_target_position_sees_a_later_one(norm: str) -> None:
+    model = seq2seq(norm=norm)
+    embedded = model.target_embedding(torch.tensor([[2, 4, 6, 8]])).detach().requires_grad_()
+    encoded, mask = model.encode(torch.tensor([[2, 9, 3]]))
+    model.decoder(embedded, encoded, mask)[0, 1].sum().backward()
+    assert embedded.grad is not None
+    assert (embedded.grad[0, 2:] == 0).all()
+    assert (embedded.grad[0, :2] != 0).all()
+
+
+def test_sinusoidal_table_is_the_papers() -> None:
+    table = sinusoidal_table(50, 6)
+    for position in (0, 1, 49):
+        for dimension in range(3):
+            angle = position / 10000 ** (2 * dimension / 6)
+            assert table[position, 2 * dimension].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * dimension + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_odd_width_has_one_sine_more() -> None:
+    assert sinusoidal_table(3, 5).shape == (3, 5)
+
+
+@pytest.mark.parametrize("length", [2, 32])
+def test_shortest_and_longest_sequences(length: int) -> None:
+    ids = torch.full((1, length), 5)
+    assert seq2seq(heads=1)(ids, ids).shape == (1, length, 16)
+    assert classifier(heads=1)(ids).shape == (1, 2)
+
+
+def test_normal_embeddings_have_unit_variance_once_scaled() -> None:
+    model = classifier(d_model=64, heads=1, embedding_init="normal")
+    assert (model.embedding.tokens.weight * model.embedding.scale).std().item() == pytest.approx(1.0, abs=0.1)

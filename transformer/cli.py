@@ -1,0 +1,140 @@
+"""The console command `transformer`: translate, classify, check, sync, summary."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transformer.errors import UserError
+
+_BATCH = 32  # lines of a file or pipe that are answered together
+
+
+def main() -> None:
+    """Run one command. A UserError ends in one line and exit status 1."""
+    arguments = _parser().parse_args()
+    try:
+        arguments.run(arguments)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of a pipe has gone; the interpreter would complain once more as it ends
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="transformer", description="Train-your-own Transformers.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, task, run, text in (
+        ("translate", "translation", _translate, "translate texts, one a line"),
+        ("classify", "sentiment", _classify, "classify texts, one a line: label, probability and text"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("texts", nargs="*", metavar="TEXT", help="texts; without any, lines of FILE or stdin")
+        command.add_argument("-f", "--file", type=Path, help="a UTF-8 file, one text a line; - for stdin")
+        command.add_argument("-m", "--model", type=Path, default=Path("models", task, "bundle"), help="%(default)s")
+        command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
+        command.set_defaults(run=run)
+    check = commands.add_parser("check", help="validate params.yaml without running anything")
+    check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
+    check.set_defaults(run=_check)
+    profile = commands.add_parser("profile", help="make profiles/NAME.yaml the params.yaml")
+    profile.add_argument("name", nargs="?", metavar="NAME", help="without it, the params.yaml as it is")
+    profile.add_argument("--data", type=Path, help="a folder with local corpora, multi30k/ and imdb/")
+    profile.set_defaults(run=_profile)
+    commands.add_parser("sync", help="write every result that DVC tracks into MLflow").set_defaults(run=_sync)
+    commands.add_parser("summary", help="print the main metrics and where to look").set_defaults(run=_summary)
+    return parser
+
+
+def _translate(arguments: argparse.Namespace) -> None:
+    model = _open(arguments, "translation")
+    _answer(arguments, lambda texts: model.translate(texts))
+
+
+def _classify(arguments: argparse.Namespace) -> None:
+    model = _open(arguments, "sentiment")
+
+    def lines(texts: list[str]) -> list[str]:
+        answers = zip(model.classify(texts), texts, strict=True)
+        return [f"{answer.label}\t{answer.probability:.4f}\t{text}" for answer, text in answers]
+
+    _answer(arguments, lines)
+
+
+def _open(arguments: argparse.Namespace, task: str) -> Any:
+    from transformer.export.bundle import open_bundle  # torch takes seconds that the other commands need not wait
+
+    model = open_bundle(arguments.model, arguments.device)
+    if model.task != task:
+        raise UserError(f"{arguments.model} is a model for {model.task}, not for {task}: name another with --model")
+    return model
+
+
+def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[str]]) -> None:
+    """Print the answers as they come, one line a text."""
+    if arguments.texts:
+        for line in answer(arguments.texts):
+            print(line)
+        return
+    for chunk in _available_lines(arguments.file):
+        for line in answer(chunk):
+            print(line)
+        sys.stdout.flush()
+
+
+def _available_lines(path: Path | None) -> Iterator[list[str]]:
+    """Chunks of lines. A person at a terminal is answered line by line."""
+    size = 1 if path is None and sys.stdin.isatty() else _BATCH
+    if path is None or path == Path("-"):
+        yield from _decoded(sys.stdin.buffer, "stdin", size)
+        return
+    try:
+        with path.open("rb") as stream:
+            yield from _decoded(stream, str(path), size)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; name a UTF-8 text file") from error
+
+
+def _decoded(stream: Iterable[bytes], name: str, size: int) -> Iterator[list[str]]:
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(stream, start=1):
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise UserError(f"{name}, line {number}: no UTF-8 ({error.reason}); convert it first") from error
+
+    numbered = lines()
+    while chunk := list(islice(numbered, size)):
+        yield chunk
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from transformer.params.check import check_params
+
+    check_params(arguments.path)
+    print(f"{arguments.path}: all parameters are valid")
+
+
+def _profile(arguments: argparse.Namespace) -> None:
+    from transformer.profiles import use_profile
+
+    changed = use_profile(Path.cwd(), arguments.name, arguments.data)
+    print(f"params.yaml: {arguments.name or 'corpora'} {'put in place' if changed else 'already in place'}")
+
+
+def _sync(arguments: argparse.Namespace) -> None:
+    from transformer.tracking.sync import sync
+
+    written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
+    print(f"{written} rows written")
+
+
+def _summary(arguments: argparse.Namespace) -> None:
+    from transformer.summary import print_summary
+
+    print_summary(Path.cwd())

@@ -1,0 +1,30 @@
+"""Checking a whole params.yaml before anything runs."""
+
+from pathlib import Path
+
+from transformer.errors import UserError
+from transformer.params.load import read_params, stage_params
+from transformer.params.schema import Hardware, Runtime
+from transformer.params.validation import SHARED_SECTIONS, validate
+from transformer.tasks import STAGES, TASKS, implementation
+
+
+def check_params(path: Path) -> None:
+    """Validate every section of every task. Raises UserError at the first fault, one line that says where."""
+    content = read_params(path)
+    for name, schema in zip(SHARED_SECTIONS, (Hardware, Runtime), strict=True):
+        validate(schema, content.get(name, {}), where=path, prefix=name)
+    for task in TASKS:
+        known = set()
+        for stage in STAGES:
+            schema_of_stage = implementation(task, stage).Params
+            stage_params(content, task, schema_of_stage, where=path)
+            known |= schema_of_stage.model_fields.keys()
+        _refuse_unknown(content[task], known, f"{task}.", path)
+    _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
+
+
+def _refuse_unknown(content: dict[str, object], known: set[str], prefix: str, path: Path) -> None:
+    for name in content:
+        if name not in known:
+            raise UserError(f"{path}: `{prefix}{name}` is no section; known here: {', '.join(sorted(known))}")
