@@ -38,7 +38,8 @@ def test_no_target_position_sees_a_later_one(norm: str) -> None:
     model = seq2seq(norm=norm)
     embedded = model.target_embedding(torch.tensor([[2, 4, 6, 8]])).detach().requires_grad_()
     encoded, mask = model.encode(torch.tensor([[2, 9, 3]]))
-    model.decoder(embedded, encoded, mask)[0, 1].sum().backward()
+    decoded = model.decoder(embedded, encoded, mask)[0, 1]
+    (decoded * torch.arange(16)).sum().backward()  # a plain sum behind a normalisation has no gradient
     assert embedded.grad is not None
     assert (embedded.grad[0, 2:] == 0).all()
     assert (embedded.grad[0, :2] != 0).all()
