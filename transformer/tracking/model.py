@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
     from mlflow.tracking import MlflowClient
 
-_PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "ruamel.yaml", "spacy")
+_PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "spacy")
 _ANSWERS = {
     "translation": (("string", "translation"),),
     "sentiment": (("string", "label"), ("double", "probability")),

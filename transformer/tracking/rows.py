@@ -14,6 +14,7 @@ from transformer.tracking.store import Store, locked
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
+_PARENT = "mlflow.parentRunId"
 _BATCH = 1000
 _PARAM_BATCH = 100
 
@@ -56,14 +57,24 @@ def finished_row(store: Store, row_key: str) -> "Run | None":
 
 def row_keys(store: Store) -> set[str]:
     """The keys of all complete rows of the task."""
-    keys, token = set(), None
-    filter_string = "tags.kind = 'result' AND attributes.status = 'FINISHED'"
+    rows = _all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
+    return {run.data.tags["row_key"] for run in rows}
+
+
+def orphan_stage_keys(store: Store) -> set[str]:
+    """The stage keys of child runs that belong to no row yet."""
+    children = _all_runs(store, "tags.kind = 'stage'")
+    return {run.data.tags["stage_key"] for run in children if _PARENT not in run.data.tags}
+
+
+def _all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
+    token = None
     while True:
         page = store.client.search_runs([store.experiment_id], filter_string, max_results=1000, page_token=token)
-        keys |= {run.data.tags["row_key"] for run in page if "row_key" in run.data.tags}
+        yield from page
         token = page.token
         if not token:
-            return keys
+            return
 
 
 def _paths(chain: Chain) -> list[str]:
@@ -157,5 +168,5 @@ def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
     for stage in chain.stages:
         filter_string = f"tags.stage_key = '{chain.stage_key(stage.name)}'"
         for run in store.client.search_runs([store.experiment_id], filter_string):
-            if "mlflow.parentRunId" not in run.data.tags:
-                store.client.set_tag(run.info.run_id, "mlflow.parentRunId", row_id)
+            if _PARENT not in run.data.tags:
+                store.client.set_tag(run.info.run_id, _PARENT, row_id)

@@ -43,33 +43,49 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     """
     from dvc.repo import Repo
 
-    from transformer.tracking.child import write_kept
-
-    stores: dict[str, Store] = {}
     written = missing = 0
-    for folder in sorted(waiting(root).glob("*")):
-        stores[folder.name] = open_store(root, folder.name)
-        write_kept(stores[folder.name], folder.name)
     with Repo(str(root)) as repo:
-        for known in _known(root, Path(repo.stage_cache.cache_dir)):
-            task = known.chain.task
-            if task not in stores:
-                stores[task] = open_store(root, task)
-            result = _write(stores[task], known, repo)
-            written += result == "written"
-            missing += result == "missing"
+        known = _known(root, Path(repo.stage_cache.cache_dir))
+        tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")}
+        opened = {task: _open(root, task) for task in sorted(tasks)}
+        for result in known:
+            done = _write(opened[result.chain.task], result, repo)
+            written += done == "written"
+            missing += done == "missing"
     if missing:
         echo(f"not recorded for want of their files: {missing} results; run `dvc fetch --all-commits`, then sync")
     return written
 
 
-def _write(store: "Store", known: _Known, repo: "Repo") -> str:
+@dataclass(frozen=True)
+class _Recorded:
+    """What the tracking store has of a task."""
+
+    store: "Store"
+    rows: set[str]
+    orphans: set[str]
+
+
+def _open(root: Path, task: str) -> _Recorded:
+    from transformer.tracking.child import write_kept
+    from transformer.tracking.rows import orphan_stage_keys, row_keys
+
+    store = open_store(root, task)
+    write_kept(store, task)
+    return _Recorded(store, row_keys(store), orphan_stage_keys(store))
+
+
+def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.tracking.content import MissingContentError, TrackedContent
     from transformer.tracking.rows import write_row
 
-    content = TrackedContent(repo, known.chain, known.commit)
+    chain = known.chain
+    stage_keys = {chain.stage_key(stage.name) for stage in chain.stages}
+    if chain.row_key() in recorded.rows and not stage_keys & recorded.orphans:
+        return "there"
     try:
-        return "written" if write_row(store, known.chain, content, known.origin) else "there"
+        content = TrackedContent(repo, chain, known.commit)
+        return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
         return "missing"
 

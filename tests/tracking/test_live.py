@@ -1,0 +1,114 @@
+"""The observer as a stage starts it: a process of its own, spoken to in JSON lines."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tracking.conftest import environment
+from transformer.tracking.child import write_kept
+from transformer.tracking.store import Store, open_store, waiting
+
+COMMAND = (sys.executable, "-m", "transformer.tracking.live", "translation", "download")
+METRICS = {"event": "metrics", "step": 120, "time": 1795230000123, "values": {"train_loss": 3.25, "speed": 7}}
+END = {"event": "end", "status": "FINISHED"}
+
+
+def observe(root: Path, *events: Any, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    lines = "".join(event if isinstance(event, str) else json.dumps(event) + "\n" for event in events)
+    shell = environment() | dict(env or {})
+    return subprocess.run(COMMAND, cwd=root, input=lines, env=shell, text=True, capture_output=True, timeout=60)
+
+
+def runs(store: Store) -> list[Any]:
+    return [*store.client.search_runs([store.experiment_id])]
+
+
+@pytest.fixture
+def dvc_root(dvc_repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name in environment().keys() & {"MLFLOW_TRACKING_URI", "DVC_ROOT"}:
+        monkeypatch.delenv(name)
+    yield dvc_repository
+
+
+def test_a_short_stage_waits_for_the_next_writer(dvc_root: Path) -> None:
+    done = observe(dvc_root, METRICS, "no json\n", "[1]\n", END)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (dvc_root / "mlflow.db").exists()
+    assert len([*waiting(dvc_root).glob("translation/*.json")]) == 1
+
+    store = open_store(dvc_root, "translation")
+    write_kept(store, "translation")
+    write_kept(store, "translation")
+    (run,) = runs(store)
+    key = run.data.tags["stage_key"]
+    head = subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=dvc_root, text=True).strip()
+    assert run.info.run_name == f"download {key[:8]}"
+    assert run.info.status == "FINISHED"
+    assert run.info.start_time < run.info.end_time < time.time() * 1000
+    tags = {"task": "translation", "stage": "download", "kind": "stage", "git.commit": head}
+    assert tags.items() <= run.data.tags.items()
+    (point,) = store.client.get_metric_history(run.info.run_id, "train_loss")
+    assert (point.value, point.step, point.timestamp) == (3.25, 120, 1795230000123)
+    assert run.data.metrics["speed"] == 7
+
+
+def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
+    """More events than one batch holds make a stage long at once."""
+    process = subprocess.Popen(COMMAND, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True)
+    assert process.stdin is not None
+    for step in range(600):
+        process.stdin.write(json.dumps({**METRICS, "step": step}) + "\n")
+    process.stdin.flush()
+    store = open_store(dvc_root, "translation")
+    assert _eventually(lambda: any("train_loss" in run.data.metrics for run in runs(store)))
+    (run,) = runs(store)
+    assert run.info.status == "RUNNING"
+    process.communicate(json.dumps(END | {"status": "FAILED"}) + "\n", timeout=60)
+    (run,) = runs(store)
+    assert (process.returncode, run.info.status) == (0, "FAILED")
+    assert len(store.client.get_metric_history(run.info.run_id, "train_loss")) == 600
+
+
+def _eventually(condition: Any) -> bool:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_a_server_that_cannot_be_reached_costs_one_line(dvc_root: Path) -> None:
+    started = time.monotonic()
+    done = observe(dvc_root, METRICS, env={"MLFLOW_TRACKING_URI": "http://127.0.0.1:1"})
+    assert done.returncode == 0
+    assert done.stderr.startswith("tracking: ") and done.stderr.endswith("run `transformer sync` later\n")
+    assert done.stderr.count("\n") == 1
+    assert time.monotonic() - started < 20
+    assert not (dvc_root / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize("break_it", ["dvc.yaml", "mlflow.db"])
+def test_what_is_broken_costs_one_line(dvc_root: Path, break_it: str) -> None:
+    (dvc_root / break_it).write_text("broken: [" * 100)
+    done = observe(dvc_root, METRICS)
+    assert done.returncode == 0
+    assert done.stderr.startswith("tracking: ") and done.stderr.count("\n") == 1
+
+
+def test_two_first_writers_share_the_database_that_they_create(dvc_root: Path) -> None:
+    """Their inputs end without an end event, as a killed stage's: both are written at once."""
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    processes = [subprocess.Popen(COMMAND, cwd=dvc_root, env=environment(), **pipes) for _ in range(2)]
+    errors = [process.communicate(json.dumps(METRICS).encode())[1] for process in processes]
+    assert errors == [b"", b""]
+    store = open_store(dvc_root, "translation")
+    found = [(run.info.status, run.data.metrics["train_loss"]) for run in runs(store)]
+    assert found == [("KILLED", 3.25)] * 2
+    assert store.client.get_experiment(store.experiment_id).artifact_location == (dvc_root / "mlartifacts").as_uri()

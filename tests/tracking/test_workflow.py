@@ -1,0 +1,229 @@
+"""Rows of a pipeline that DVC really runs: once each, complete, and the same after the database is lost."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from tests.tracking.conftest import run_in
+from transformer.tracking.sync import missing_rows
+
+SYNC = """
+from pathlib import Path
+from transformer.tracking.sync import sync
+print("rows", sync(Path.cwd(), echo=print))
+"""
+Row = dict[str, Any]
+
+
+def sync(root: Path) -> str:
+    return run_in(root, sys.executable, "-c", SYNC)
+
+
+def edit(root: Path, old: str, new: str) -> None:
+    path = root / "params.yaml"
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new, 1))
+
+
+class Reader:
+    """What MLflow holds now. A copy is read: an engine of this process must not outlive a deleted database."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        copy = folder / f"{len([*folder.glob('*.db')])}.db"
+        shutil.copy(root / "mlflow.db", copy)
+        self.client = MlflowClient(f"sqlite:///{copy}", f"sqlite:///{copy}")
+
+    def runs(self, kind: str) -> list[Any]:
+        experiments = [experiment.experiment_id for experiment in self.client.search_experiments()]
+        return [*self.client.search_runs(experiments, f"tags.kind = '{kind}'")]
+
+    def rows(self) -> dict[str, Row]:
+        return {run.data.tags["row_key"]: self._row(run) for run in self.runs("result")}
+
+    def _row(self, run: Any) -> Row:
+        history = {name: self.client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}
+        artifacts = Path(run.info.artifact_uri.removeprefix("file://"))
+        return {
+            "name": run.info.run_name,
+            "status": run.info.status,
+            "start": run.info.start_time,
+            "params": run.data.params,
+            "tags": run.data.tags,
+            "curves": {name: [(p.step, p.value, p.timestamp) for p in points] for name, points in history.items()},
+            "inputs": sorted((i.dataset.name, i.dataset.digest, i.tags[0].value) for i in run.inputs.dataset_inputs),
+            "files": {str(f.relative_to(artifacts)): f.read_bytes() for f in artifacts.rglob("*") if f.is_file()},
+            "models": len(run.outputs.model_outputs),
+            "versions": self._versions(run),
+        }
+
+    def _versions(self, run: Any) -> list[Any]:
+        found = self.client.search_model_versions(f"tags.row_key = '{run.data.tags['row_key']}'")
+        return [(v.name, v.version, v.tags, self.client.get_model_version(v.name, v.version).aliases) for v in found]
+
+
+class Story:
+    """One repository's history of runs, and the rows after each step."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.root, self.folder = root, folder
+        self.steps: dict[str, dict[str, Row]] = {}
+
+    def read(self) -> Reader:
+        return Reader(self.root, self.folder)
+
+    def step(self, name: str, *command: str) -> None:
+        if command:
+            output = run_in(self.root, *command)
+            assert not [word for word in ("tracking:", "Warning", "INFO") if word in output], output
+        self.steps[name] = self.read().rows()
+
+    def new(self, name: str) -> list[Row]:
+        """The rows that a step added."""
+        names = [*self.steps]
+        before = self.steps[names[names.index(name) - 1]]
+        return [row for key, row in self.steps[name].items() if key not in before]
+
+
+@pytest.fixture(scope="module")
+def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    root = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("story") / "repository"))
+    story = Story(root, tmp_path_factory.mktemp("read"))
+    story.step("first", "dvc", "repro")
+    story.step("again", "dvc", "repro")
+    edit(root, "bonus: 0", "bonus: 5")
+    story.step("evaluate", "dvc", "repro")
+    run_in(root, "git", "add", "--all")
+    run_in(root, "git", "commit", "--quiet", "--message", "results")
+    override = "translation.train.learning_rate=1e-2"
+    story.step("temp", "dvc", "exp", "run", "--temp", "--name", "warm", "--set-param", override)
+    run_in(root, "dvc", "exp", "run", "--queue", "--name", "queued", "--set-param", "sentiment.evaluate.bonus=7")
+    story.step("queue", "dvc", "exp", "run", "--run-all")
+    edit(root, "batch_size: 1.0", "batch_size: 2")
+    run_in(root, "dvc", "repro")
+    story.step("cached export")
+    assert missing_rows(root)
+    assert "rows 1\n" in sync(root)
+    assert not missing_rows(root)
+    story.step("synced")
+    return story
+
+
+def test_a_result_is_one_complete_row(story: Story) -> None:
+    rows = {row["tags"]["task"]: row for row in story.steps["first"].values()}
+    assert set(rows) == {"translation", "sentiment"}
+    row = rows["translation"]
+    assert row["status"] == "FINISHED"
+    assert row["name"] == f"translation {row['tags']['row_key'][:8]}"
+    assert row["params"] == {
+        "tokenize.kind": "whitespace",
+        "vocab.minimum": "2",
+        "model.d_model": "8",
+        "model.dropout": "0.1",
+        "train.learning_rate": "0.001",
+        "train.layers": "[2, 3]",
+        "train.schedule": "null",
+        "evaluate.bonus": "0",
+        "evaluate.batch_size": "1",
+        "hardware.device": "cpu",
+        "hardware.threads": "2",
+    }
+    assert [step for step, _, _ in row["curves"]["train_loss"]] == [10, 20, 30]
+    assert row["curves"]["validation.score"][0][1] == pytest.approx(0.1)
+    assert [name for name, _, _ in row["inputs"]] == [f"translation/{s}" for s in ("test", "train", "validation")]
+    reports = (
+        "evaluation.json",
+        "history.tsv",
+        "plots/curve.tsv",
+        "predictions.tsv",
+        "training.json",
+        "vocabulary.json",
+    )
+    assert sorted(row["files"]) == ["params.json", *(f"reports/{name}" for name in reports)]
+    assert b'"seed": 1' in row["files"]["params.json"]
+    assert (row["models"], len(row["versions"])) == (1, 1)
+    assert row["tags"]["device"] == "cpu"
+
+
+def test_repeating_adds_nothing(story: Story) -> None:
+    assert story.steps["again"] == story.steps["first"]
+
+
+def test_a_new_evaluation_is_a_row_that_names_its_training(story: Story) -> None:
+    (row,) = story.new("evaluate")
+    old = next(old for old in story.steps["first"].values() if old["tags"]["task"] == "translation")
+    assert row["tags"]["trained_by"] == old["tags"]["trained_by"]
+    assert row["curves"]["train_loss"] == old["curves"]["train_loss"]
+    assert row["params"]["evaluate.bonus"] == "5"
+    trained = [run for run in story.read().runs("stage") if run.info.run_name == row["tags"]["trained_by"]]
+    assert len(trained) == 1 and trained[0].data.metrics == {"live_loss": 0.5}
+
+
+def test_executed_stages_are_children_of_their_row(story: Story) -> None:
+    reader = story.read()
+    parents = {run.info.run_id: run for run in reader.runs("result")}
+    children = reader.runs("stage")
+    assert {run.data.tags["mlflow.parentRunId"] in parents for run in children} == {True}
+    executed = [run.data.tags["stage"] for run in children if run.data.tags["task"] == "sentiment"]
+    assert sorted(executed) == sorted(["download", "tokenize", "build_vocab", "train", *["evaluate", "export"] * 2])
+
+
+def test_experiments_land_in_the_same_store(story: Story) -> None:
+    head = subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=story.root, text=True).strip()
+    (warm,), (queued,) = story.new("temp"), story.new("queue")
+    for row, name, task in ((warm, "warm", "translation"), (queued, "queued", "sentiment")):
+        assert row["name"] == row["tags"]["dvc.experiment"] == name
+        assert row["tags"]["git.commit"] == head
+        assert row["tags"]["task"] == task
+    assert warm["params"]["train.learning_rate"] == "0.01"
+    assert warm["versions"][0][3] == ["best"]
+
+
+def test_a_cached_export_still_gets_its_row(story: Story) -> None:
+    assert story.new("cached export") == []
+    (row,) = story.new("synced")
+    assert row["params"]["evaluate.batch_size"] == "2"
+
+
+def test_a_lost_database_comes_back(story: Story) -> None:
+    for name in ("mlflow.db", "mlartifacts"):
+        path = story.root / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert missing_rows(story.root)
+    assert f"rows {len(story.steps['synced'])}\n" in sync(story.root)
+    assert story.read().rows() == story.steps["synced"]
+    assert sync(story.root) == "rows 0\n"
+
+
+def test_a_clone_without_the_local_notes_has_the_same_results(story: Story, tmp_path: Path) -> None:
+    """From git and DVC's cache alone, without experiments: the committed results, on the commits they were made on."""
+    run_in(story.root, "git", "checkout", "--quiet", "params.yaml", "dvc.lock")
+    run_in(tmp_path, "git", "clone", "--quiet", str(story.root), "clone")
+    clone = tmp_path / "clone"
+    assert "not recorded for want of their files: 2 results" in sync(clone)
+    shutil.copytree(story.root / ".dvc" / "cache" / "files", clone / ".dvc" / "cache" / "files")
+    assert "rows 2\n" in sync(clone)
+    rows = Reader(clone, tmp_path).rows()
+    for key, row in rows.items():
+        original = story.steps["synced"][key]
+        assert {k: v for k, v in row.items() if k not in ("start", "versions")} == {
+            k: v for k, v in original.items() if k not in ("start", "versions")
+        }
+
+
+def test_asking_for_missing_rows_imports_no_mlflow(story: Story) -> None:
+    code = """
+import sys, time
+from pathlib import Path
+from transformer.tracking.sync import missing_rows
+started = time.perf_counter()
+assert not missing_rows(Path.cwd())
+assert time.perf_counter() - started < 0.05
+assert not {"mlflow", "dvc.repo", "pandas"} & set(sys.modules)
+"""
+    run_in(story.root, sys.executable, "-c", code)
