@@ -63,6 +63,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer()
 
+    def do_CONNECT(self) -> None:
+        self._answer()
+
     def log_message(self, format: str, *args: object) -> None:
         pass
 
@@ -172,8 +175,17 @@ except UserError as error:
 def download(
     task: str, params: Mapping[str, Any], *, output: Path, endpoint: str, home: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run a download stage in a fresh process that takes `endpoint` for the Hub and keeps its cache in `home`."""
+    """Run a download stage in a fresh process that takes `endpoint` for the Hub and keeps its cache in `home`.
+
+    `endpoint` is its proxy too, so that the server sees what is asked of any other host.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "DATASETS_"))}
-    environment = {**inherited, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "NO_PROXY": "127.0.0.1"}
+    environment = {
+        **inherited,
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": str(home),
+        "HTTPS_PROXY": endpoint,
+        "NO_PROXY": "127.0.0.1",
+    }
     command = [sys.executable, "-c", _CLIENT, task, json.dumps(params), str(output)]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)

@@ -16,7 +16,8 @@ from transformer.errors import UserError
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
-_PARQUET_BUFFER = 1 << 20  # without it a whole column chunk of a row group is read at once
+# By default whole columns of a row group are read ahead, and a file may be one row group.
+_STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
 def read_folder(folder: Path, *, columns: Sequence[str]) -> Corpus:
@@ -107,7 +108,7 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     import pyarrow.parquet  # 0.2 s that the other layouts need not wait for
 
     try:
-        with _reading(path), pyarrow.parquet.ParquetFile(path, buffer_size=_PARQUET_BUFFER) as file:
+        with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
             _check_columns(path, file.schema_arrow.names, columns)
             yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=list(columns)), name=str(path))
     except pyarrow.ArrowException as error:

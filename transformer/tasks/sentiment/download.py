@@ -76,7 +76,7 @@ def check_labelled(row: Row, *, labels: tuple[int, ...]) -> Row:
     Raises ValueError when the text is missing, empty or none, or the label is none of `labels`.
     """
     found = row.get("label")
-    values = {str(label): label for label in labels}
-    if type(found) not in (int, str) or str(found) not in values:
+    values = {str(label): label for label in labels}  # as text, because 1.0 and True equal 1
+    if str(found) not in values:
         raise ValueError(f"the label must be {' or '.join(values)}, not {found!r}")
     return {"label": values[str(found)], "text": clean_text(row, "text")}
