@@ -39,7 +39,7 @@ class Reviewer:
         """Two to six sentences of one polarity: one to three that carry it, the others beside the point."""
         if self.say.chance(_BALANCED_PERCENT):
             return self._balanced(polarity)
-        parts = [self._verdict(polarity) for _ in range(self.say.one((1, 2, 2, 3, 3)))]
+        parts = [self._verdict(polarity) for _ in range(self.say.one((1, 2, 3, 3)))]
         if len(parts) == 1 or self.say.chance(30):
             parts.insert(self.rng.randrange(len(parts) + 1), self._aside())
         if self.say.chance(25):

@@ -105,13 +105,15 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 OCCASIONS = "at the festival|in a small cinema|on a long flight|at home|in Berlin|on television|in an open-air theater"
 HEROES = """
 detective farmer pianist nurse soldier lawyer teacher pilot thief journalist widow painter sailor professor baker
-gardener spy singer boxer student priest captain gambler waiter
+gardener spy singer boxer student priest captain gambler waiter carpenter dentist shepherd butcher chemist tailor
+blacksmith librarian plumber violinist
 """
-PLACES = "Paris Vienna Chicago Lisbon Alaska Rome Tokyo Scotland Mexico Warsaw Cairo Norway Texas Iceland"
+PLACES = "Paris Vienna Chicago Lisbon Rome Tokyo Scotland Mexico Warsaw Cairo Norway Iceland Peru Dublin Prague"
 EVENTS = """
 finds an old letter|loses everything|meets a stranger|buys a haunted house|steals a painting|falls in love
 inherits a hotel|hides from the police|searches for a missing child|returns to an old village|opens a bakery
-robs a train|flies to the moon
+robs a train|flies to the moon|repairs a lighthouse|invents a machine|writes a secret diary|sells the family farm
+escapes from an island|raises two orphans|digs for gold|trains young wolves
 builds a boat|adopts a dog|joins a circus|wins the lottery|crosses the desert|learns to dance|solves a murder
 """
 
