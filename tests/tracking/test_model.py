@@ -75,7 +75,7 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
 
     answers = model.predict(pd.DataFrame({"text": ["good", "bad"]}))
     assert answers.to_dict("list") == {"label": ["pos", "neg"], "probability": [0.75, 0.75]}
-    assert list(model.predict(["good"])["label"]) == ["pos"]
+    assert list(model.predict({"text": ["good"]})["label"]) == ["pos"]
     assert model.metadata.signature.inputs.input_names() == ["text"]
     assert model.metadata.signature.outputs.input_names() == ["label", "probability"]
     assert (opened[0] / "config.json").is_file()

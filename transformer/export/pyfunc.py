@@ -13,8 +13,8 @@ class _Answers:
     model: Any
 
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-        """A column `text`, or a list of texts, to a column `translation`, or columns `label` and `probability`."""
-        texts = [str(text) for text in (model_input["text"] if hasattr(model_input, "columns") else model_input)]
+        """A data frame with a column `text` to one with `translation`, or with `label` and `probability`."""
+        texts = [str(text) for text in model_input["text"]]
         if hasattr(self.model, "translate"):
             return pd.DataFrame({"translation": self.model.translate(texts)})
         answers = self.model.classify(texts)
