@@ -1,4 +1,4 @@
-"""The modules that a stage imports, by reading the code: what DVC must know to rerun just the stages that a change touches.
+"""The modules that a stage imports, by reading the code: what DVC must know to rerun just what a change touches.
 
 `python -m tests.closure` prints them, to be copied into dvc.yaml.
 """

@@ -81,7 +81,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a TSV with a header, atomically. Floats in Python's shortest exact form; tabs and line ends become spaces."""
+    """Write a TSV with a header, atomically. Floats in their shortest exact form; tabs and line ends become spaces."""
     with atomic_write(path) as stream:
         for row in chain([header], rows):
             stream.write(

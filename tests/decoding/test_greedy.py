@@ -50,7 +50,8 @@ def trained(norm: str) -> Seq2SeqTransformer:
         copied = [generator.integers(4, 30, size=generator.integers(1, 12)) for _ in range(32)]
         target_ids = pad([np.concatenate(([2], ids, [3])) for ids in copied], 0)
         logits = model.output(model(pad(copied, 0), target_ids[:, :-1]))
-        F.cross_entropy(logits.transpose(1, 2), target_ids[:, 1:], ignore_index=0).backward()
+        loss = F.cross_entropy(logits.transpose(1, 2), target_ids[:, 1:], ignore_index=0)
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
     return model.eval()

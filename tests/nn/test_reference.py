@@ -12,7 +12,6 @@ from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.seq2seq.decoder import DecoderLayer
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 
-CLOSE = {"rtol": 0.0, "atol": 1e-10}
 C, H = LAYERS["d_model"], LAYERS["heads"]
 variants = pytest.mark.parametrize(
     ("norm", "activation"), [("post", "relu"), ("post", "gelu"), ("pre", "relu"), ("pre", "gelu")]
@@ -84,7 +83,7 @@ def test_attention_agrees_with_torch() -> None:
     copy_attention(theirs, ours)
     query, memory, keys = states(3, 5), states(3, 7), key_mask(3, 7)
     expected, _ = theirs(query, memory, memory, key_padding_mask=~keys)
-    torch.testing.assert_close(ours(query, ours.project(memory), keys[:, None, None]), expected, **CLOSE)
+    torch.testing.assert_close(ours(query, ours.project(memory), keys[:, None, None]), expected, rtol=0, atol=1e-10)
 
 
 @variants
@@ -94,7 +93,7 @@ def test_encoder_layer_agrees_with_torch(norm: str, activation: str) -> None:
     theirs = torch_encoder_layer(ours, norm, activation)
     source, keys = states(3, 6), key_mask(3, 6)
     expected = theirs(source, src_key_padding_mask=~keys)
-    torch.testing.assert_close(ours(source, keys[:, None, None]), expected, **CLOSE)
+    torch.testing.assert_close(ours(source, keys[:, None, None]), expected, rtol=0, atol=1e-10)
 
 
 @variants
@@ -105,7 +104,7 @@ def test_decoder_layer_agrees_with_torch(norm: str, activation: str) -> None:
     target, source, keys = states(3, 5), states(3, 6), key_mask(3, 6)
     expected = theirs(target, source, tgt_mask=~causal(5), memory_key_padding_mask=~keys)
     actual = ours(target, ours.source_attention.project(source), keys[:, None, None])
-    torch.testing.assert_close(actual, expected, **CLOSE)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
 
 
 @variants
@@ -118,13 +117,15 @@ def test_whole_model_agrees_with_torch(norm: str, activation: str) -> None:
     padded = ~mask[:, 0, 0]
     source = model.source_embedding(source_ids)
     for layer in model.encoder.layers:
+        assert isinstance(layer, EncoderLayer)
         source = torch_encoder_layer(layer, norm, activation)(source, src_key_padding_mask=padded)
     source = model.encoder.norm(source)
     target = model.target_embedding(target_ids)
     for layer in model.decoder.layers:
+        assert isinstance(layer, DecoderLayer)
         theirs = torch_decoder_layer(layer, norm, activation)
         target = theirs(target, source, tgt_mask=~causal(3), memory_key_padding_mask=padded)
-    torch.testing.assert_close(model(source_ids, target_ids), model.decoder.norm(target), **CLOSE)
+    torch.testing.assert_close(model(source_ids, target_ids), model.decoder.norm(target), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-12])
@@ -135,7 +136,7 @@ def test_both_attention_kernels_follow_the_equation(dropout: float) -> None:
     query = attention.project(states(3, 4)).key
     weights = (query @ memory.key.mT / (C / H) ** 0.5).masked_fill(~keys, float("-inf")).softmax(dim=-1)
     actual = scaled_dot_product_attention(query, memory, keys, dropout=dropout)
-    torch.testing.assert_close(actual, weights @ memory.value, **CLOSE)
+    torch.testing.assert_close(actual, weights @ memory.value, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-12])

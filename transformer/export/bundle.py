@@ -17,9 +17,10 @@ import torch
 from transformer.errors import UserError
 from transformer.files import read_json, write_json
 from transformer.tasks import TASKS, implementation
+from transformer.text.pretokenize import PRETOKENIZERS
 
 FORMAT = 1
-CONFIG, MODEL, VOCAB, PRETOKENIZER = "config.json", "model", "vocab", "pretokenizer.json"
+CONFIG, MODEL, VOCAB = "config.json", "model", "vocab"
 
 
 def write_bundle(
@@ -28,7 +29,7 @@ def write_bundle(
     """Gather the parts. config: further entries of config.json (`decoding`, `main_metric`); card: the model card."""
     shutil.copytree(trained, bundle / MODEL, dirs_exist_ok=True)
     shutil.copytree(vocab, bundle / VOCAB, dirs_exist_ok=True)
-    shutil.copy(tokens / PRETOKENIZER, bundle / PRETOKENIZER)
+    shutil.copy(tokens / PRETOKENIZERS, bundle / PRETOKENIZERS)
     (bundle / "README.md").write_text(card, encoding="utf-8")
     write_json(bundle / CONFIG, {"format": FORMAT, "task": task, **config})
 

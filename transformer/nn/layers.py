@@ -86,7 +86,7 @@ class Encoder(nn.Module):
 
 
 def initialise(module: nn.Module, params: TransformerParams) -> None:
-    """Xavier-uniform for every matrix (Glorot and Bengio 2010), embeddings as `params` say; the rest as PyTorch does."""
+    """Xavier-uniform for every matrix (Glorot and Bengio 2010), embeddings as `params` say; biases as PyTorch does."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)

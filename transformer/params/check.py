@@ -4,16 +4,20 @@ from pathlib import Path
 
 from transformer.errors import UserError
 from transformer.params.load import read_params, stage_params
-from transformer.params.schema import Hardware, Runtime
+from transformer.params.schema import Hardware, Runtime, Section
 from transformer.params.validation import SHARED_SECTIONS, validate
 from transformer.tasks import STAGES, TASKS, implementation
+
+
+class _Shared(Section):
+    hardware: Hardware
+    runtime: Runtime
 
 
 def check_params(path: Path) -> None:
     """Validate every section of every task. Raises UserError at the first fault, one line that says where."""
     content = read_params(path)
-    for name, schema in zip(SHARED_SECTIONS, (Hardware, Runtime), strict=True):
-        validate(schema, content.get(name, {}), where=path, prefix=name)
+    validate(_Shared, {name: content.get(name) for name in SHARED_SECTIONS}, where=path, prefix="")
     for task in TASKS:
         known = set()
         for stage in STAGES:

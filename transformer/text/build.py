@@ -10,9 +10,8 @@ from transformer.errors import UserError
 from transformer.files import read_rows, write_json
 from transformer.observer import Observer
 from transformer.text.parallel import chunks
-from transformer.text.pretokenize import PreTokenizerParams
+from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
 from transformer.text.store import ColumnWriter, EncodedColumn, write_labels
-from transformer.text.tokens import read_pretokenizers
 from transformer.text.vocabulary import Vocabulary
 from transformer.text.vocabulary_config import VocabParams
 from transformer.text.vocabulary_hub import vocabulary_from_hub

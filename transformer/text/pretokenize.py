@@ -1,14 +1,16 @@
 """Pre-tokenizers: raw text to tokens separated by one space."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from transformer.errors import UserError
+from transformer.files import read_json
 from transformer.params.schema import Section
 
-
+PRETOKENIZERS = "pretokenizer.json"
 SPACE = "\u2581"
 """Stands for a space inside a token: spaCy makes a token of a second space, and tokens are separated by spaces."""
 
@@ -27,6 +29,13 @@ class PreTokenizerParams(Section):
         if self.kind == "spacy" and not self.language:
             raise ValueError("kind `spacy` needs a language, such as `de`")
         return self
+
+
+def read_pretokenizers(folder: Path) -> dict[str, PreTokenizerParams]:
+    """What the tokenize stage did, a side: `pretokenizer.json` of its output, or of a bundle."""
+    return {
+        side: PreTokenizerParams.model_validate(params) for side, params in read_json(folder / PRETOKENIZERS).items()
+    }
 
 
 class PreTokenizer:

@@ -7,7 +7,7 @@ from typing import Any
 from transformer.files import read_json, read_rows, write_json, write_rows
 from transformer.observer import Observer
 from transformer.text.parallel import chunks, ordered_map
-from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
+from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizer, PreTokenizerParams
 
 Row = dict[str, Any]
 Sides = Mapping[str, tuple[str, PreTokenizerParams]]
@@ -28,16 +28,8 @@ def tokenize_corpus(corpus: Path, output: Path, sides: Sides, *, workers: int, o
             _tokenized(read_rows(corpus / f"{split}.jsonl"), sides, workers), total=total, what=f"tokenize {split}"
         )
         counts[f"{split}_rows"] = write_rows(output / f"{split}.jsonl", iter(rows))
-    write_json(output / "pretokenizer.json", {side: params.model_dump() for side, (_, params) in sides.items()})
+    write_json(output / PRETOKENIZERS, {side: params.model_dump() for side, (_, params) in sides.items()})
     return counts
-
-
-def read_pretokenizers(folder: Path) -> dict[str, PreTokenizerParams]:
-    """What `tokenize_corpus` did, a side."""
-    return {
-        side: PreTokenizerParams.model_validate(params)
-        for side, params in read_json(folder / "pretokenizer.json").items()
-    }
 
 
 def _tokenized(rows: Iterator[Row], sides: Sides, workers: int) -> Iterator[Row]:

@@ -73,9 +73,7 @@ class Fitted(NamedTuple):
     steps: int
 
 
-def fit(
-    trainable: Trainable, params: TrainParams, compute: Compute, *, log_every: int, observer: Observer
-) -> Fitted:
+def fit(trainable: Trainable, params: TrainParams, compute: Compute, *, log_every: int, observer: Observer) -> Fitted:
     """Train until the epochs or the patience are used up. Raises UserError when the loss is no longer finite."""
     monitor = MONITORS[params.monitor]
     optimizer = torch.optim.Adam(trainable.model.parameters(), lr=params.learning_rate, fused=True)

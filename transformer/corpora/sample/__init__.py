@@ -1,0 +1,1 @@
+"""The corpora that the project carries: seeded generators, one folder a task."""

@@ -6,8 +6,8 @@ from transformer.evaluation.sentiment import confusion, roc, scores
 from transformer.files import read_rows, write_json, write_table
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.sentiment.inference import LABELS, ClassificationParams, Reviewer, prediction
 from transformer.tasks.sentiment.encoded import EncodedReviews
+from transformer.tasks.sentiment.inference import LABELS, ClassificationParams, Reviewer, prediction
 from transformer.training.device import prepare
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")

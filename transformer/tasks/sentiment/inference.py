@@ -16,8 +16,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
-from transformer.text.pretokenize import PreTokenizer
-from transformer.text.tokens import read_pretokenizers
+from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 from transformer.text.vocabulary import clip, read_vocabularies
 from transformer.training.trained import load_config, load_weights
 

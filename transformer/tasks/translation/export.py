@@ -10,6 +10,7 @@ from transformer.files import read_json
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.inference import DecodingParams, Translator
+from transformer.text.pretokenize import read_pretokenizers
 from transformer.training.config import TrainParams
 from transformer.training.device import prepare
 
@@ -47,7 +48,7 @@ def run(
     """Write the bundle and check it. Returns the number of translations that agreed."""
     compute = prepare(params.hardware)
     figures = read_json(evaluation)
-    languages = {side: spec["language"] for side, spec in read_json(tokens / "pretokenizer.json").items()}
+    languages = {side: params.language for side, params in read_pretokenizers(tokens).items()}
     card = model_card(
         f"{languages['source']} to {languages['target']} Transformer",
         _USE.format(**languages),

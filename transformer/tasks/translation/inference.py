@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from pydantic import Field
 
+from transformer.decoding.seq2seq.detokenize import detokenize
 from transformer.decoding.seq2seq.greedy import greedy_decode
 from transformer.nn.seq2seq.config import Seq2SeqConfig
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
@@ -13,9 +14,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
-from transformer.decoding.seq2seq.detokenize import detokenize
-from transformer.text.pretokenize import PreTokenizer
-from transformer.text.tokens import read_pretokenizers
+from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.trained import load_config, load_weights
 

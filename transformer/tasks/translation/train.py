@@ -20,7 +20,6 @@ from transformer.training.loop import BatchLoss, fit
 from transformer.training.results import write_results
 
 
-
 class Params(StageParams):
     """What the stage reads."""
 
@@ -82,7 +81,5 @@ def run(
     training = TranslationTraining(config, train, validation, params.train, compute)
     figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
-    fitted = fit(
-        training, params.train, compute, log_every=params.runtime.log_every, observer=observer
-    )
+    fitted = fit(training, params.train, compute, log_every=params.runtime.log_every, observer=observer)
     return write_results(fitted, config, compute, figures, trained=trained, metrics=metrics, history=history)

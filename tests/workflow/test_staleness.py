@@ -1,0 +1,135 @@
+"""Changing a parameter makes just the stages that read it stale; what is no change makes none."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dvc.repo import Repo
+
+from tests.closure import closure
+from tests.conftest import Clone
+from transformer.params.load import read_params, section_path
+from transformer.tasks import STAGES, TASKS, implementation
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+
+@pytest.fixture
+def restored(workflow: Clone) -> Iterator[Clone]:
+    """The shared clone, whose params.yaml is put back afterwards."""
+    before = workflow.params.read_bytes()
+    yield workflow
+    workflow.params.write_bytes(before)
+
+
+def leaves(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in content.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def another(value: Any) -> Any:
+    """A value that differs, whatever the leaf's type."""
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, list):
+        return list(reversed(value))
+    return "profiles" if value.startswith("data/") else f"{value}x"  # a path must be one that exists
+
+
+def stale(root: Path) -> set[str]:
+    with Repo(str(root)) as repo:
+        return set(repo.status())
+
+
+def declaring(leaf: str) -> set[str]:
+    """The stages whose parameters hold the leaf, by the code's own classes."""
+    return {
+        f"{stage}@{task}"
+        for task in TASKS
+        for stage in STAGES
+        for name in implementation(task, stage).Params.model_fields
+        if name != "runtime" and leaf.startswith(f"{section_path(task, name)}.")
+    }
+
+
+def descendants(root: Path, stages: set[str]) -> set[str]:
+    with Repo(str(root)) as repo:
+        graph = repo.index.graph  # from a stage to those it depends on
+        by_name = {stage.addressing: stage for stage in graph}
+        found, waiting = set(stages), list(stages)
+        while waiting:
+            for stage in graph.predecessors(by_name[waiting.pop()]):
+                if stage.addressing not in found:
+                    found.add(stage.addressing)
+                    waiting.append(stage.addressing)
+    return found
+
+
+def test_every_leaf_makes_just_its_declaring_stages_stale(restored: Clone) -> None:
+    original = restored.params.read_bytes()
+    assert stale(restored.root) == set()
+    unread = []
+    for leaf, value in leaves(read_params(restored.params)):
+        restored.change({leaf: another(value)})
+        expected = declaring(leaf)
+        assert stale(restored.root) == expected, leaf
+        task = leaf.split(".")[0]
+        if task in TASKS:
+            assert all(name.endswith(f"@{task}") for name in descendants(restored.root, expected)), leaf
+            if not expected:
+                unread.append(leaf)
+        assert leaf.startswith("runtime.") == (not expected), f"{leaf} is declared by no stage"
+        restored.params.write_bytes(original)
+    assert unread == []
+
+
+def test_comments_order_and_spelling_of_numbers_are_no_change(restored: Clone) -> None:
+    text = restored.params.read_text(encoding="utf-8")
+    sections = text.split("\n\n")[1:]
+    random.Random(0).shuffle(sections)
+    text = "\n\n".join(["# another comment", *sections]).replace("clip: 1.0", "clip: 1")
+    text = text.replace("learning_rate: 1e-3", "learning_rate: 0.001").replace("epochs: 2", "epochs: 2.0")
+    restored.params.write_text(text, encoding="utf-8")
+    assert stale(restored.root) == set()
+    assert restored.repro() == []
+
+
+def test_a_change_reruns_its_stage_and_what_its_output_reaches_and_going_back_runs_nothing(restored: Clone) -> None:
+    original, lock = restored.params.read_bytes(), (restored.root / "dvc.lock").read_bytes()
+    model = (restored.root / "models/sentiment/trained/model.safetensors").read_bytes()
+    restored.change({"sentiment.train.learning_rate": 5e-3})
+    assert restored.repro() == ["train@sentiment", "evaluate@sentiment", "export@sentiment"]
+    assert (restored.root / "models/sentiment/trained/model.safetensors").read_bytes() != model
+    restored.params.write_bytes(original)
+    assert restored.repro() == []
+    assert (restored.root / "dvc.lock").read_bytes() == lock
+    assert (restored.root / "models/sentiment/trained/model.safetensors").read_bytes() == model
+
+
+def test_a_parameter_without_effect_stops_at_its_stage(restored: Clone) -> None:
+    restored.change({"translation.vocab.revision": "0" * 40})
+    assert restored.repro() == ["build_vocab@translation"]
+    restored.run("git", "checkout", "-q", "dvc.lock", "params.yaml")
+
+
+def test_a_change_of_code_that_leaves_the_bytes_stops_at_its_stage(restored: Clone) -> None:
+    path = restored.root / "transformer/text/parallel.py"
+    before = path.read_bytes()
+    path.write_bytes(before + b"\n# a comment changes no byte of any output\n")
+    users = {
+        f"{stage}@{task}"
+        for stage in STAGES
+        for task in TASKS
+        if "transformer/text/parallel.py" in closure(stage, task)
+    }
+    assert {name.split("@")[0] for name in users} == {"tokenize", "build_vocab"}
+    assert set(restored.repro()) == users
+    path.write_bytes(before)
+    assert restored.repro() == []
