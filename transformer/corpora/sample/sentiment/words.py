@@ -64,7 +64,7 @@ far from | {s} is far from {n}
 nobody would call | nobody would call {s} {n}
 """
 PLAIN_QUALITIES = """
-has | {s} {has} {q}
+a lot | {s} {has} a lot of {q}
 plenty | {s} {has} plenty of {q}
 full of | {s} {be} full of {q}
 there is | there is a lot of {q} in {s}

@@ -46,6 +46,11 @@ def kind_of(subject: Nominal) -> str:
     return "animal" if isinstance(subject, NounPhrase) and "animal" in subject.noun.tags else "people"
 
 
+def _is_place(nominal: Nominal) -> bool:
+    """Whether an object is itself where something happens: nobody tidies up a room on a bridge."""
+    return isinstance(nominal, NounPhrase) and not nominal.noun.tags.isdisjoint(("place", "building", "surface"))
+
+
 def owns(phrase: NounPhrase) -> bool:
     """Whether a possessive may refer to this: people, except where the child would be `it`."""
     return not phrase.noun.tags.isdisjoint(("people", "relative")) and "unnamed" not in phrase.noun.tags
@@ -146,7 +151,7 @@ class Action:
 
     def scene(self, clause: Clause) -> Clause:
         """Add where it happens, if the clause does not say it yet."""
-        if clause.complement:
+        if clause.complement or any(_is_place(nominal) for _, nominal in clause.objects):
             return clause
         place, pairs = self.draw.at(spots(*SCENES))
         return replace(clause, place=place, extra_pairs=(*clause.extra_pairs, *pairs))

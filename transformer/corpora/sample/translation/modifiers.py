@@ -66,7 +66,7 @@ wild wild | animal
 gefleckt spotted | animal
 schnell fast | vehicle animal
 langsam slow | vehicle animal
-laut loud | instrument fixable
+laut loud | instrument
 interessant interesting | reading
 spannend exciting | reading
 langweilig boring | reading

@@ -199,7 +199,8 @@ def _handling(*names: str) -> tuple[Verb, ...]:
 
 
 _HANDLED = {
-    "clothing": _handling("anziehen", "aufhängen", "einpacken", "waschen", "ausziehen"),
+    "body": _handling("anziehen", "ausziehen"),
+    "clothing": _handling("aufhängen", "einpacken", "waschen"),
     "thing": _handling("aufheben", "mitnehmen", "verkaufen", "aufhängen"),
     "toy": _handling("aufheben", "mitnehmen", "suchen", "einpacken"),
     "fruit": _handling("schälen", "schneiden", "essen", "aufessen", "waschen"),

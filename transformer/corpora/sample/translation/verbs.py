@@ -116,8 +116,8 @@ fahren fährt ride | ! bike
 ab+stellen stellt park | ! car bike
 ziehen zieht pull | cart container toy
 schieben schiebt push | cart bike furniture
-an+ziehen zieht put/on | ! clothing
-aus+ziehen zieht take/off | ! clothing
+an+ziehen zieht put/on | ! body
+aus+ziehen zieht take/off | ! body
 auf+setzen setzt put/on | ! hat
 ab+nehmen nimmt take/off | ! hat
 auf+hängen hängt hang/up | clothing thing
