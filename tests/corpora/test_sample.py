@@ -182,6 +182,8 @@ def test_every_pattern_starts_with_a_capital_and_ends_with_a_full_stop() -> None
         for text in row.values():
             assert text[0].isupper() and text.endswith(".") and text.count(".") == 1
             assert not re.search(r"  | ,|,,|,\.", text)
+        for joined in re.findall(r" and \w+ing (?:it|him|her) ", row["en"]):
+            assert re.search(r"\b(is|are)\b", row["en"].split(joined)[0])
 
 
 @pytest.mark.parametrize(("rows", "key"), CORPORA)

@@ -183,7 +183,8 @@ class Grammar:
         pairs: tuple[Pair, ...] = ((verb.de, thing.noun.de),)
         second = Clause(subject, verb, (("acc", again),), extra_pairs=pairs)
         de = f"{clause.main()} und {second.continued()}"
-        return _sentence(de, f"{clause.english()} and {second.english_joined()}", clause, second)
+        joined = second.english_joined() if clause.verb.progressive else second.english(subject="")
+        return _sentence(de, f"{clause.english()} and {joined}", clause, second)
 
     def contrast(self) -> Sentence:
         """Two main clauses with `und` or `aber`."""
@@ -199,7 +200,6 @@ def _handling(*names: str) -> tuple[Verb, ...]:
 
 
 _HANDLED = {
-    "body": _handling("anziehen", "ausziehen"),
     "clothing": _handling("aufhängen", "einpacken", "waschen"),
     "thing": _handling("aufheben", "mitnehmen", "verkaufen", "aufhängen"),
     "toy": _handling("aufheben", "mitnehmen", "suchen", "einpacken"),
