@@ -1,0 +1,93 @@
+"""params.yaml: every fault is one line that says where."""
+
+import copy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.conftest import ROOT
+from transformer.errors import UserError
+from transformer.params.check import check_params
+from transformer.params.load import read_params, stage_params
+from transformer.tasks import implementation
+
+
+def written(tmp_path: Path, path: str, value: Any) -> Path:
+    """The default params.yaml with one leaf changed; `...` removes it."""
+    content = copy.deepcopy(read_params(ROOT / "params.yaml"))
+    *sections, leaf = path.split(".")
+    section = content
+    for name in sections:
+        section = section[name]
+    section[leaf] = value
+    if value is ...:
+        del section[leaf]
+    with (tmp_path / "params.yaml").open("w") as stream:
+        YAML().dump(content, stream)
+    return tmp_path / "params.yaml"
+
+
+@pytest.mark.parametrize("path", ["params.yaml", *(f"profiles/{p.name}" for p in (ROOT / "profiles").glob("*.yaml"))])
+def test_all_that_we_ship_is_valid(path: str) -> None:
+    check_params(ROOT / path)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("translation.train.learning_rate", "fast", r"`translation.train.learning_rate`: .*number.*, not 'fast'"),
+        ("translation.train.learning_rate", -1.0, r"`translation.train.learning_rate`: .*greater than 0, not -1"),
+        ("translation.train.learning_rate", float("nan"), r"`translation.train.learning_rate`: .*not nan"),
+        ("translation.train.epochs", 1.5, r"`translation.train.epochs`: .*not 1.5"),
+        ("translation.train.epochs", True, r"`translation.train.epochs`: .*not True"),
+        ("translation.train.speed", 1, r"`translation.train.speed`: Extra inputs"),
+        ("translation.train.clip", ..., r"`translation.train.clip`: Field required"),
+        ("translation.model.heads", 3, r"`translation.model`: d_model \(128\) must be a multiple of heads \(3\)"),
+        ("translation.tokenize.target", "de", r"`translation.tokenize`: source and target are both `de`"),
+        ("translation.vocab.source", "path", r"`translation.vocab`: vocab.source must be `trained`"),
+        ("sentiment.model.pooling", "last", r"`sentiment.model.pooling`: .*'first', 'mean' or 'max', not 'last'"),
+        ("hardware.threads", 0, r"`hardware.threads`: .*not 0"),
+        ("hardware", ..., r"`hardware`"),
+        ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),
+        ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
+        ("sentiment", [1], r"the section `sentiment` is missing or no mapping"),
+        ("summarisation", {}, r"`summarisation` is no section"),
+        ("sentiment.labels", {}, r"`sentiment.labels` is no section"),
+    ],
+)
+def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        check_params(written(tmp_path, path, value))
+    assert str(tmp_path / "params.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\x00", b"- 1", b""])
+def test_no_yaml_mapping_is_one_line(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        check_params(tmp_path / "params.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_yaml_1_2_numbers(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    path = tmp_path / "params.yaml"
+    path.write_text(path.read_text().replace("learning_rate: 1e-3", "learning_rate: 1e-4"))
+    schema = implementation("translation", "train").Params
+    assert stage_params(read_params(path), "translation", schema, where=path).train.learning_rate == 1e-4
+
+
+def test_whole_floats_are_integers(tmp_path: Path) -> None:
+    path = written(tmp_path, "translation.train.warmup", 4e3)
+    schema = implementation("translation", "train").Params
+    assert stage_params(read_params(path), "translation", schema, where=path).train.warmup == 4000
+
+
+def test_a_stage_is_given_its_own_sections_only() -> None:
+    path = ROOT / "params.yaml"
+    params = stage_params(read_params(path), "sentiment", implementation("sentiment", "tokenize").Params, where=path)
+    assert set(params.model_dump()) == {"runtime", "tokenize"}

@@ -1,0 +1,82 @@
+"""Splitting raw text."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from transformer.errors import UserError
+from transformer.files import read_rows, write_json, write_rows
+from transformer.observer import Observer
+from transformer.text.parallel import chunks, ordered_map
+from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams, read_pretokenizers
+from transformer.text.tokens import tokenize_corpus
+
+
+def params(**changes: Any) -> PreTokenizerParams:
+    return PreTokenizerParams(**({"kind": "spacy", "language": "de", "lowercase": False} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text", "tokens"),
+    [
+        ({}, "Ein Mann, z.B. Hans, schläft.", "Ein Mann , z.B. Hans , schläft ."),
+        ({"lowercase": True}, "Ein MÄDCHEN!", "ein mädchen !"),
+        ({"language": "en"}, "She doesn't.", "She does n't ."),
+        ({}, "zwei  Hunde", "zwei \u2581 Hunde"),  # spaCy makes a token of the second space, and 7,853 words count it
+        ({"kind": "whitespace"}, "a  b\tc ", "a b c"),
+        ({"kind": "none", "lowercase": True}, "A  B.", "a  b."),
+    ],
+)
+def test_splitting(changes: dict[str, Any], text: str, tokens: str) -> None:
+    assert PreTokenizer(params(**changes))([text]) == [tokens]
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="\u2581")))
+def test_spacy_keeps_every_character(text: str) -> None:
+    (tokens,) = SPLIT_GERMAN([text])
+    assert tokens.replace(" ", "").replace("\u2581", "") == text.replace(" ", "")
+
+
+SPLIT_GERMAN = PreTokenizer(params())
+
+
+def test_spacy_needs_a_language_that_it_has() -> None:
+    with pytest.raises(ValidationError, match="needs a language"):
+        params(language=None)
+    with pytest.raises(UserError, match="no tokenizer for the language `qqq`"):
+        PreTokenizer(params(language="qqq"))
+
+
+def corpus(folder: Path, rows: int) -> Path:
+    write_rows(folder / "train.jsonl", ({"de": f"Der {i}. Hund schläft.", "label": i % 2} for i in range(rows)))
+    write_json(folder / "provenance.json", {"rows": {"train": rows}})
+    return folder
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Path) -> None:
+    sides = {"text": ("de", params(lowercase=True))}
+    counts = tokenize_corpus(
+        corpus(tmp_path / "corpus", 2345), tmp_path / "tokens", sides, workers=workers, observer=Observer()
+    )
+    rows = list(read_rows(tmp_path / "tokens" / "train.jsonl"))
+    assert counts == {"train_rows": 2345}
+    assert rows == [{"label": i % 2, "text": f"der {i}. hund schläft ."} for i in range(2345)]
+    assert read_pretokenizers(tmp_path / "tokens") == {"text": params(lowercase=True)}
+
+
+def test_ordered_map_takes_no_more_than_it_can_work_on() -> None:
+    items = iter(range(1000))
+    results = ordered_map(abs, items, workers=1, initializer=abs, arguments=(0,))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    assert next(items) < 10
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_chunks() -> None:
+    assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]

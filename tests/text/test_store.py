@@ -1,0 +1,77 @@
+"""The encoded store and batches."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer.errors import UserError
+from transformer.text.batching import bucketed_batches, pad, sorted_batches
+from transformer.text.store import ColumnWriter, EncodedColumn, read_labels, write_labels
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
+def test_what_is_written_is_read(size: int, dtype: type, tmp_path: Path) -> None:
+    rows = [np.arange(n) + size - 20 for n in (3, 0, 15)]
+    assert ColumnWriter(tmp_path, "text", size).write(iter(rows)) == 3
+    column = EncodedColumn(tmp_path, "text")
+    assert [column[i].tolist() for i in range(len(column))] == [row.tolist() for row in rows]
+    assert column.lengths.tolist() == [3, 0, 15]
+    assert np.load(tmp_path / "text.ids.npy").dtype == dtype
+
+
+def test_an_empty_split(tmp_path: Path) -> None:
+    ColumnWriter(tmp_path, "text", 10).write([])
+    assert len(EncodedColumn(tmp_path, "text")) == 0
+
+
+def test_a_broken_or_missing_store_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is missing"):
+        EncodedColumn(tmp_path, "text")
+    ColumnWriter(tmp_path, "text", 10).write([np.arange(5)])
+    (tmp_path / "text.ids.npy").write_bytes((tmp_path / "text.ids.npy").read_bytes()[:-3])
+    with pytest.raises(UserError, match=r"broken|fit"):
+        EncodedColumn(tmp_path, "text")
+
+
+def test_a_failing_reader_leaves_nothing(tmp_path: Path) -> None:
+    def rows() -> object:
+        yield np.arange(3)
+        raise UserError("the source broke off")
+
+    with pytest.raises(UserError, match="broke off"):
+        ColumnWriter(tmp_path, "text", 10).write(rows())  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels(tmp_path: Path) -> None:
+    write_labels(tmp_path, iter([0, 1, -1]))
+    assert read_labels(tmp_path).tolist() == [0, 1, -1]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=400), st.integers(1, 17), st.integers(0, 3))
+def test_an_epoch_holds_every_row_once(lengths: list[int], batch_size: int, epoch: int) -> None:
+    batches = bucketed_batches(np.array(lengths), batch_size, seed=7, epoch=epoch)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    assert max(len(batch) for batch in batches) <= batch_size
+    again = bucketed_batches(np.array(lengths), batch_size, seed=7, epoch=epoch)
+    assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in again]
+
+
+def test_epochs_differ_and_batches_hold_like_lengths() -> None:
+    lengths = np.random.default_rng(0).integers(1, 60, size=(5000, 2))
+    one, two = (bucketed_batches(lengths, 50, seed=1, epoch=epoch) for epoch in (1, 2))
+    assert one[0].tolist() != two[0].tolist()
+    spread = np.mean([np.ptp(lengths[batch, 0]) for batch in one])
+    assert spread < 3  # a random batch of 50 spans nearly all 60
+
+
+def test_sorted_batches_are_longest_first_and_stable() -> None:
+    assert [batch.tolist() for batch in sorted_batches(np.array([1, 3, 3, 2]), 2)] == [[1, 2], [3, 0]]
+
+
+def test_pad() -> None:
+    assert pad([np.array([4, 5]), np.array([6])], 9).tolist() == [[4, 5], [6, 9]]

@@ -1,0 +1,108 @@
+"""Vocabularies: what they hold, that they come out the same, and that text is never mistaken for a special token."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import BertWordPieceTokenizer
+
+from transformer.errors import UserError
+from transformer.text.vocabulary import WORD_SPECIALS, Vocabulary, clip
+from transformer.text.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
+
+TEXTS = ["a dog and a cat", "a dog runs", "dogs and cats", "<eos> <eos> a"]
+
+
+def test_word_vocabulary_is_ranked_by_frequency_then_alphabet() -> None:
+    vocabulary = word_vocabulary(TEXTS, min_frequency=2, max_size=None)
+    entries = vocabulary.tokenizer.get_vocab()
+    assert sorted(entries, key=entries.__getitem__) == [*WORD_SPECIALS, "a", "and", "dog"]
+    assert word_vocabulary(TEXTS, min_frequency=1, max_size=6).size == 6
+
+
+def test_encoding_and_decoding_words() -> None:
+    vocabulary = word_vocabulary(TEXTS, min_frequency=2, max_size=None)
+    (ids,) = vocabulary.encode(["a dog sleeps"])
+    assert ids.tolist() == [vocabulary.begin_id, 4, 6, vocabulary.unknown_id, vocabulary.end_id]
+    assert vocabulary.decode(ids.tolist()) == "a dog <unk>"
+
+
+@pytest.mark.parametrize("text", ["<eos> a", "<pad>", "<bos> <eos> <pad>"])
+def test_a_text_that_spells_a_special_token_is_text(text: str) -> None:
+    vocabulary = word_vocabulary(TEXTS, min_frequency=1, max_size=None)
+    (ids,) = vocabulary.encode([text])
+    assert not {vocabulary.pad_id, vocabulary.begin_id, vocabulary.end_id} & set(ids[1:-1].tolist())
+
+
+def test_a_saved_vocabulary_opens_as_the_same(tmp_path: Path) -> None:
+    vocabulary = word_vocabulary(TEXTS, min_frequency=1, max_size=None)
+    vocabulary.save(tmp_path / "tokenizer.json")
+    opened = Vocabulary.load(tmp_path / "tokenizer.json")
+    assert [ids.tolist() for ids in opened.encode(TEXTS)] == [ids.tolist() for ids in vocabulary.encode(TEXTS)]
+    opened.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
+
+
+def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match=r"no tokenizer\.json"):
+        Vocabulary.load(tmp_path / "tokenizer.json")
+    with pytest.raises(UserError, match="is missing"):
+        Vocabulary.load(tmp_path / "none.json")
+
+
+def test_trained_wordpiece_comes_out_the_same_in_every_process(tmp_path: Path) -> None:
+    """The library's trainer alone gives another numbering in each process, by its hash seeds."""
+    code = (
+        "import sys; from pathlib import Path; from transformer.text.vocabulary_training import train_wordpiece;"
+        "texts = [f'w{i % 7}ord{i % 13} xy{i % 5}z Zebra{i}' for i in range(400)];"
+        "train_wordpiece(lambda: iter(texts), min_frequency=1, max_size=150, lowercase=True).save(Path(sys.argv[1]))"
+    )
+    paths = [tmp_path / f"{i}.json" for i in range(3)]
+    for path in paths:
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert len({path.read_bytes() for path in paths}) == 1
+    assert Vocabulary.load(paths[0]).size <= 150
+
+
+def test_trained_wordpiece_reads_and_writes_text() -> None:
+    texts = ["the playing players played", "players play the game"] * 20
+    vocabulary = train_wordpiece(lambda: iter(texts), min_frequency=2, max_size=100, lowercase=True)
+    (ids,) = vocabulary.encode(["The players play"])
+    assert vocabulary.decode(ids.tolist()) == "the players play"
+    assert vocabulary.unknown_id not in ids
+
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "play", "##ing", "##er", "##s", ",", "é", "e"]
+
+
+def test_given_wordpiece_is_berts(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    ours = given_wordpiece(tmp_path / "vocab.txt", lowercase=True)
+    bert = BertWordPieceTokenizer(str(tmp_path / "vocab.txt"), lowercase=True)
+    for text in ("The playing, players", "É zzz the[SEP]", ""):
+        theirs = bert.encode(text).ids
+        if "[SEP]" not in text:
+            assert ours.encode([text])[0].tolist() == theirs
+    assert (ours.pad_id, ours.begin_id, ours.end_id) == (0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n", "names 'a' more than once"),
+        (b"[PAD]\n[UNK]\na\n", r"lacks \[CLS\], \[SEP\]"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+)
+def test_a_bad_vocab_txt_is_one_clear_line(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        given_wordpiece(tmp_path / "vocab.txt", lowercase=True)
+
+
+def test_clip_keeps_the_end() -> None:
+    (ids,) = word_vocabulary(TEXTS, min_frequency=1, max_size=None).encode(["a dog and a cat"])
+    assert clip(ids, 4).tolist() == [*ids[:3].tolist(), ids[-1]]
+    assert clip(ids, 7) is ids
