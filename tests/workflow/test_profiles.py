@@ -1,0 +1,71 @@
+"""Profiles replace params.yaml, but never a person's edits."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from transformer.errors import UserError
+from transformer.params.check import check_params
+from transformer.params.load import read_params
+from transformer.profiles import use_profile
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with our params.yaml and profiles, committed."""
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
+    for command in ("init -q", "add -A", "-c user.name=t -c user.email=t@example.org commit -qm start"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.fixture
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with local corpora and a vocab.txt."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("multi30k", "imdb", "bert-base-uncased"):
+        (folder / name).mkdir()
+    (folder / "bert-base-uncased" / "vocab.txt").touch()
+    return folder
+
+
+def test_a_profile_is_put_in_place_once(project: Path) -> None:
+    assert use_profile(project, "seed", None) is True
+    assert (project / "params.yaml").read_bytes() == (project / "profiles" / "seed.yaml").read_bytes()
+    assert use_profile(project, "seed", None) is False
+
+
+def test_one_profile_after_the_other_is_no_edit(project: Path, data: Path) -> None:
+    use_profile(project, "seed", data)
+    assert use_profile(project, "smoke", None) is True
+
+
+def test_edits_that_are_not_committed_are_never_overwritten(project: Path) -> None:
+    edited = (project / "params.yaml").read_text().replace("epochs: 8", "epochs: 9")
+    (project / "params.yaml").write_text(edited)
+    with pytest.raises(UserError, match="edits that are not committed"):
+        use_profile(project, "seed", None)
+    assert (project / "params.yaml").read_text() == edited
+
+
+def test_local_corpora_keep_comments_and_point_at_the_folders(project: Path, data: Path) -> None:
+    use_profile(project, "seed", data)
+    assert "# sample, files, hub" in (project / "params.yaml").read_text()
+    content = read_params(project / "params.yaml")
+    assert content["translation"]["download"]["source"] == "files"
+    assert content["translation"]["download"]["path"] == str(data / "multi30k")
+    assert content["sentiment"]["download"]["path"] == str(data / "imdb")
+    assert content["sentiment"]["vocab"]["source"] == "path"
+    assert content["translation"]["vocab"]["source"] == "trained"
+    check_params(project / "params.yaml")
+
+
+def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no profile `paper`: choose one of"):
+        use_profile(project, "paper", None)
+    with pytest.raises(UserError, match="has no folder multi30k or translation"):
+        use_profile(project, "seed", tmp_path / "profiles")

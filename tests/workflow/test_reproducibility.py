@@ -1,0 +1,62 @@
+"""The same commit and parameters give the same bytes, elsewhere and without a network."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Clone, make_clone
+from transformer.params.load import read_params
+
+pytestmark = pytest.mark.xdist_group("elsewhere")
+
+BLOCKER = """
+import socket
+_connect = socket.socket.connect
+def connect(self, address):
+    if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+        raise OSError(f"the test allows no connection to {address}")
+    return _connect(self, address)
+socket.socket.connect = connect
+"""
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """A clone at another path, of another depth, whose processes can reach this machine only."""
+    folder = tmp_path_factory.mktemp("offline")
+    (folder / "sitecustomize.py").write_text(BLOCKER)
+    clone = make_clone(folder / "a" / "b c" / "other", PYTHONPATH=str(folder), PYTHONHASHSEED="7")
+    blocked = clone.run(sys.executable, "-c", "import socket; socket.create_connection(('192.0.2.1', 80))", check=False)
+    assert "allows no connection" in blocked.stderr
+    return clone
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, elsewhere: Clone) -> tuple[Clone, Clone]:
+    """The workflow's lock in two clones."""
+    here = make_clone(tmp_path_factory.mktemp("here") / "clone")
+    for clone in (here, elsewhere):
+        clone.change({"runtime.tracking": clone is here, "runtime.workers": 0 if clone is here else 2})
+        assert len(clone.repro()) == 12
+    return here, elsewhere
+
+
+def test_two_clones_give_the_same_lock_and_the_whole_workflow_needs_no_network(pair: tuple[Clone, Clone]) -> None:
+    locks = [(clone.root / "dvc.lock").read_bytes() for clone in pair]
+    assert locks[0] == locks[1]
+
+
+def test_nothing_is_left_but_what_git_and_dvc_know(pair: tuple[Clone, Clone]) -> None:
+    new = {line[3:] for line in pair[0].run("git", "status", "--porcelain").stdout.splitlines()}
+    assert {Path(name).parts[0] for name in new} <= {"dvc.lock", "params.yaml", "reports"}
+
+
+def test_exponents_given_with_s_arrive_as_floats(pair: tuple[Clone, Clone]) -> None:
+    clone = pair[1]
+    clone.commit("result")
+    clone.run("dvc", "exp", "run", "-S", "translation.train.learning_rate=1e-6", "download@translation")
+    value = read_params(clone.params)["translation"]["train"]["learning_rate"]
+    assert isinstance(value, float)
+    assert value == 1e-6
+    clone.run("transformer", "check")

@@ -1,0 +1,186 @@
+"""One row a result in MLflow, from the real workflow; the exported models; the console command."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Clone
+from transformer.files import read_json, read_table
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+ROWS = """
+import json, sys
+from transformer.tracking.store import open_store
+from pathlib import Path
+rows = []
+for task in ("translation", "sentiment"):
+    store = open_store(Path.cwd(), task)
+    for run in store.client.search_runs([store.experiment_id], "tags.kind = 'result'"):
+        client = store.client
+        curves = {name: [(m.step, m.value) for m in client.get_metric_history(run.info.run_id, name)]
+                  for name in run.data.metrics}
+        rows.append({
+            "task": task, "name": run.info.run_name, "params": run.data.params, "curves": curves,
+            "tags": {k: v for k, v in run.data.tags.items() if not k.startswith("mlflow.")},
+            "files": sorted(f.path for f in client.list_artifacts(run.info.run_id)),
+            "inputs": sorted((i.dataset.name, i.dataset.digest) for i in run.inputs.dataset_inputs),
+        })
+print(json.dumps(sorted(rows, key=lambda row: (row["task"], row["tags"]["row_key"]))))
+"""
+
+
+def rows(clone: Clone) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = json.loads(clone.run(sys.executable, "-c", ROWS).stdout)
+    return result
+
+
+@pytest.fixture
+def restored(workflow: Clone) -> Iterator[Clone]:
+    """The shared clone, put back to its commit afterwards."""
+    yield workflow
+    workflow.run("git", "checkout", "-q", "--", ".")
+    workflow.run("dvc", "checkout", "-q")
+
+
+def test_every_task_has_one_complete_row(workflow: Clone) -> None:
+    workflow.run("transformer", "sync")
+    lock = workflow.root / "dvc.lock"
+    found = {row["task"]: row for row in rows(workflow) if row["tags"]["row_key"] in _keys(lock)}
+    assert set(found) == {"translation", "sentiment"}
+    for task, row in found.items():
+        history = list(read_table(workflow.root / "reports" / task / "history.tsv"))
+        assert [value for _, value in sorted(row["curves"]["validation_loss"])] == [
+            float(line["validation_loss"]) for line in history
+        ] or len(row["curves"]["validation_loss"]) >= len(history)
+        assert row["params"]["train.learning_rate"] == "0.001"
+        assert not any(name.startswith(("download.", "export.", "runtime.")) for name in row["params"])
+        assert {"params.json", "reports"} <= set(row["files"])
+        assert {f"{task}/train", f"{task}/validation", f"{task}/test"} <= {name for name, _ in row["inputs"]}
+        assert row["tags"]["trained_by"].startswith("train ")
+        assert row["tags"]["git.commit"]
+
+
+def _keys(lock: Path) -> set[str]:
+    from transformer.tracking.chain import chains_in_lock
+
+    return {chain.row_key() for chain in chains_in_lock(lock.read_bytes())}
+
+
+def test_another_evaluation_adds_one_row_and_a_lost_database_comes_back(restored: Clone) -> None:
+    restored.run("transformer", "sync")
+    before = rows(restored)
+    assert restored.repro() == []
+    assert rows(restored) == before
+    restored.change({"translation.evaluate.max_length": 9})
+    assert restored.repro() == ["evaluate@translation", "export@translation"]
+    added = [row for row in rows(restored) if row not in before]
+    assert len(added) == 1
+    assert len(added[0]["curves"]["train_loss"]) >= 2
+    assert added[0]["tags"]["trained_by"] in {row["tags"]["trained_by"] for row in before}
+    restored.run("dvc", "exp", "run", "--temp", "-n", "small-batches", "-S", "sentiment.evaluate.batch_size=3")
+    everything = rows(restored)
+    assert "small-batches" in {row["name"] for row in everything}
+    (restored.root / "mlflow.db").unlink()
+    restored.run("transformer", "sync")
+    assert rows(restored) == everything
+    assert restored.run("transformer", "sync").stdout == "0 rows written\n"
+
+
+def test_the_registered_model_answers_as_the_bundle(workflow: Clone) -> None:
+    code = """
+import sys, pandas, mlflow, transformer
+from pathlib import Path
+from transformer.tracking.store import open_store
+open_store(Path.cwd(), "sentiment")
+texts = ["A fine film.", "Never again."]
+model = mlflow.pyfunc.load_model("models:/sentiment@best")
+served = model.predict(pandas.DataFrame({"text": texts}))
+bundle = transformer.load("models/sentiment/bundle").classify(texts)
+assert [tuple(row) for row in served.itertuples(index=False)] == [tuple(answer) for answer in bundle], served
+assert str(model.metadata.signature.inputs.input_names()) == "['text']"
+"""
+    workflow.run(sys.executable, "-c", code)
+
+
+def test_a_bundle_opens_without_dvc_and_mlflow(workflow: Clone, tmp_path: Path) -> None:
+    code = """
+import sys, transformer
+translator = transformer.load(sys.argv[1])
+assert translator.translate([]) == []
+assert translator.translate(["", "Ein Mann schläft."])[0] == ""
+assert not {"mlflow", "dvc", "datasets", "pandas"} & set(sys.modules)
+"""
+    (workflow.root / "models/translation/bundle").rename(tmp_path / "moved")
+    try:
+        workflow.run(sys.executable, "-c", code, str(tmp_path / "moved"))
+    finally:
+        (tmp_path / "moved").rename(workflow.root / "models/translation/bundle")
+
+
+def test_export_fails_if_its_answers_differ_from_evaluates(restored: Clone) -> None:
+    path = restored.root / "reports/sentiment/predictions.tsv"
+    text = path.read_text(encoding="utf-8")
+    path.unlink()  # it may be a link into DVC's cache
+    path.write_text(text.replace("\tnegative\tnegative\t", "\tnegative\tpositive\t", 1), encoding="utf-8")
+    done = restored.run(sys.executable, "-m", "stages.export", "sentiment", check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1].startswith("error: export@sentiment: the exported model answers")
+
+
+def test_evaluation_does_not_depend_on_the_batch_size(restored: Clone) -> None:
+    before = {
+        task: (restored.root / f"reports/{task}/evaluation.json").read_bytes() for task in ("translation", "sentiment")
+    }
+    restored.change({"translation.evaluate.batch_size": 3, "sentiment.evaluate.batch_size": 7})
+    restored.repro("evaluate@translation", "evaluate@sentiment")
+    for task, figures in before.items():
+        assert (restored.root / f"reports/{task}/evaluation.json").read_bytes() == figures, task
+
+
+def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Path) -> None:
+    texts = ["Ein Mann schläft.", "Zwei Hunde spielen im Park."]
+    (tmp_path / "texts").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    by_argument = workflow.run("transformer", "translate", *texts).stdout
+    by_file = workflow.run("transformer", "translate", "--file", str(tmp_path / "texts")).stdout
+    assert len(by_argument.splitlines()) == 2
+    assert by_file == by_argument
+    lines = workflow.run("transformer", "classify", "A fine film.").stdout.splitlines()
+    label, probability, text = lines[0].split("\t")
+    assert label in ("negative", "positive")
+    assert 0.5 <= float(probability) <= 1
+    assert text == "A fine film."
+
+
+def test_faults_of_the_command_line_are_one_line(workflow: Clone, tmp_path: Path) -> None:
+    (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
+    for arguments, message in [
+        (("translate", "-m", "nowhere", "a"), "nowhere is no exported model"),
+        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for sentiment, not for translation"),
+        (("translate", "-f", "nowhere"), "cannot read nowhere"),
+        (("translate", "-f", str(tmp_path / "bad")), "line 2: no UTF-8"),
+        (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
+    ]:
+        done = workflow.run("transformer", *arguments, check=False)
+        assert done.returncode == 1
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_a_stage_with_a_bad_parameter_ends_in_one_line(restored: Clone) -> None:
+    restored.change({"sentiment.tokenize.kind": "magic"})
+    done = restored.run(sys.executable, "-m", "stages.tokenize", "sentiment", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: tokenize@sentiment: params.yaml: `sentiment.tokenize.kind`")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_summary_names_figures_and_places(workflow: Clone) -> None:
+    output = workflow.run("transformer", "summary").stdout
+    accuracy = read_json(workflow.root / "reports/sentiment/evaluation.json")["test"]["accuracy"]
+    assert f"{accuracy:.4g}" in output
+    assert "make ui" in output
