@@ -16,6 +16,7 @@ from transformer.files import read_json
 from transformer.tracking.chain import Chain, plain
 
 HYPERPARAMETERS = ("tokenize", "vocab", "model", "train", "evaluate", "hardware")
+_WHERE_FROM = {"vocab.path", "vocab.repository", "vocab.revision"}
 METRIC_REPORTS = ("training", "evaluation", "vocabulary")
 HISTORY = "history.tsv"
 _NOT_IN_NAMES = re.compile(r"[^\w\-./ :]")
@@ -59,7 +60,8 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
         for section, value in values.items():
             name = section.removeprefix(f"{chain.task}.")
             if name.partition(".")[0] in HYPERPARAMETERS:
-                found |= {path: _text(item) for path, item in flat({name: plain(value)}).items()}
+                leaves = flat({name: plain(value)}).items()
+                found |= {path: _text(item) for path, item in leaves if path not in _WHERE_FROM}
     return found
 
 
