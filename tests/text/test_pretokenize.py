@@ -17,7 +17,8 @@ from transformer.text.tokens import tokenize_corpus
 
 
 def params(**changes: Any) -> PreTokenizerParams:
-    return PreTokenizerParams(**({"kind": "spacy", "language": "de", "lowercase": False} | changes))
+    base: dict[str, Any] = {"kind": "spacy", "language": "de", "lowercase": False}
+    return PreTokenizerParams(**(base | changes))
 
 
 @pytest.mark.parametrize(
