@@ -15,15 +15,14 @@ _POOL = 100  # batches that are sorted together: long enough to match lengths, s
 def bucketed_batches(lengths: NDArray[np.int64], batch_size: int, *, seed: int, epoch: int) -> list[Ids]:
     """All row numbers in batches of like length, in an order drawn for this epoch.
 
-    lengths: (N,) or, to sort by several columns, (N, columns). The same seed and epoch give the same batches.
+    lengths: (N,). The same seed and epoch give the same batches.
     """
     generator = np.random.default_rng([seed, epoch])
     shuffled = generator.permutation(len(lengths))
-    keys = lengths.reshape(len(lengths), -1)
     batches = []
     for start in range(0, len(shuffled), _POOL * batch_size):
         pool = shuffled[start : start + _POOL * batch_size]
-        pool = pool[np.lexsort(keys[pool].T[::-1])]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[i : i + batch_size] for i in range(0, len(pool), batch_size)]
     return [batches[index] for index in generator.permutation(len(batches))]
 
