@@ -1,11 +1,12 @@
 """export: the model as a self-contained folder, checked against what evaluate wrote."""
 
+from transformer.export.exporting import ExportInputs
 from transformer.workflow import Stage, main
 
 
 def export(stage: Stage) -> None:
-    """data/TASK/vocab, models/TASK/trained, reports/TASK/* -> models/TASK/bundle."""
-    stage.run(
+    """data/TASK, models/TASK/trained, reports/TASK -> models/TASK/bundle."""
+    inputs = ExportInputs(
         corpus=stage.data / "corpus",
         tokens=stage.data / "tokens",
         vocab=stage.data / "vocab",
@@ -13,8 +14,8 @@ def export(stage: Stage) -> None:
         training=stage.reports / "training.json",
         evaluation=stage.reports / "evaluation.json",
         predictions=stage.reports / "predictions.tsv",
-        bundle=stage.models / "bundle",
     )
+    stage.run(inputs=inputs, bundle=stage.models / "bundle")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Stage:
         self._run: Callable[..., dict[str, float]] = implementation(task, name).run
         self._params, self._observer = params, observer
 
-    def run(self, **paths: Path) -> None:
+    def run(self, **paths: Any) -> None:
         """Call the task's code for this stage with the paths it reads and writes."""
         figures = self._run(self._params, observer=self._observer, **paths)
         self._observer.say("  ".join(f"{name} {value:g}" for name, value in figures.items()))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 from transformer.evaluation.translation import bleu_by_length, text_scores, token_scores
 from transformer.files import read_json, read_rows, write_json, write_table
 from transformer.observer import Observer
@@ -25,28 +26,18 @@ class Params(StageParams):
 
 
 def run(
-    params: Params,
-    *,
-    corpus: Path,
-    tokens: Path,
-    vocab: Path,
-    encoded: Path,
-    trained: Path,
-    metrics: Path,
-    predictions: Path,
-    plots: Path,
-    observer: Observer,
+    params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
-    """Write figures a split to `metrics`, every translation to `predictions`. Returns the validation figures."""
+    """Write figures a split and every translation. Returns the validation figures."""
     compute = prepare(params.hardware)
-    translator = Translator(trained, vocab, tokens, params.evaluate, compute.device)
+    translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     figures: dict[str, dict[str, float] | dict[str, str]] = {}
     table: list[tuple[str, str, str, str]] = []
-    for split in evaluated_splits(corpus):
-        pairs = EncodedPairs(encoded / split, translator.model.config)
+    for split in evaluated_splits(inputs.corpus):
+        pairs = EncodedPairs(inputs.encoded / split, translator.model.config)
         pairs.report(observer)
         decoded = translator.decode([pairs.source[row] for row in range(len(pairs))], observer)
-        texts = _Texts(corpus, tokens, split, decoded, translator)
+        texts = _Texts(inputs.corpus, inputs.tokens, split, decoded, translator)
         with torch.inference_mode():
             loss, _ = pairs.score(translator.model, params.evaluate.batch_size, compute.device)
         scores, signatures = texts.scores()
@@ -55,9 +46,9 @@ def run(
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in scores.items()))
         table += texts.rows(split)
         if split == "test":
-            write_table(plots / "bleu_by_length.tsv", ("source_length", "sentences", "bleu"), texts.by_length())
-    write_json(metrics, figures)
-    write_table(predictions, COLUMNS, table)
+            write_table(outputs.plots / "bleu_by_length.tsv", ("source_length", "sentences", "bleu"), texts.by_length())
+    write_json(outputs.metrics, figures)
+    write_table(outputs.predictions, COLUMNS, table)
     return {name: float(value) for name, value in figures["validation"].items()}
 
 

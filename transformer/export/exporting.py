@@ -1,0 +1,92 @@
+"""The export stage's common part: bundle, model card, and whether the bundle answers as the evaluated model did."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from transformer.errors import UserError
+from transformer.export.bundle import open_bundle, write_bundle
+from transformer.export.card import model_card
+from transformer.files import read_json, read_table
+from transformer.observer import Observer
+from transformer.params.schema import Section
+
+Row = dict[str, str]
+Answers = Callable[[Any, Sequence[Row]], Sequence[tuple[str, bool]]]
+"""Given the opened bundle and rows of predictions.tsv: for each its answer, and whether that is what the row says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportInputs:
+    """What the earlier stages wrote."""
+
+    corpus: Path
+    tokens: Path
+    vocab: Path
+    trained: Path
+    training: Path
+    evaluation: Path
+    predictions: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What is said of a task's model."""
+
+    task: str
+    title: str
+    use: str
+    """Markdown: what it does, and how to call it."""
+    main_metric: str
+    """Of the validation split, which alone may choose between models; higher is better."""
+    question: str
+    """The column of predictions.tsv that the model is asked."""
+
+
+def export_bundle(bundle: Path, model: Model, inputs: ExportInputs, *, decoding: Section, train: Section) -> None:
+    """Write the bundle with its model card. Raises UserError when an input is missing or broken."""
+    figures = read_json(inputs.evaluation)
+    card = model_card(
+        model.title,
+        model.use,
+        provenance=read_json(inputs.corpus / "provenance.json"),
+        params={"model": read_json(inputs.trained / "config.json")["model"], "train": train.model_dump()},
+        figures=figures | {"training": read_json(inputs.training)},
+    )
+    value = figures["validation"][model.main_metric]
+    main_metric = {"name": f"validation.{model.main_metric}", "value": value, "higher_is_better": True}
+    config: Mapping[str, Any] = {"decoding": decoding.model_dump(), "main_metric": main_metric}
+    write_bundle(
+        bundle, model.task, trained=inputs.trained, vocab=inputs.vocab, tokens=inputs.tokens, card=card, config=config
+    )
+
+
+def check_bundle(
+    bundle: Path,
+    model: Model,
+    predictions: Path,
+    answers: Answers,
+    *,
+    limit: int | None,
+    device: str,
+    observer: Observer,
+) -> dict[str, float]:
+    """Open the bundle and repeat the first `limit` predictions (None: all). Returns how many agreed.
+
+    A split at a time, since the same batches give the same last bits. Raises UserError at the first that differs.
+    """
+    predictor, verified = open_bundle(bundle, device), 0
+    for split, group in groupby(islice(read_table(predictions), limit), key=lambda row: row["split"]):
+        rows = list(group)
+        observer.say(f"checking {len(rows):,} answers of the exported model on {split}")
+        for row, (answer, agrees) in zip(rows, answers(predictor, rows), strict=True):
+            if not agrees:
+                raise UserError(
+                    f"the exported model answers {answer!r} for {row[model.question][:80]!r}, which is not what"
+                    f" evaluate wrote to {predictions}: its parts do not belong together; run"
+                    f" `dvc repro --force --single-item evaluate@{model.task} export@{model.task}`"
+                )
+        verified += len(rows)
+    return {"verified": float(verified)}
