@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.installed
+CHECKED := .dvc/tmp/checked-params
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
@@ -13,7 +14,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 
 repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
-	@transformer check
+	@$(MAKE) --silent $(CHECKED)
 	@dvc repro
 	@transformer summary
 
@@ -31,6 +32,11 @@ ui: $(READY)  ## MLflow's UI on this machine only
 lock:  ## pin today's versions of what pyproject.toml names
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"
 	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' > requirements.lock
+
+# Again only if the parameters or the code that reads them changed: it takes as long as importing torch.
+$(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py)
+	@transformer check
+	@mkdir -p $(@D) && touch $@
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

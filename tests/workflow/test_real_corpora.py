@@ -1,0 +1,31 @@
+"""The known facts of the real corpora, where they are at hand."""
+
+from pathlib import Path
+
+import pytest
+
+from transformer.files import read_rows
+from transformer.observer import Observer
+from transformer.params.load import read_params, stage_params
+from transformer.tasks import implementation
+from transformer.text.vocabulary_training import word_vocabulary
+
+pytestmark = pytest.mark.xdist_group("real")
+
+
+def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:
+    profile = Path(__file__).parents[2] / "profiles" / "seed.yaml"
+    content = read_params(profile)
+    content["translation"]["download"].update(source="files", path=str(real_corpora / "multi30k"))
+    for stage, paths in (
+        ("download", {"output": tmp_path / "corpus"}),
+        ("tokenize", {"corpus": tmp_path / "corpus", "tokens": tmp_path / "tokens"}),
+    ):
+        module = implementation("translation", stage)
+        params = stage_params(content, "translation", module.Params, where=profile)
+        module.run(params, **paths, observer=Observer())
+    sizes = {}
+    for side in ("source", "target"):
+        texts = (row[side] for row in read_rows(tmp_path / "tokens" / "train.jsonl"))
+        sizes[side] = word_vocabulary(texts, min_frequency=2, max_size=None).size
+    assert sizes == {"source": 7853, "target": 5893}
