@@ -124,9 +124,12 @@ assert not {"mlflow", "dvc", "datasets", "pandas"} & set(sys.modules)
 
 def test_export_fails_if_its_answers_differ_from_evaluates(restored: Clone) -> None:
     path = restored.root / "reports/sentiment/predictions.tsv"
-    text = path.read_text(encoding="utf-8")
+    header, first, *rest = path.read_text(encoding="utf-8").splitlines()
     path.unlink()  # it may be a link into DVC's cache
-    path.write_text(text.replace("\tnegative\tnegative\t", "\tnegative\tpositive\t", 1), encoding="utf-8")
+    other = {"negative": "positive", "positive": "negative"}
+    *cells, prediction, probability = first.split("\t")
+    first = "\t".join((*cells, other[prediction], probability))
+    path.write_text("\n".join((header, first, *rest)) + "\n", encoding="utf-8")
     done = restored.run(sys.executable, "-m", "stages.export", "sentiment", check=False)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1].startswith("error: export@sentiment: the exported model answers")

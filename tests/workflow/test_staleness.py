@@ -45,7 +45,7 @@ def another(value: Any) -> Any:
 
 def stale(root: Path) -> set[str]:
     with Repo(str(root)) as repo:
-        return set(repo.status())
+        return {name.rpartition(":")[2] for name in repo.status()}
 
 
 def declaring(leaf: str) -> set[str]:

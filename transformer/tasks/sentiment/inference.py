@@ -43,6 +43,8 @@ class Prediction(NamedTuple):
 class Reviewer:
     """A sentiment model with all that it takes to classify raw text."""
 
+    task = "sentiment"
+
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, params: ClassificationParams, device: torch.device
     ) -> None:

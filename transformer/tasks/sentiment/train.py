@@ -61,7 +61,7 @@ class SentimentTraining:
         for rows in sorted_batches(self.validation.lengths, self.params.batch_size):
             ids, labels = self.validation.batch(rows, self.compute.device)
             logits = self.model(ids)
-            loss += F.cross_entropy(logits, labels, reduction="sum").item()
+            loss += F.cross_entropy(logits, labels, reduction="none").double().sum().item()
             correct += int((logits.argmax(dim=-1) == labels).sum())
         count = max(len(self.validation), 1)
         return {"validation_loss": loss / count, "validation_accuracy": correct / count}

@@ -44,7 +44,7 @@ class EncodedPairs:
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.lengths[:, 1], batch_size):
             logits, following = next_token_logits(model, *self.batch(rows, device))
-            total += F.cross_entropy(logits, following, reduction="sum").item()
+            total += F.cross_entropy(logits, following, reduction="none").double().sum().item()
             right += int(logits.argmax(dim=-1).eq(following).sum())
             count += len(following)
         return total / max(count, 1), right / max(count, 1)

@@ -41,7 +41,7 @@ def run(
         with torch.inference_mode():
             loss, _ = pairs.score(translator.model, params.evaluate.batch_size, compute.device)
         scores, signatures = texts.scores()
-        figures[split] = scores | {"perplexity": round(perplexity(loss), 4), "sentences": len(pairs)}
+        figures[split] = scores | {"perplexity": _five_digits(perplexity(loss)), "sentences": len(pairs)}
         figures["signatures"] = signatures
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in scores.items()))
         table += texts.rows(split)
@@ -50,6 +50,11 @@ def run(
     write_json(outputs.metrics, figures)
     write_table(outputs.predictions, COLUMNS, table)
     return {name: float(value) for name, value in figures["validation"].items()}
+
+
+def _five_digits(value: float) -> float:
+    """Below them, batches of another size sum in another order."""
+    return float(f"{value:.5g}")
 
 
 def evaluated_splits(corpus: Path) -> list[str]:

@@ -31,6 +31,8 @@ class DecodingParams(Section):
 class Translator:
     """A translation model with all that it takes to turn raw text into raw text."""
 
+    task = "translation"
+
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
     ) -> None:
