@@ -45,7 +45,7 @@ def restored(workflow: Clone) -> Iterator[Clone]:
     """The shared clone, put back to its commit afterwards."""
     yield workflow
     workflow.run("git", "checkout", "-q", "--", ".")
-    workflow.run("dvc", "checkout", "-q")
+    workflow.run("dvc", "checkout", "-q", "--force")
 
 
 def test_every_task_has_one_complete_row(workflow: Clone) -> None:

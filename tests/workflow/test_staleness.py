@@ -62,13 +62,13 @@ def declaring(leaf: str) -> set[str]:
 def descendants(root: Path, stages: set[str]) -> set[str]:
     with Repo(str(root)) as repo:
         graph = repo.index.graph  # from a stage to those it depends on
-        by_name = {stage.addressing: stage for stage in graph}
+        by_name = {stage.name: stage for stage in graph}
         found, waiting = set(stages), list(stages)
         while waiting:
             for stage in graph.predecessors(by_name[waiting.pop()]):
-                if stage.addressing not in found:
-                    found.add(stage.addressing)
-                    waiting.append(stage.addressing)
+                if stage.name not in found:
+                    found.add(stage.name)
+                    waiting.append(stage.name)
     return found
 
 
