@@ -19,7 +19,7 @@ repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DAT
 	@transformer summary
 
 test: $(READY)  ## run the tests
-	pytest -n 2 --dist loadgroup $(ARGS)
+	pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(READY)  ## lint and type-check
 	ruff check .

@@ -85,7 +85,10 @@ def make_clone(root: Path, **environment: str) -> Clone:
 
 @pytest.fixture(scope="session")
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it."""
+    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it.
+
+    `make test` keeps the tests of a file in one process (`--dist loadfile`), so that few such runs are made.
+    """
     clone = make_clone(tmp_path_factory.mktemp("workflow") / "clone")
     assert len(clone.repro()) == 12
     clone.commit("result")

@@ -2,15 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from transformer.files import read_rows
 from transformer.observer import Observer
 from transformer.params.load import read_params, stage_params
 from transformer.tasks import implementation
 from transformer.text.vocabulary_training import word_vocabulary
-
-pytestmark = pytest.mark.xdist_group("real")
 
 
 def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ import pytest
 from tests.conftest import Clone, make_clone
 from transformer.params.load import read_params
 
-pytestmark = pytest.mark.xdist_group("elsewhere")
-
 BLOCKER = """
 import socket
 _connect = socket.socket.connect

@@ -12,8 +12,6 @@ from tests.conftest import Clone
 from transformer.files import read_json, read_table
 from transformer.tasks import TASKS
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 ROWS = """
 import json, sys
 from transformer.tracking.store import open_store

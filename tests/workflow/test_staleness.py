@@ -13,8 +13,6 @@ from tests.conftest import Clone
 from transformer.params.load import read_params, section_path
 from transformer.tasks import STAGES, TASKS, implementation
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 
 @pytest.fixture
 def restored(workflow: Clone) -> Iterator[Clone]:
