@@ -2,14 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from transformer.errors import UserError
 
-_BATCH = 32  # lines of a file or pipe that are answered together
+_BLOCK = 1 << 16  # bytes of input that are answered together, at most
 
 
 def main() -> None:
@@ -88,29 +87,39 @@ def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[st
 
 
 def _available_lines(path: Path | None) -> Iterator[list[str]]:
-    """Chunks of lines. A person at a terminal is answered line by line."""
-    size = 1 if path is None and sys.stdin.isatty() else _BATCH
+    """Lists of lines, as they come: a person or a slow pipe is answered line by line, a file block by block."""
     if path is None or path == Path("-"):
-        yield from _decoded(sys.stdin.buffer, "stdin", size)
+        yield from _decoded(sys.stdin.buffer, "stdin")
         return
     try:
         with path.open("rb") as stream:
-            yield from _decoded(stream, str(path), size)
+            yield from _decoded(stream, str(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; name a UTF-8 text file") from error
 
 
-def _decoded(stream: Iterable[bytes], name: str, size: int) -> Iterator[list[str]]:
-    def lines() -> Iterator[str]:
-        for number, line in enumerate(stream, start=1):
+def _decoded(stream: IO[bytes], name: str) -> Iterator[list[str]]:
+    number = 0
+    for lines in _blocks(stream):
+        texts = []
+        for line in lines:
+            number += 1
             try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
             except UnicodeDecodeError as error:
                 raise UserError(f"{name}, line {number}: no UTF-8 ({error.reason}); convert it first") from error
+        yield texts
 
-    numbered = lines()
-    while chunk := list(islice(numbered, size)):
-        yield chunk
+
+def _blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
+    """All whole lines that are there to be read, again and again; waits only while there is none."""
+    rest = b""
+    while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]  # what buffered binary streams have
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
 
 
 def _check(arguments: argparse.Namespace) -> None:

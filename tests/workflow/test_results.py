@@ -1,6 +1,7 @@
 """One row a result in MLflow, from the real workflow; the exported models; the console command."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,20 @@ def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Pa
     assert label in ("negative", "positive")
     assert 0.5 <= float(probability) <= 1
     assert text == "A fine film."
+
+
+def test_a_slow_pipe_is_answered_line_by_line(workflow: Clone) -> None:
+    command = ("transformer", "classify")
+    with subprocess.Popen(
+        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin and process.stdout
+        for text in ("A fine film.", "Never again."):
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(f"\t{text}\n")
+        process.stdin.close()
+    assert process.returncode == 0
 
 
 def test_faults_of_the_command_line_are_one_line(workflow: Clone, tmp_path: Path) -> None:

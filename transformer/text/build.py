@@ -92,7 +92,8 @@ def _encode_split(
 
     ColumnWriter(encoded / split, side, vocabulary.size).write(sequences())
     lengths = EncodedColumn(encoded / split, side).lengths
-    return {"unknown_rate": round(unknown / max(words, 1), 6), "tokens": words} | _quantiles(lengths)
+    rate = round(unknown / max(words, 1), 6)
+    return {"unknown_rate": rate, "coverage": round(1 - rate, 6), "tokens": words} | _quantiles(lengths)
 
 
 def _quantiles(lengths: NDArray[np.int64]) -> dict[str, float]:
