@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.nn.dropout import dropout as drop
+
 
 class KeyValue(NamedTuple):
     """Projected keys and values, (B, H, S, D) each: what a decoder may keep between steps."""
@@ -43,7 +45,7 @@ def _attention_with_dropout(
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    weights = F.dropout(scores.softmax(dim=-1).to(memory.value.dtype), dropout)
+    weights = drop(scores.softmax(dim=-1).to(memory.value.dtype), dropout)
     attended = weights @ memory.value
     return attended if mask is None else attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 

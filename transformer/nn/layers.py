@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
+from transformer.nn.dropout import Dropout
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 
@@ -17,7 +18,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(params.d_model, params.d_ff)
         self.activation = _ACTIVATIONS[params.activation]()
-        self.dropout = nn.Dropout(params.activation_dropout)
+        self.dropout = Dropout(params.activation_dropout)
         self.outer = nn.Linear(params.d_ff, params.d_model)
 
     def forward(self, states: Tensor) -> Tensor:
@@ -35,7 +36,7 @@ class Residual(nn.Module):
     def __init__(self, params: TransformerParams) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(params.d_model)
-        self.dropout = nn.Dropout(params.dropout)
+        self.dropout = Dropout(params.dropout)
         self.pre = params.norm == "pre"
 
     def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.nn.config import TransformerParams
+from transformer.nn.dropout import Dropout
 
 
 def sinusoidal_table(length: int, d_model: int) -> Tensor:
@@ -70,7 +71,7 @@ class TokenEmbedding(nn.Module):
         self.tokens = nn.Embedding(vocabulary_size, params.d_model)
         self.positions = make_positions(params)
         self.scale = math.sqrt(params.d_model) if params.scale_embeddings else 1.0
-        self.dropout = nn.Dropout(params.dropout)
+        self.dropout = Dropout(params.dropout)
 
     def forward(self, token_ids: Tensor, *, start: int = 0) -> Tensor:
         """token_ids: (B, T), of which the first stands at position `start`. Returns (B, T, C)."""

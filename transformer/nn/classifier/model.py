@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from transformer.nn.attention import padding_mask
 from transformer.nn.classifier.config import ClassifierConfig
+from transformer.nn.dropout import Dropout
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.positions import TokenEmbedding
 
@@ -16,7 +17,7 @@ class TransformerClassifier(nn.Module):
         self.config = config
         self.embedding = TokenEmbedding(config.size, config.model)
         self.encoder = Encoder(config.model.layers, config.model)
-        self.dropout = nn.Dropout(config.model.dropout)
+        self.dropout = Dropout(config.model.dropout)
         self.output = nn.Linear(config.model.d_model, config.classes)
         initialise(self, config.model)
 
