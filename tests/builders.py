@@ -12,6 +12,7 @@ from transformer.nn.seq2seq.model import Seq2SeqTransformer
 LAYERS: dict[str, Any] = {
     "d_model": 16,
     "heads": 4,
+    "head_dim": None,
     "d_ff": 24,
     "dropout": 0.0,
     "attention_dropout": 0.0,
@@ -25,11 +26,41 @@ LAYERS: dict[str, Any] = {
 }
 
 
+TRAIN: dict[str, Any] = {
+    "seed": 1,
+    "epochs": 3,
+    "patience": None,
+    "batch_size": 4,
+    "batch_unit": "rows",
+    "accumulation": 1,
+    "optimizer": "adam",
+    "betas": [0.9, 0.999],
+    "epsilon": 1e-8,
+    "weight_decay": 0.0,
+    "learning_rate": 0.1,
+    "schedule": "constant",
+    "warmup": 0,
+    "label_smoothing": 0.0,
+    "r_drop": 0.0,
+    "averaging": "none",
+    "average_epochs": 2,
+    "ema_decay": 0.9,
+    "monitor": "loss",
+    "clip": None,
+}
+
+
 def seq2seq(**changes: Any) -> Seq2SeqTransformer:
     """A small encoder-decoder in float64, ready to predict; padding is 0 on both sides."""
     torch.manual_seed(0)
-    params = Seq2SeqParams(**({**LAYERS, "encoder_layers": 2, "decoder_layers": 2} | changes))
-    config = Seq2SeqConfig(model=params, source_size=40, target_size=30, source_pad_id=0, target_pad_id=0)
+    params = Seq2SeqParams(**({**LAYERS, "encoder_layers": 2, "decoder_layers": 2, "tie_embeddings": "none"} | changes))
+    config = Seq2SeqConfig(
+        model=params,
+        source_size=40,
+        target_size=40 if params.tie_embeddings == "all" else 30,
+        source_pad_id=0,
+        target_pad_id=0,
+    )
     return Seq2SeqTransformer(config).double().eval()
 
 

@@ -15,7 +15,8 @@ def test_drops_its_share_and_keeps_the_mean(probability: float, dtype: torch.dty
     five_sigma = 5 * (probability * (1 - probability) / size) ** 0.5
     assert dropped.eq(0).double().mean().item() == pytest.approx(probability, abs=five_sigma + 1e-5)
     assert dropped.dtype == dtype
-    assert dropped[dropped != 0].double().unique().tolist() == pytest.approx([1 / (1 - probability)], rel=5e-3)
+    kept = dropped[dropped != 0]
+    assert kept.min().item() == kept.max().item() == pytest.approx(1 / (1 - probability), rel=5e-3)
 
 
 def test_neighbours_are_dropped_independently() -> None:
@@ -29,14 +30,17 @@ def test_neighbours_are_dropped_independently() -> None:
 def test_gradients_pass_where_values_pass() -> None:
     states = torch.ones(1000, requires_grad=True)
     dropped = dropout(states, 0.3)
-    dropped.sum().backward()
+    dropped.sum().backward()  # type: ignore[no-untyped-call]
     assert states.grad is not None
     assert torch.equal(states.grad, dropped)
 
 
 def test_repeats_with_the_seed() -> None:
-    first, second = (torch.manual_seed(5) and dropout(torch.ones(77), 0.4) for _ in range(2))
-    assert torch.equal(first, second)
+    results = []
+    for _ in range(2):
+        torch.manual_seed(5)
+        results.append(dropout(torch.ones(77), 0.4))
+    assert torch.equal(*results)
 
 
 @pytest.mark.parametrize("probability", [1e-9, 0.9999999])

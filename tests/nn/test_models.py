@@ -25,7 +25,7 @@ def test_padding_never_changes_a_translation_model(norm: str, positions: str) ->
 
 
 @NORMS
-@pytest.mark.parametrize("pooling", ["first", "mean", "max"])
+@pytest.mark.parametrize("pooling", ["first", "cls", "mean", "max", "attention"])
 def test_padding_never_changes_a_classification(norm: str, pooling: str) -> None:
     model = classifier(norm=norm, pooling=pooling)
     together = model(pad([torch.tensor(s).numpy() for s in SEQUENCES], 0))

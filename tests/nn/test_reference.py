@@ -78,7 +78,7 @@ def randomise_norms(module: nn.Module) -> None:
 
 
 def test_attention_agrees_with_torch() -> None:
-    ours = MultiHeadAttention(C, H, dropout=0.0).double()
+    ours = MultiHeadAttention(C, H, head_dim=C // H, dropout=0.0).double()
     theirs = nn.MultiheadAttention(C, H, batch_first=True, dtype=torch.float64)
     copy_attention(theirs, ours)
     query, memory, keys = states(3, 5), states(3, 7), key_mask(3, 7)
@@ -103,7 +103,7 @@ def test_decoder_layer_agrees_with_torch(norm: str, activation: str) -> None:
     theirs = torch_decoder_layer(ours, norm, activation)
     target, source, keys = states(3, 5), states(3, 6), key_mask(3, 6)
     expected = theirs(target, source, tgt_mask=~causal(5), memory_key_padding_mask=~keys)
-    actual = ours(target, ours.source_attention.project(source), keys[:, None, None])
+    actual = ours(target, source, keys[:, None, None])
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
 
 
@@ -131,7 +131,7 @@ def test_whole_model_agrees_with_torch(norm: str, activation: str) -> None:
 @pytest.mark.parametrize("dropout", [0.0, 1e-12])
 def test_both_attention_kernels_follow_the_equation(dropout: float) -> None:
     """A vanishing dropout takes the path of plain products, which must compute the same."""
-    attention = MultiHeadAttention(C, H, dropout=0.0).double()
+    attention = MultiHeadAttention(C, H, head_dim=C // H, dropout=0.0).double()
     memory, keys = attention.project(states(3, 6)), key_mask(3, 6)[:, None, None]
     query = attention.project(states(3, 4)).key
     weights = (query @ memory.key.mT / (C / H) ** 0.5).masked_fill(~keys, float("-inf")).softmax(dim=-1)
@@ -141,7 +141,7 @@ def test_both_attention_kernels_follow_the_equation(dropout: float) -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-12])
 def test_a_query_without_any_key_gives_zeros(dropout: float) -> None:
-    attention = MultiHeadAttention(C, H, dropout=0.0).double()
+    attention = MultiHeadAttention(C, H, head_dim=C // H, dropout=0.0).double()
     memory = attention.project(states(2, 3))
     keys = torch.tensor([[True, True, False], [False, False, False]])[:, None, None]
     attended = scaled_dot_product_attention(memory.key, memory, keys, dropout=dropout)
@@ -154,7 +154,7 @@ def test_the_seed_model_has_its_published_size() -> None:
     sizes = LAYERS | {"d_model": 256, "heads": 8, "d_ff": 512, "max_length": 100}
     model = Seq2SeqTransformer(
         Seq2SeqConfig(
-            model=Seq2SeqParams(**sizes, encoder_layers=3, decoder_layers=3),
+            model=Seq2SeqParams(**sizes, encoder_layers=3, decoder_layers=3, tie_embeddings="none"),
             source_size=7853,
             target_size=5893,
             source_pad_id=0,

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from transformer.errors import UserError
-from transformer.text.batching import bucketed_batches, pad, sorted_batches
+from transformer.text.batching import pad, sorted_batches
 from transformer.text.store import ColumnWriter, EncodedColumn, read_labels, write_labels
 
 
@@ -49,24 +47,6 @@ def test_a_failing_reader_leaves_nothing(tmp_path: Path) -> None:
 def test_labels(tmp_path: Path) -> None:
     write_labels(tmp_path, iter([0, 1, -1]))
     assert read_labels(tmp_path).tolist() == [0, 1, -1]
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=400), st.integers(1, 17), st.integers(0, 3))
-def test_an_epoch_holds_every_row_once(lengths: list[int], batch_size: int, epoch: int) -> None:
-    batches = bucketed_batches(np.array(lengths), batch_size, seed=7, epoch=epoch)
-    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
-    assert max(len(batch) for batch in batches) <= batch_size
-    again = bucketed_batches(np.array(lengths), batch_size, seed=7, epoch=epoch)
-    assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in again]
-
-
-def test_epochs_differ_and_batches_hold_like_lengths() -> None:
-    lengths = np.random.default_rng(0).integers(1, 60, size=5000)
-    one, two = (bucketed_batches(lengths, 50, seed=1, epoch=epoch) for epoch in (1, 2))
-    assert one[0].tolist() != two[0].tolist()
-    spread = np.mean([np.ptp(lengths[batch]) for batch in one])
-    assert spread < 3  # a random batch of 50 spans nearly all 60
 
 
 def test_sorted_batches_are_longest_first_and_stable() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.builders import classifier
+from tests.builders import TRAIN, classifier, seq2seq
 from transformer.errors import UserError
 from transformer.nn.classifier.config import ClassifierConfig
 from transformer.nn.seq2seq.config import Seq2SeqConfig
@@ -19,38 +19,13 @@ from transformer.text.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
 from transformer.training.loop import BatchLoss, Fitted, fit
-from transformer.training.schedule import learning_rate_at
-from transformer.training.trained import load_config, load_weights, save_trained
+from transformer.training.trained import load_config, load_weights, save_trained, unique_state
 
 CPU = Compute(torch.device("cpu"), "fp32")
 
 
 def params(**changes: Any) -> TrainParams:
-    base: dict[str, Any] = {
-        "seed": 1,
-        "epochs": 3,
-        "patience": None,
-        "batch_size": 4,
-        "learning_rate": 0.1,
-        "schedule": "constant",
-        "warmup": 0,
-        "monitor": "loss",
-        "clip": None,
-    }
-    return TrainParams(**(base | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, {1: 0.1, 1000: 0.1}),
-        ({"warmup": 10}, {1: 0.01, 5: 0.05, 10: 0.1, 1000: 0.1}),
-        ({"schedule": "inverse_sqrt", "warmup": 100}, {1: 0.001, 100: 0.1, 400: 0.05, 10000: 0.01}),
-        ({"schedule": "inverse_sqrt"}, {1: 0.1, 4: 0.05}),
-    ],
-)
-def test_schedules_follow_their_closed_forms(changes: dict[str, Any], expected: dict[int, float]) -> None:
-    assert {step: learning_rate_at(step, params(**changes)) for step in expected} == pytest.approx(expected)
+    return TrainParams(**(TRAIN | changes))
 
 
 class Line:
@@ -59,6 +34,7 @@ class Line:
     def __init__(self, validation: Sequence[float] = (), *, fault: float = 1.0) -> None:
         torch.manual_seed(0)
         self.model: nn.Module = nn.Linear(1, 1)
+        self.d_model = 1
         self.figures = iter(validation)
         self.fault = fault
         self.seen: list[list[int]] = []
@@ -70,7 +46,8 @@ class Line:
         self.seen.append(rows.tolist())
         x = torch.from_numpy(rows).float()[:, None] / 8
         error = (self.model(x) - 2 * x) * self.fault
-        return BatchLoss(error.square().sum(), len(rows), tokens=len(rows))
+        total = error.square().sum()
+        return BatchLoss(total, total.detach(), len(rows), tokens=len(rows))
 
     def validate(self) -> dict[str, float]:
         assert not self.model.training
@@ -122,6 +99,103 @@ def test_a_loss_that_is_no_number_stops_in_one_line() -> None:
 def test_the_same_seed_gives_the_same_bytes() -> None:
     one, two = (run(Line()).state["weight"] for _ in range(2))
     assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_accumulated_batches_update_as_one_large_batch(optimizer: str) -> None:
+    class Uneven(Line):
+        accumulated = False
+
+        def batches(self, epoch: int) -> Sequence[Ids]:
+            return [np.arange(5), np.arange(5, 8)] if self.accumulated else [np.arange(8)]
+
+    lines = [Uneven(), Uneven()]
+    lines[0].accumulated = True
+    parts = fit(lines[0], params(accumulation=2, optimizer=optimizer), CPU, log_every=1, observer=Observer())
+    whole = fit(lines[1], params(optimizer=optimizer), CPU, log_every=1, observer=Observer())
+    assert parts.steps == whole.steps == 3
+    assert parts.state["weight"].item() == pytest.approx(whole.state["weight"].item(), rel=1e-6)
+    assert parts.history.rows[0]["train_loss"] == pytest.approx(whole.history.rows[0]["train_loss"], rel=1e-6)
+
+
+def test_a_mean_of_epochs_is_kept_and_validated() -> None:
+    assert run(Line([3.0, 1.0, 2.0]), averaging="last").state["weight"].item() == pytest.approx(
+        torch.stack(_plain([3.0, 1.0, 2.0])[1:]).mean().item()
+    )
+    best = run(Line([1.0, 3.0, 2.0, 0.5]), averaging="best")
+    first, _, third = _plain([1.0, 3.0, 2.0])
+    assert best.state["weight"].item() == pytest.approx(((first + third) / 2).item())
+    assert best.figures["validation_loss"] == 0.5  # of the mean, validated after the last epoch
+
+
+def _plain(validation: list[float]) -> list[torch.Tensor]:
+    """The weight after each epoch."""
+    states = [run(Line([9.0] * epoch + [0.0]), epochs=epoch + 1).state["weight"] for epoch in range(len(validation))]
+    return [state.flatten()[0] for state in states]
+
+
+def test_the_moving_average_follows_its_closed_form() -> None:
+    class Recorder(Line):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights: list[float] = []
+
+        def loss(self, rows: Ids) -> BatchLoss:
+            assert isinstance(self.model.weight, torch.Tensor)
+            self.weights.append(self.model.weight.item())
+            return super().loss(rows)
+
+    line = Recorder()
+    fitted = run(line, averaging="ema", ema_decay=0.6, epochs=4)
+    last = run(Line(), epochs=4, averaging="last", average_epochs=1).state["weight"].item()
+    average = expected = line.weights[1]
+    for count, weight in enumerate([*line.weights[1:], last]):
+        keep = min(0.6, (1 + count) / (10 + count))
+        expected = keep * expected + (1 - keep) * weight
+    assert fitted.history.best == 0  # every figure is 0: the first epoch stays the best
+    second = run(Line([2.0, 1.0, 0.5, 0.2]), averaging="ema", ema_decay=0.6, epochs=4).state["weight"].item()
+    assert second == pytest.approx(expected, rel=1e-5)
+    assert average != expected
+
+
+def test_validation_sees_the_average_and_training_goes_on_with_its_own_weights() -> None:
+    plain, averaged = run(Line(), epochs=2), run(Line(), epochs=2, averaging="ema", ema_decay=0.999)
+    assert [row["train_loss"] for row in plain.history.rows] == [row["train_loss"] for row in averaged.history.rows]
+
+
+def test_weight_decay_spares_vectors() -> None:
+    start = Line().model.state_dict()
+    one_step = run(_OneBatch(), optimizer="adamw", weight_decay=0.5, epochs=1).state
+    free = run(_OneBatch(), optimizer="adamw", epochs=1).state
+    assert (free["weight"] - one_step["weight"]).item() == pytest.approx(0.1 * 0.5 * start["weight"].item(), rel=1e-4)
+    assert one_step["bias"].item() == free["bias"].item()
+
+
+class _OneBatch(Line):
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        return [np.arange(8)]
+
+
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_tied_weights_are_saved_once_and_opened_as_tied(tied: str, tmp_path: Path) -> None:
+    model = seq2seq(tie_embeddings=tied).float()
+    state = unique_state(model)
+    copies = sum(name in state for name in EMBEDDINGS)
+    assert copies == {"none": 3, "target": 2, "all": 1}[tied]
+    save_trained(tmp_path, model.config, {name: tensor.detach() for name, tensor in state.items()})
+    other = seq2seq(tie_embeddings=tied).float()
+    for parameter in other.parameters():
+        nn.init.constant_(parameter, 0.5)
+    load_weights(tmp_path, other)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(other.state_dict()[name], tensor)
+    if tied != "none":
+        assert other.output.weight is other.target_embedding.tokens.weight
+        with pytest.raises(UserError, match="broken or of another model"):
+            load_weights(tmp_path, seq2seq(tie_embeddings="none", max_length=32).float())
+
+
+EMBEDDINGS = ("source_embedding.tokens.weight", "target_embedding.tokens.weight", "output.weight")
 
 
 def test_a_missing_device_is_one_clear_line() -> None:

@@ -1,5 +1,6 @@
 """Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2)."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -7,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.dropout import dropout as drop
+from transformer.nn.ragged import Ragged
 
 
 class KeyValue(NamedTuple):
@@ -56,34 +58,53 @@ class MultiHeadAttention(nn.Module):
     Keys and values are projected apart from the call, so that a decoder can keep them.
     """
 
-    def __init__(self, d_model: int, heads: int, *, dropout: float) -> None:
+    def __init__(self, d_model: int, heads: int, *, head_dim: int, dropout: float) -> None:
         super().__init__()
         self.heads = heads
         self.dropout = dropout
-        self.query = nn.Linear(d_model, d_model)
-        self.key = nn.Linear(d_model, d_model)
-        self.value = nn.Linear(d_model, d_model)
-        self.output = nn.Linear(d_model, d_model)
+        self.query = nn.Linear(d_model, heads * head_dim)
+        self.key = nn.Linear(d_model, heads * head_dim)
+        self.value = nn.Linear(d_model, heads * head_dim)
+        self.output = nn.Linear(heads * head_dim, d_model)
 
     def project(self, states: Tensor) -> KeyValue:
         """The keys and values of `states` (B, S, C)."""
         return KeyValue(self._split(self.key(states)), self._split(self.value(states)))
 
+    def project_ragged(self, states: Tensor, layout: Ragged) -> list[KeyValue]:
+        """The keys and values of every block of `states` (N, C)."""
+        keys, values = layout.split(self.key(states)), layout.split(self.value(states))
+        return [KeyValue(self._split(key), self._split(value)) for key, value in zip(keys, values, strict=True)]
+
     def forward(self, states: Tensor, memory: KeyValue, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """Let `states` (B, T, C) attend to `memory`; mask as in `scaled_dot_product_attention`. Returns (B, T, C)."""
-        attended = scaled_dot_product_attention(
-            self._split(self.query(states)),
-            memory,
-            mask,
-            causal=causal,
-            dropout=self.dropout if self.training else 0.0,
-        )
-        merged: Tensor = self.output(attended.transpose(1, 2).flatten(2))
+        merged: Tensor = self.output(self._attend(self.query(states), memory, mask, causal=causal))
         return merged
+
+    def attend_ragged(
+        self,
+        states: Tensor,
+        layout: Ragged,
+        memory: Sequence[KeyValue],
+        masks: Sequence[Tensor | None],
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        """The same for `states` (N, C) that lie as `layout` says, with a memory and a mask a block. Returns (N, C)."""
+        blocks = zip(layout.split(self.query(states)), memory, masks, strict=True)
+        attended = [self._attend(query, held, mask, causal=causal) for query, held, mask in blocks]
+        merged: Tensor = self.output(layout.join(attended))
+        return merged
+
+    def _attend(self, query: Tensor, memory: KeyValue, mask: Tensor | None, *, causal: bool) -> Tensor:
+        """query: (B, T, H * D). Returns the heads side by side, (B, T, H * D)."""
+        dropout = self.dropout if self.training else 0.0
+        attended = scaled_dot_product_attention(self._split(query), memory, mask, causal=causal, dropout=dropout)
+        return attended.transpose(1, 2).flatten(2)
 
     def _split(self, states: Tensor) -> Tensor:
         batch, length, _ = states.shape
-        return states.view(batch, length, self.heads, -1).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
+        return states.view(batch, length, self.heads, -1).transpose(1, 2)  # (B, T, H * D) -> (B, H, T, D)
 
 
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:

@@ -13,7 +13,9 @@ class TransformerParams(Section):
     d_model: int = Field(ge=1)
     """Width of embeddings and layer outputs."""
     heads: int = Field(ge=1)
-    """Attention heads; each has d_model / heads dimensions."""
+    """Attention heads."""
+    head_dim: int | None = Field(ge=1)
+    """Dimensions of a head, d_k = d_v (section 3.2.2); null for d_model / heads."""
     d_ff: int = Field(ge=1)
     """Inner width of the feed-forward network."""
     dropout: float = Field(ge=0, lt=1)
@@ -33,8 +35,15 @@ class TransformerParams(Section):
     scale_embeddings: bool
     """Multiply embeddings by sqrt(d_model) (section 3.4)."""
 
+    @property
+    def dimension_of_head(self) -> int:
+        """`head_dim`, or what follows from d_model."""
+        return self.head_dim or self.d_model // self.heads
+
     @model_validator(mode="after")
     def _heads_divide_d_model(self) -> Self:
-        if self.d_model % self.heads:
-            raise ValueError(f"d_model ({self.d_model}) must be a multiple of heads ({self.heads})")
+        if self.head_dim is None and self.d_model % self.heads:
+            raise ValueError(
+                f"d_model ({self.d_model}) must be a multiple of heads ({self.heads}) where head_dim is null"
+            )
         return self

@@ -1,5 +1,7 @@
 """Dropout (Srivastava et al. 2014) whose masks are cheap on CPUs."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -18,8 +20,23 @@ def dropout(states: Tensor, probability: float) -> Tensor:
     dropped = min(round(probability * 65536), 65535)
     draws = torch.empty(-(-states.numel() // _LANES), dtype=torch.int64).random_(-(2**63), None)
     lanes = draws.view(torch.int16)[: states.numel()].view(states.shape)
-    keep = lanes >= dropped - 32768
-    return states * keep.to(states.dtype).mul_(65536 / (65536 - dropped))
+    kept: Tensor = _Drop.apply(states, lanes < dropped - 32768, 65536 / (65536 - dropped))  # type: ignore[no-untyped-call]
+    return kept
+
+
+class _Drop(torch.autograd.Function):
+    """Zeros where the mask is True, the rest scaled; a mask of scales would round them in bf16, a bias."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, mask: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(mask)
+        ctx.scale = scale
+        return states.masked_fill(mask, 0.0).mul_(scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (mask,) = ctx.saved_tensors
+        return gradient.masked_fill(mask, 0.0).mul_(ctx.scale), None, None
 
 
 class Dropout(nn.Module):

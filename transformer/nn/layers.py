@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.dropout import Dropout
+from transformer.nn.ragged import Ragged
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 
@@ -53,21 +54,35 @@ def final_norm(params: TransformerParams) -> nn.Module:
     return nn.LayerNorm(params.d_model) if params.norm == "pre" else nn.Identity()
 
 
+def multi_head_attention(params: TransformerParams) -> MultiHeadAttention:
+    """Attention of the sizes that `params` name."""
+    return MultiHeadAttention(
+        params.d_model, params.heads, head_dim=params.dimension_of_head, dropout=params.attention_dropout
+    )
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
     def __init__(self, params: TransformerParams) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(params.d_model, params.heads, dropout=params.attention_dropout)
+        self.attention = multi_head_attention(params)
         self.attention_residual = Residual(params)
         self.feed_forward = FeedForward(params)
         self.feed_forward_residual = Residual(params)
 
-    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        """states: (B, S, C); mask: (B, 1, 1, S). Returns (B, S, C)."""
-        states = self.attention_residual(states, lambda x: self.attention(x, self.attention.project(x), mask))
+    def forward(self, states: Tensor, mask: Tensor | None, layout: Ragged | None = None) -> Tensor:
+        """states: (B, S, C); mask: (B, 1, 1, S). With a layout: (N, C), and its masks. Returns the shape of states."""
+        states = self.attention_residual(states, lambda x: self._attend(x, mask, layout))
         encoded: Tensor = self.feed_forward_residual(states, self.feed_forward)
         return encoded
+
+    def _attend(self, states: Tensor, mask: Tensor | None, layout: Ragged | None) -> Tensor:
+        attention = self.attention
+        if layout is not None:
+            return attention.attend_ragged(states, layout, attention.project_ragged(states, layout), layout.masks)
+        attended: Tensor = attention(states, attention.project(states), mask)
+        return attended
 
 
 class Encoder(nn.Module):
@@ -78,10 +93,10 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(params) for _ in range(layers))
         self.norm = final_norm(params)
 
-    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        """states: (B, S, C); mask: (B, 1, 1, S). Returns (B, S, C)."""
+    def forward(self, states: Tensor, mask: Tensor | None, layout: Ragged | None = None) -> Tensor:
+        """Shapes as in `EncoderLayer`."""
         for layer in self.layers:
-            states = layer(states, mask)
+            states = layer(states, mask, layout)
         encoded: Tensor = self.norm(states)
         return encoded
 

@@ -27,9 +27,10 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.table = nn.Embedding(max_length, d_model)
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """The vectors of positions start .. start + length - 1: (length, C)."""
-        return self.table.weight[start : start + length]
+    def forward(self, positions: Tensor) -> Tensor:
+        """The vectors of some positions: (T,) -> (T, C)."""
+        vectors: Tensor = self.table(positions)
+        return vectors
 
 
 class SinusoidalPositions(nn.Module):
@@ -41,40 +42,45 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """The vectors of positions start .. start + length - 1: (length, C)."""
-        return self.table[start : start + length]
+    def forward(self, positions: Tensor) -> Tensor:
+        """The vectors of some positions: (T,) -> (T, C)."""
+        return self.table[positions]
 
 
 class NoPositions(nn.Module):
     """Nothing is added."""
 
-    def forward(self, start: int, length: int) -> float:
+    def forward(self, positions: Tensor) -> float:
         """Zero, whatever the position."""
         return 0.0
 
 
-def make_positions(params: TransformerParams) -> nn.Module:
-    """The module that `params.positions` names."""
+def make_positions(params: TransformerParams, *, extra: int = 0) -> nn.Module:
+    """The module that `params.positions` names; extra: positions beyond those of the longest text."""
     if params.positions == "learned":
-        return LearnedPositions(params.max_length, params.d_model)
+        return LearnedPositions(params.max_length + extra, params.d_model)
     if params.positions == "sinusoidal":
-        return SinusoidalPositions(params.max_length, params.d_model)
+        return SinusoidalPositions(params.max_length + extra, params.d_model)
     return NoPositions()
 
 
 class TokenEmbedding(nn.Module):
     """Token embedding, scaled by sqrt(d_model) if asked, plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
 
-    def __init__(self, vocabulary_size: int, params: TransformerParams) -> None:
+    def __init__(self, tokens: nn.Embedding, params: TransformerParams, *, extra_positions: int = 0) -> None:
+        """tokens: the table, which other parts of a model may share."""
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary_size, params.d_model)
-        self.positions = make_positions(params)
+        self.tokens = tokens
+        self.positions = make_positions(params, extra=extra_positions)
         self.scale = math.sqrt(params.d_model) if params.scale_embeddings else 1.0
         self.dropout = Dropout(params.dropout)
 
     def forward(self, token_ids: Tensor, *, start: int = 0) -> Tensor:
         """token_ids: (B, T), of which the first stands at position `start`. Returns (B, T, C)."""
-        embedded = self.tokens(token_ids) * self.scale + self.positions(start, token_ids.shape[1])
-        dropped: Tensor = self.dropout(embedded)
+        places = torch.arange(start, start + token_ids.shape[1], device=token_ids.device)
+        return self.at(token_ids, places)
+
+    def at(self, token_ids: Tensor, places: Tensor) -> Tensor:
+        """Tokens at given positions; `places`: broadcastable to token_ids (...). Returns (..., C)."""
+        dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(places))
         return dropped

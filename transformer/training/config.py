@@ -1,8 +1,8 @@
 """The parameters of training that all tasks share."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from transformer.params.schema import Section
 
@@ -17,14 +17,47 @@ class TrainParams(Section):
     patience: int | None = Field(ge=1)
     """Stop after so many epochs without a better validation figure; null never stops early."""
     batch_size: int = Field(ge=1)
-    """Rows an update."""
+    """Size of a batch in `batch_unit`."""
+    batch_unit: Literal["rows", "tokens"]
+    """`tokens` fills a batch with rows until the tokens of their longer sides would pass `batch_size`."""
+    accumulation: int = Field(ge=1)
+    """Batches an update: their gradients are those of one batch as large as all of them together."""
+    optimizer: Literal["adam", "adamw"]
+    """Adam (Kingma and Ba 2015), or with decoupled weight decay (Loshchilov and Hutter 2019)."""
+    betas: list[float] = Field(min_length=2, max_length=2)
+    """Decay of the running mean of gradients, and of their squares; the paper takes 0.9 and 0.98 (section 5.3)."""
+    epsilon: float = Field(gt=0)
+    """Added to the root of the mean square; the paper takes 1e-9."""
+    weight_decay: float = Field(ge=0)
+    """AdamW's decay an update, times the learning rate; not on biases, norms and other vectors."""
     learning_rate: float = Field(gt=0)
-    """Of Adam; with a warmup, the peak."""
-    schedule: Literal["constant", "inverse_sqrt"]
-    """`inverse_sqrt` falls with the square root of the step after the warmup (Vaswani et al. 2017, eq. 3)."""
+    """The highest rate of every schedule but `noam`, where it is a factor."""
+    schedule: Literal["constant", "noam", "inverse_sqrt", "linear", "cosine"]
+    """How the learning rate goes on after the warmup, see `training.schedule`."""
     warmup: int = Field(ge=0)
-    """Steps of linear increase from 0, with either schedule."""
+    """Updates of linear increase from 0, with every schedule."""
+    label_smoothing: float = Field(ge=0, lt=1)
+    """Share of the target probability that is spread evenly over all classes (section 5.4)."""
+    r_drop: float = Field(ge=0)
+    """Weight of the divergence between two passes with different dropout (Liang et al. 2021); 0 makes one pass."""
+    averaging: Literal["none", "last", "best", "ema"]
+    """Weights that are kept: the best epoch's, the mean of the last or the best `average_epochs` epochs, or the best
+    epoch's exponential moving average."""
+    average_epochs: int = Field(ge=1)
+    """Epochs in the mean of `last` and `best`."""
+    ema_decay: float = Field(gt=0, lt=1)
+    """What an update keeps of the moving average."""
     monitor: Literal["loss", "accuracy"]
     """The validation figure that chooses the best epoch."""
     clip: float | None = Field(gt=0)
     """Largest norm of the gradient; null for no limit."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas ({self.betas}) must be at least 0 and below 1")
+        if self.weight_decay and self.optimizer == "adam":
+            raise ValueError("weight_decay needs optimizer `adamw`: set it to 0, or optimizer to `adamw`")
+        if self.schedule == "noam" and not self.warmup:
+            raise ValueError("schedule `noam` needs a warmup of at least 1 update")
+        return self

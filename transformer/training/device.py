@@ -42,7 +42,7 @@ def prepare(hardware: Hardware) -> Compute:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc reuse large blocks: by default it returns each to the kernel, and page faults take a tenth of a step."""
+    """Let glibc reuse large blocks: returned to the kernel, their page faults cost a tenth of a step."""
     if platform.libc_ver()[0] == "glibc":
         trim_threshold, mmap_max = -1, -4  # malloc.h
         libc = ctypes.CDLL(None)

@@ -1,8 +1,9 @@
-"""The training loop: epochs of batches, clipped Adam updates, the best epoch by validation, early stopping."""
+"""The training loop: epochs of batches, clipped updates, the best epoch by validation, early stopping."""
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import torch
@@ -11,19 +12,22 @@ from torch import Tensor, nn
 from transformer.errors import UserError
 from transformer.observer import Observer
 from transformer.text.batching import Ids
+from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute
 from transformer.training.history import History
-from transformer.training.schedule import learning_rate_at
-
-State = dict[str, Tensor]
+from transformer.training.optimizer import make_optimizer
+from transformer.training.schedule import Schedule
+from transformer.training.trained import put_state, unique_state
 
 
 class BatchLoss(NamedTuple):
     """The loss of a batch."""
 
     total: Tensor
-    """Scalar: summed over what is predicted (tokens, or texts)."""
+    """Scalar: what is minimised, summed over what is predicted (tokens, or texts)."""
+    nll: Tensor
+    """Scalar: the plain negative log-likelihood of the same in nats, detached."""
     predicted: int
     """How many."""
     tokens: int
@@ -36,6 +40,10 @@ class Trainable(Protocol):
     @property
     def model(self) -> nn.Module:
         """What is trained."""
+
+    @property
+    def d_model(self) -> int:
+        """The model's width."""
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The epoch's batches of row numbers, in order."""
@@ -69,85 +77,144 @@ class Fitted(NamedTuple):
 
     history: History
     state: State
-    """The best epoch's weights, on the CPU."""
+    """The weights to keep, on the CPU."""
+    figures: dict[str, float]
+    """Their epoch's row of the history; for a mean over epochs, the last row with the mean's validation figures."""
     steps: int
 
 
 def fit(trainable: Trainable, params: TrainParams, compute: Compute, *, log_every: int, observer: Observer) -> Fitted:
     """Train until the epochs or the patience are used up. Raises UserError when the loss is no longer finite."""
-    monitor = MONITORS[params.monitor]
-    optimizer = torch.optim.Adam(trainable.model.parameters(), lr=params.learning_rate, fused=True)
-    history, best, step = History(), State(), 0
+    training = _Training(trainable, params, compute, log_every, observer)
+    history, monitor = History(), MONITORS[params.monitor]
     for epoch in range(1, params.epochs + 1):
-        updates = _Epoch(trainable, params, compute, optimizer, log_every, observer)
-        step = updates.run(epoch, step)
-        trainable.model.eval()
-        with torch.inference_mode():
-            validation = trainable.validate()
-        row = {"epoch": epoch, "step": step, "learning_rate": learning_rate_at(step, params)}
-        history.rows.append(row | {"train_loss": updates.mean_loss} | validation)
-        observer.metrics(step, {"epoch": epoch, "epoch_train_loss": updates.mean_loss, **validation})
-        if history.best < 0 or monitor.better(history.rows[-1], history.best_row):
-            history.best, best = len(history.rows) - 1, _copy(trainable.model)
+        row = training.epoch(epoch)
+        history.rows.append(row)
+        if history.best < 0 or monitor.better(row, history.best_row):
+            history.best = len(history.rows) - 1
+        training.averaging.after_epoch(training.validated, history)
         observer.say(_epoch_line(history, params.epochs))
         if params.patience is not None and history.since_best() >= params.patience:
             observer.say(f"no better {monitor.name} for {params.patience} epochs: stopped")
             break
-    return Fitted(history, best, step)
+    return training.finish(history)
 
 
-class _Epoch:
-    """One pass over the training split."""
+class _Training:
+    """The state of a training between epochs."""
 
     def __init__(
-        self,
-        trainable: Trainable,
-        params: TrainParams,
-        compute: Compute,
-        optimizer: torch.optim.Optimizer,
-        log_every: int,
-        observer: Observer,
+        self, trainable: Trainable, params: TrainParams, compute: Compute, log_every: int, observer: Observer
     ) -> None:
         self.trainable, self.params, self.compute = trainable, params, compute
-        self.optimizer, self.log_every, self.observer = optimizer, log_every, observer
-        self.total = torch.zeros((), dtype=torch.float64 if compute.device.type != "mps" else torch.float32)
-        self.total = self.total.to(compute.device)
-        self.count = 0
+        self.log_every, self.observer = log_every, observer
+        self.optimizer = make_optimizer(trainable.model, params)
+        monitor = MONITORS[params.monitor]
+        self.averaging: Averaging = make_averaging(params, name=monitor.name, higher_is_better=monitor.higher_is_better)
+        updates = -(-len(trainable.batches(1)) // params.accumulation)
+        self.schedule = Schedule(params, total=params.epochs * updates, d_model=trainable.d_model)
+        self.step = 0
+        self.validated = State()
+        """The weights of the last validation."""
 
-    @property
-    def mean_loss(self) -> float:
-        return self.total.item() / max(self.count, 1)
+    def epoch(self, epoch: int) -> dict[str, float]:
+        """One pass over the training split and a validation; the history's row."""
+        loss = self._train(epoch)
+        averaged = self.averaging.weights(self.trainable.model)
+        with _weights(self.trainable.model, averaged):
+            validation = self._validate()
+            self.validated = _copy(self.trainable.model)
+        self.observer.metrics(self.step, {"epoch": epoch, "epoch_train_loss": loss, **validation})
+        row = {"epoch": epoch, "step": self.step, "learning_rate": self.schedule(self.step), "train_loss": loss}
+        return row | validation
 
-    def run(self, epoch: int, step: int) -> int:
-        """Update once a batch; returns the number of updates so far."""
+    def finish(self, history: History) -> Fitted:
+        """The weights to keep, with their figures."""
+        state = self.averaging.result()
+        if self.params.averaging not in ("last", "best"):
+            return Fitted(history, state, history.best_row, self.step)
+        with _weights(self.trainable.model, state):
+            validation = self._validate()
+        self.observer.say("mean of epochs  " + _figures(validation))
+        return Fitted(history, state, history.rows[-1] | validation, self.step)
+
+    def _validate(self) -> dict[str, float]:
+        self.trainable.model.eval()
+        with torch.inference_mode():
+            return self.trainable.validate()
+
+    def _train(self, epoch: int) -> float:
+        """Update once a group of batches; returns the mean negative log-likelihood."""
         self.trainable.model.train()
         batches = self.trainable.batches(epoch)
-        started, tokens = time.perf_counter(), 0
-        for rows in self.observer.progress(batches, total=len(batches), what=f"epoch {epoch}"):
-            step += 1
-            batch_loss = self._update(rows, step)
-            tokens += batch_loss.tokens
-            if step % self.log_every == 0:
-                loss = batch_loss.total.item() / batch_loss.predicted
-                _check_finite(loss, f"step {step}")
-                speed = tokens / (time.perf_counter() - started)
-                rate = self.optimizer.param_groups[0]["lr"]
-                self.observer.metrics(step, {"train_loss": loss, "learning_rate": rate, "tokens_per_second": speed})
-        _check_finite(self.mean_loss, f"epoch {epoch}")
-        return step
+        groups = [batches[i : i + self.params.accumulation] for i in range(0, len(batches), self.params.accumulation)]
+        mean, started, tokens = _Mean(self.compute.device), time.perf_counter(), 0
+        for group in self.observer.progress(groups, total=len(groups), what=f"epoch {epoch}"):
+            self.step += 1
+            losses = self._update(group)
+            for loss in losses:
+                mean.add(loss)
+                tokens += loss.tokens
+            if self.step % self.log_every == 0:
+                self._log(losses[-1], tokens / (time.perf_counter() - started))
+        _check_finite(mean.value, f"epoch {epoch}")
+        return mean.value
 
-    def _update(self, rows: Ids, step: int) -> BatchLoss:
-        self.optimizer.param_groups[0]["lr"] = learning_rate_at(step, self.params)
-        with self.compute.autocast():
-            batch_loss = self.trainable.loss(rows)
-        (batch_loss.total / batch_loss.predicted).backward()  # type: ignore[no-untyped-call]
+    def _update(self, group: Sequence[Ids]) -> list[BatchLoss]:
+        rate = self.schedule(self.step)
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = rate
+        losses: list[BatchLoss] = []
+        for rows in group:
+            with self.compute.autocast():
+                losses.append(self.trainable.loss(rows))
+            # The size of the whole group is not known yet: divide by the first batch's now, and mend it below.
+            (losses[-1].total / losses[0].predicted).backward()  # type: ignore[no-untyped-call]
+        trained = [parameter for parameter in self.trainable.model.parameters() if parameter.grad is not None]
+        if len(group) > 1:
+            share = losses[0].predicted / sum(loss.predicted for loss in losses)
+            torch._foreach_mul_([p.grad for p in trained if p.grad is not None], share)
         if self.params.clip is not None:
-            nn.utils.clip_grad_norm_(self.trainable.model.parameters(), self.params.clip)
+            nn.utils.clip_grad_norm_(trained, self.params.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.total += batch_loss.total.detach()
-        self.count += batch_loss.predicted
-        return batch_loss
+        self.averaging.after_update(self.trainable.model)
+        return losses
+
+    def _log(self, loss: BatchLoss, speed: float) -> None:
+        objective = loss.total.item() / loss.predicted
+        _check_finite(objective, f"step {self.step}")
+        rate = self.optimizer.param_groups[0]["lr"]
+        nll = loss.nll.item() / loss.predicted
+        self.observer.metrics(self.step, {"train_loss": nll, "learning_rate": rate, "tokens_per_second": speed})
+
+
+class _Mean:
+    """The mean loss over batches, summed on the device without waiting for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._total = torch.zeros((), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+        self._count = 0
+
+    def add(self, loss: BatchLoss) -> None:
+        self._total += loss.nll
+        self._count += loss.predicted
+
+    @property
+    def value(self) -> float:
+        return self._total.item() / max(self._count, 1)
+
+
+@contextmanager
+def _weights(model: nn.Module, state: State | None) -> Iterator[None]:
+    """The model with other weights, if any are given."""
+    if state is None:
+        yield
+        return
+    own = _copy(model)
+    put_state(model, state)
+    yield
+    put_state(model, own)
 
 
 def _check_finite(loss: float, where: str) -> None:
@@ -156,11 +223,14 @@ def _check_finite(loss: float, where: str) -> None:
 
 
 def _copy(model: nn.Module) -> State:
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in unique_state(model).items()}
 
 
 def _epoch_line(history: History, epochs: int) -> str:
     row = history.rows[-1]
-    figures = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name.endswith(("loss", "y")))
     best = "  (best)" if history.since_best() == 0 else ""
-    return f"epoch {row['epoch']:.0f}/{epochs}  {figures}{best}"
+    return f"epoch {row['epoch']:.0f}/{epochs}  {_figures(row)}{best}"
+
+
+def _figures(row: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name.endswith(("loss", "y")))

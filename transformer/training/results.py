@@ -1,4 +1,4 @@
-"""What a finished training writes: the model, the best epoch's figures, and the history."""
+"""What a finished training writes: the model, its figures, and the history."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,15 +20,15 @@ def write_results(
     metrics: Path,
     history: Path,
 ) -> dict[str, float]:
-    """Write the best weights and `config` to `trained`, figures to `metrics`, one row an epoch to `history`.
+    """Write the kept weights and `config` to `trained`, figures to `metrics`, one row an epoch to `history`.
 
-    figures: further numbers for `metrics`. Returns the best epoch's row.
+    figures: further numbers for `metrics`. Returns the kept weights' row.
     """
-    rows, best = fitted.history.rows, fitted.history.best_row
+    rows, kept = fitted.history.rows, fitted.figures
     save_trained(trained, config, fitted.state)
     write_table(history, list(rows[0]), (list(row.values()) for row in rows))
     where = {"device": compute.device.type, "precision": compute.precision}
-    totals = {"best_epoch": best["epoch"], "epochs": len(rows), "steps": fitted.steps}
-    final = {name: value for name, value in best.items() if name.endswith(("_loss", "_perplexity", "_accuracy"))}
+    totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
+    final = {name: value for name, value in kept.items() if name.endswith(("_loss", "_perplexity", "_accuracy"))}
     write_json(metrics, final | totals | dict(figures) | where)
-    return best
+    return kept

@@ -1,16 +1,39 @@
-"""Learning-rate schedules as factors of the peak."""
+"""Learning-rate schedules in closed form."""
+
+import math
+from dataclasses import dataclass
 
 from transformer.training.config import TrainParams
 
 
-def learning_rate_at(step: int, params: TrainParams) -> float:
-    """The learning rate of update `step` (from 1).
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate of every update of a training."""
 
-    It rises linearly over the warmup; then it stays, or falls as peak * sqrt(warmup / step), which is eq. 3 of
-    Vaswani et al. 2017 with the peak given instead of derived from d_model.
-    """
-    if step < params.warmup:
-        return params.learning_rate * step / params.warmup
-    if params.schedule == "constant":
-        return params.learning_rate
-    return params.learning_rate * float((max(params.warmup, 1) / step) ** 0.5)
+    params: TrainParams
+    total: int
+    """Updates of the whole training: where `linear` and `cosine` reach 0."""
+    d_model: int
+    """Width of the model, for `noam`."""
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of update `step` (from 1).
+
+        It rises linearly over the warmup; then it stays (constant), falls as sqrt(warmup / step) (inverse_sqrt), or
+        falls to 0 at the end of training along a line (linear) or half a cosine (cosine; Loshchilov and Hutter 2017,
+        eq. 5). `noam` is eq. 3 of Vaswani et al. 2017, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), times
+        `learning_rate`.
+        """
+        peak, warmup = self.params.learning_rate, self.params.warmup
+        if self.params.schedule == "noam":
+            return float(peak * self.d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
+        if step < warmup:
+            return peak * step / warmup
+        if self.params.schedule == "inverse_sqrt":
+            return peak * math.sqrt(max(warmup, 1) / step)
+        done = min(max(step - warmup, 0) / max(self.total - warmup, 1), 1.0)
+        if self.params.schedule == "linear":
+            return peak * (1 - done)
+        if self.params.schedule == "cosine":
+            return peak * 0.5 * (1 + math.cos(math.pi * done))
+        return peak

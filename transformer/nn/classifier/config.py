@@ -12,8 +12,9 @@ class ClassifierParams(TransformerParams):
     """`model` of a classification task."""
 
     layers: int = Field(ge=1)
-    pooling: Literal["first", "mean", "max"]
-    """How token states become one state: that of the first token, or the mean or maximum over real tokens."""
+    pooling: Literal["first", "cls", "mean", "max", "attention"]
+    """How token states become one state: that of the text's first token, of a [CLS] token put before it (Devlin et al.
+    2019), the mean, maximum or a trained attention (Yang et al. 2016, eqs. 5-7) over real tokens."""
 
 
 class ClassifierConfig(Section):

@@ -1,12 +1,15 @@
 """A Transformer encoder with a classification head."""
 
+import torch
 from torch import Tensor, nn
 
 from transformer.nn.attention import padding_mask
 from transformer.nn.classifier.config import ClassifierConfig
+from transformer.nn.classifier.pooling import make_pooling
 from transformer.nn.dropout import Dropout
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.positions import TokenEmbedding
+from transformer.nn.ragged import Ragged, groups_of_like_length
 
 
 class TransformerClassifier(nn.Module):
@@ -14,24 +17,47 @@ class TransformerClassifier(nn.Module):
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
+        params = config.model
         self.config = config
-        self.embedding = TokenEmbedding(config.size, config.model)
-        self.encoder = Encoder(config.model.layers, config.model)
-        self.dropout = Dropout(config.model.dropout)
-        self.output = nn.Linear(config.model.d_model, config.classes)
-        initialise(self, config.model)
+        self.extra = int(params.pooling == "cls")
+        tokens = nn.Embedding(config.size + self.extra, params.d_model)
+        self.embedding = TokenEmbedding(tokens, params, extra_positions=self.extra)
+        self.encoder = Encoder(params.layers, params)
+        self.pooling = make_pooling(params)
+        self.dropout = Dropout(params.dropout)
+        self.output = nn.Linear(params.d_model, config.classes)
+        initialise(self, params)
+
+    @property
+    def d_model(self) -> int:
+        """Width of the model."""
+        return self.config.model.d_model
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """token_ids: (B, S). Returns logits (B, K)."""
+        token_ids = self._with_cls(token_ids)
         mask = padding_mask(token_ids, self.config.pad_id)
         states = self.encoder(self.embedding(token_ids), mask)
-        logits: Tensor = self.output(self.dropout(self._pool(states, mask[:, 0, 0, :, None])))
+        logits: Tensor = self.output(self.dropout(self.pooling(states, mask[:, 0, 0, :, None])))
         return logits
 
-    def _pool(self, states: Tensor, real: Tensor) -> Tensor:
-        """states: (B, S, C); real: (B, S, 1), False on padding. Returns (B, C)."""
-        if self.config.model.pooling == "first":
-            return states[:, 0]
-        if self.config.model.pooling == "max":
-            return states.masked_fill(~real, float("-inf")).amax(dim=1)
-        return states.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+    def forward_ragged(self, token_ids: Tensor) -> Tensor:
+        """The same values, without computing padding on CPUs: what training and scoring need."""
+        if token_ids.device.type != "cpu":
+            return self(token_ids)  # type: ignore[no-any-return]
+        token_ids = self._with_cls(token_ids)
+        groups = groups_of_like_length((token_ids != self.config.pad_id).sum(dim=1))
+        layout = Ragged(token_ids, self.config.pad_id, groups)
+        states = self.encoder(self.embedding.at(layout.token_ids, layout.positions), None, layout)
+        blocks = zip(layout.split(states), layout.masks, strict=True)
+        pooled = torch.cat([self.pooling(block, mask[:, 0, 0, :, None]) for block, mask in blocks])
+        original = torch.empty(len(token_ids), dtype=torch.int64)
+        original[torch.cat([torch.from_numpy(rows) for rows in groups])] = torch.arange(len(token_ids))
+        logits: Tensor = self.output(self.dropout(pooled[original]))
+        return logits
+
+    def _with_cls(self, token_ids: Tensor) -> Tensor:
+        """token_ids (B, S) after a [CLS] token, the entry behind the vocabulary's, where pooling wants one."""
+        if not self.extra:
+            return token_ids
+        return torch.cat((torch.full_like(token_ids[:, :1], self.config.size), token_ids), dim=1)

@@ -1,6 +1,8 @@
 """The parameters of the encoder-decoder Transformer."""
 
-from pydantic import Field
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
 
 from transformer.nn.config import TransformerParams
 from transformer.params.schema import Section
@@ -11,6 +13,9 @@ class Seq2SeqParams(TransformerParams):
 
     encoder_layers: int = Field(ge=1)
     decoder_layers: int = Field(ge=1)
+    tie_embeddings: Literal["none", "target", "all"]
+    """Share the target embedding with the output layer (Press and Wolf 2017), or both with the source embedding too
+    (section 3.4), which needs one vocabulary for both languages."""
 
 
 class Seq2SeqConfig(Section):
@@ -22,3 +27,9 @@ class Seq2SeqConfig(Section):
     target_size: int = Field(ge=1)
     source_pad_id: int = Field(ge=0)
     target_pad_id: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _tied_tables_have_one_size(self) -> Self:
+        if self.model.tie_embeddings == "all" and self.source_size != self.target_size:
+            raise ValueError("tie_embeddings `all` needs one vocabulary for both languages: set vocab.joint to true")
+        return self

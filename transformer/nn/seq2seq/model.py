@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from transformer.nn.attention import padding_mask
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.positions import TokenEmbedding
+from transformer.nn.ragged import Ragged, groups_of_like_length
 from transformer.nn.seq2seq.cache import DecoderCache
 from transformer.nn.seq2seq.config import Seq2SeqConfig
 from transformer.nn.seq2seq.decoder import Decoder
@@ -17,21 +18,46 @@ class Seq2SeqTransformer(nn.Module):
         super().__init__()
         params = config.model
         self.config = config
-        self.source_embedding = TokenEmbedding(config.source_size, params)
+        source = nn.Embedding(config.source_size, params.d_model)
+        self.source_embedding = TokenEmbedding(source, params)
         self.encoder = Encoder(params.encoder_layers, params)
-        self.target_embedding = TokenEmbedding(config.target_size, params)
+        target = source if params.tie_embeddings == "all" else nn.Embedding(config.target_size, params.d_model)
+        self.target_embedding = TokenEmbedding(target, params)
         self.decoder = Decoder(params.decoder_layers, params)
         self.output = nn.Linear(params.d_model, config.target_size)
         initialise(self, params)
+        if params.tie_embeddings != "none":
+            self.output.weight = target.weight
+
+    @property
+    def d_model(self) -> int:
+        """Width of the model."""
+        return self.config.model.d_model
 
     def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """The decoder's states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
 
-        `output` turns states into logits (B, T, V); the loss needs it on real positions only.
+        `output` turns states into logits (B, T, V).
         """
         encoded, mask = self.encode(source_ids)
         states: Tensor = self.decoder(self.target_embedding(target_ids), encoded, mask)
         return states
+
+    def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """The states (N, C) of all positions but padding, in the order of target_ids[real], and real (B, T).
+
+        What training and scoring need; CPUs compute nothing for padding, and give `forward`'s values.
+        """
+        target_pad = self.config.target_pad_id
+        if source_ids.device.type != "cpu":
+            real = target_ids != target_pad
+            return self(source_ids, target_ids)[real], real
+        groups = groups_of_like_length((source_ids != self.config.source_pad_id).sum(dim=1))
+        source = Ragged(source_ids, self.config.source_pad_id, groups)
+        target = Ragged(target_ids, target_pad, groups)
+        encoded = self.encoder(self.source_embedding.at(source.token_ids, source.positions), None, source)
+        embedded = self.target_embedding.at(target.token_ids, target.positions)
+        return self.decoder.forward_ragged(embedded, encoded, target, source), target.real
 
     def encode(self, source_ids: Tensor) -> tuple[Tensor, Tensor]:
         """The encoded source (B, S, C) and its padding mask (B, 1, 1, S)."""

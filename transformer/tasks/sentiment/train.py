@@ -12,11 +12,13 @@ from transformer.nn.layers import count_parameters
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.sentiment.encoded import EncodedReviews
-from transformer.text.batching import Ids, bucketed_batches, sorted_batches
+from transformer.text.batching import Ids, sorted_batches
 from transformer.text.vocabulary import read_vocabularies
+from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
 from transformer.training.loop import BatchLoss, fit
+from transformer.training.objective import objective
 from transformer.training.results import write_results
 
 CLASSES = 2
@@ -44,23 +46,24 @@ class SentimentTraining:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
         torch.manual_seed(params.seed)
         self.model = TransformerClassifier(config).to(compute.device)
+        self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """Reviews of like length."""
-        return bucketed_batches(self.train.lengths, self.params.batch_size, seed=self.params.seed, epoch=epoch)
+        """All reviews in a random order."""
+        return random_batches(self.train.lengths, self.params, epoch)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
         ids, labels = self.train.batch(rows, self.compute.device)
-        total = F.cross_entropy(self.model(ids).float(), labels, reduction="sum")
-        return BatchLoss(total, len(rows), tokens=int(self.train.lengths[rows].sum()))
+        total, nll = objective(lambda: (self.model.forward_ragged(ids), labels), self.params)
+        return BatchLoss(total, nll, len(rows), tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
         """Loss a review and accuracy, in fp32."""
         loss, correct = 0.0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.batch_size):
             ids, labels = self.validation.batch(rows, self.compute.device)
-            logits = self.model(ids)
+            logits = self.model.forward_ragged(ids)
             loss += F.cross_entropy(logits, labels, reduction="none").double().sum().item()
             correct += int((logits.argmax(dim=-1) == labels).sum())
         count = max(len(self.validation), 1)

@@ -64,10 +64,13 @@ def next_token_logits(model: Seq2SeqTransformer, source: Tensor, target: Tensor)
 
     source: (B, S); target: (B, T + 1) from begin to end token.
     """
-    states = model(source, target[:, :-1])
-    following = target[:, 1:]
-    real = following != model.config.target_pad_id
-    return model.output(states[real]), following[real]
+    states, real = model.real_states(source, _without_last(target, model.config.target_pad_id))
+    return model.output(states), target[:, 1:][real]
+
+
+def _without_last(target: Tensor, pad_id: int) -> Tensor:
+    """The inputs (B, T) of target (B, T + 1): each sequence without its last token, which nothing follows."""
+    return target[:, :-1].masked_fill(target[:, 1:] == pad_id, pad_id)
 
 
 def perplexity(loss: float) -> float:

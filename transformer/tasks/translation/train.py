@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 
 from transformer.nn.layers import count_parameters
 from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
@@ -12,11 +11,13 @@ from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
-from transformer.text.batching import Ids, bucketed_batches
+from transformer.text.batching import Ids
 from transformer.text.vocabulary import read_vocabularies
+from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
 from transformer.training.loop import BatchLoss, fit
+from transformer.training.objective import objective
 from transformer.training.results import write_results
 
 
@@ -42,17 +43,18 @@ class TranslationTraining:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
         torch.manual_seed(params.seed)
         self.model = Seq2SeqTransformer(config).to(compute.device)
+        self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """Pairs of like source length; where all targets of a batch end at one place, the end is learned badly."""
-        return bucketed_batches(self.train.lengths[:, 0], self.params.batch_size, seed=self.params.seed, epoch=epoch)
+        """All pairs in a random order."""
+        return random_batches(self.train.lengths.max(axis=1), self.params, epoch)
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed cross-entropy of the next target token, on real tokens only."""
+        """The summed loss of the next target token, on real tokens only."""
         source, target = self.train.batch(rows, self.compute.device)
-        logits, following = next_token_logits(self.model, source, target)
-        total = F.cross_entropy(logits.float(), following, reduction="sum")
-        return BatchLoss(total, len(following), tokens=int(self.train.lengths[rows].sum()))
+        total, nll = objective(lambda: next_token_logits(self.model, source, target), self.params)
+        predicted = int((self.train.lengths[rows, 1] - 1).sum())
+        return BatchLoss(total, nll, predicted, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
         """Loss, perplexity and accuracy a target token, in fp32."""

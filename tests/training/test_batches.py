@@ -1,0 +1,42 @@
+"""The batches of an epoch: every row once, no batch too large, another order every epoch."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import TRAIN
+from transformer.training.batches import random_batches
+from transformer.training.config import TrainParams
+
+
+def params(**changes: Any) -> TrainParams:
+    return TrainParams(**(TRAIN | changes))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=400), st.integers(1, 120), st.integers(0, 3))
+def test_an_epoch_holds_every_row_once(lengths: list[int], batch_size: int, epoch: int) -> None:
+    sizes = np.array(lengths)
+    for unit in ("rows", "tokens"):
+        chosen = params(batch_size=batch_size, batch_unit=unit)
+        batches = random_batches(sizes, chosen, epoch)
+        assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+        again = random_batches(sizes, chosen, epoch)
+        assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in again]
+        for batch in batches:
+            size = len(batch) if unit == "rows" else int(sizes[batch].sum())
+            assert size <= batch_size or len(batch) == 1
+
+
+def test_token_batches_are_filled() -> None:
+    lengths = np.random.default_rng(0).integers(1, 30, size=3000)
+    batches = random_batches(lengths, params(batch_size=500, batch_unit="tokens"), 1)
+    assert all(lengths[batch].sum() > 500 - 30 for batch in batches[:-1])
+
+
+def test_epochs_and_seeds_differ() -> None:
+    lengths = np.ones(100, dtype=np.int64)
+    orders = [np.concatenate(random_batches(lengths, params(seed=s), e)).tolist() for s, e in ((1, 1), (1, 2), (2, 1))]
+    assert len({tuple(order) for order in orders}) == 3

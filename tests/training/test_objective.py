@@ -1,0 +1,44 @@
+"""The loss against PyTorch's, and R-Drop against its definition."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.builders import TRAIN
+from transformer.training.config import TrainParams
+from transformer.training.objective import objective, smoothed_cross_entropy, symmetric_divergence
+
+LOGITS = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) * 3
+CLASSES = torch.tensor([0, 4, 2, 2, 1, 3, 0])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_label_smoothing_is_pytorchs(smoothing: float) -> None:
+    loss = smoothed_cross_entropy(LOGITS, CLASSES, smoothing)
+    expected = F.cross_entropy(LOGITS, CLASSES, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(loss.total, expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(loss.nll, F.cross_entropy(LOGITS, CLASSES, reduction="sum"), rtol=1e-12, atol=0)
+
+
+def test_the_divergence_is_the_mean_of_both_directions() -> None:
+    other = LOGITS.flip(0)
+    one, two = LOGITS.log_softmax(-1), other.log_softmax(-1)
+    kl = F.kl_div(one, two, reduction="sum", log_target=True) + F.kl_div(two, one, reduction="sum", log_target=True)
+    torch.testing.assert_close(symmetric_divergence(LOGITS, other), kl / 2, rtol=1e-12, atol=0)
+    assert symmetric_divergence(LOGITS, LOGITS).item() == 0
+
+
+def test_r_drop_predicts_twice_and_adds_the_divergence() -> None:
+    passes = [LOGITS, LOGITS.flip(1)]
+    left = list(passes)
+
+    def predict() -> tuple[Tensor, Tensor]:
+        return left.pop(0), CLASSES
+
+    loss = objective(predict, TrainParams(**(TRAIN | {"r_drop": 3.0})))
+    entropies = [F.cross_entropy(logits.float(), CLASSES, reduction="sum") for logits in passes]
+    divergence = symmetric_divergence(passes[0].float(), passes[1].float())
+    torch.testing.assert_close(loss.total, sum(entropies) / 2 + 1.5 * divergence)
+    torch.testing.assert_close(loss.nll, sum(entropies) / 2)
+    assert not left

@@ -1,0 +1,120 @@
+"""Which weights a training leaves: one epoch's, or a mean over several."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from transformer.training.config import TrainParams
+from transformer.training.history import History
+from transformer.training.trained import unique_state
+
+State = dict[str, Tensor]
+
+
+class Averaging(Protocol):
+    """Follows a training and says at its end what to keep."""
+
+    def after_update(self, model: nn.Module) -> None:
+        """Called after every update."""
+
+    def weights(self, model: nn.Module) -> State | None:
+        """The weights to validate instead of the model's own, if any."""
+
+    def after_epoch(self, state: State, history: History) -> None:
+        """Called with the validated weights after every epoch, whose row is the history's last."""
+
+    def result(self) -> State:
+        """The weights to keep."""
+
+
+class BestEpoch:
+    """The best epoch's weights as they are."""
+
+    def __init__(self) -> None:
+        self._best = State()
+
+    def after_update(self, model: nn.Module) -> None:
+        """Nothing to do."""
+
+    def weights(self, model: nn.Module) -> State | None:
+        """The model's own."""
+        return None
+
+    def after_epoch(self, state: State, history: History) -> None:
+        """Keep the weights if they are the best so far."""
+        if history.since_best() == 0:
+            self._best = state
+
+    def result(self) -> State:
+        """The best epoch's."""
+        return self._best
+
+
+class MovingAverage(BestEpoch):
+    """An exponential moving average of all updates, of which the best epoch's is kept (Polyak and Juditsky 1992).
+
+    Early on it keeps less of the past, (1 + t) / (10 + t) after t updates, so that the first weights fade.
+    """
+
+    def __init__(self, decay: float) -> None:
+        super().__init__()
+        self.decay = decay
+        self.updates = 0
+        self.average = State()
+
+    def after_update(self, model: nn.Module) -> None:
+        """Move the average towards the model's weights."""
+        state = unique_state(model)
+        if not self.average:
+            self.average = {name: tensor.detach().clone() for name, tensor in state.items()}
+        keep = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        self.updates += 1
+        torch._foreach_lerp_(list(self.average.values()), [t.detach() for t in state.values()], 1 - keep)
+
+    def weights(self, model: nn.Module) -> State | None:
+        """The average."""
+        return self.average
+
+
+class MeanOfEpochs:
+    """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1), or the best ones."""
+
+    def __init__(self, count: int, *, best: bool, higher_is_better: bool, name: str) -> None:
+        self.count, self.best, self.sign, self.name = count, best, -1 if higher_is_better else 1, name
+        self._kept: list[tuple[float, State]] = []
+
+    def after_update(self, model: nn.Module) -> None:
+        """Nothing to do."""
+
+    def weights(self, model: nn.Module) -> State | None:
+        """The model's own."""
+        return None
+
+    def after_epoch(self, state: State, history: History) -> None:
+        """Keep the weights, and drop the oldest or the worst beyond `count`."""
+        self._kept.append((self.sign * history.rows[-1][self.name], state))
+        if len(self._kept) > self.count:
+            worst = max(range(len(self._kept)), key=lambda index: self._kept[index][0]) if self.best else 0
+            del self._kept[worst]
+
+    def result(self) -> State:
+        """The mean, summed in float64 in the order of the epochs."""
+        states = [state for _, state in self._kept]
+        return {name: _mean([state[name] for state in states]) for name in states[0]}
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    if not tensors[0].is_floating_point():
+        return tensors[-1]
+    return torch.stack([tensor.double() for tensor in tensors]).mean(dim=0).to(tensors[0].dtype)
+
+
+def make_averaging(params: TrainParams, *, name: str, higher_is_better: bool) -> Averaging:
+    """What `params.averaging` names; `name`: the validation figure that says which epochs are the best."""
+    if params.averaging == "none":
+        return BestEpoch()
+    if params.averaging == "ema":
+        return MovingAverage(params.ema_decay)
+    best = params.averaging == "best"
+    return MeanOfEpochs(params.average_epochs, best=best, higher_is_better=higher_is_better, name=name)
