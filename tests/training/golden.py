@@ -1,0 +1,116 @@
+"""The first updates of every variant on the sample corpus. `python -m tests.training.golden` records them anew."""
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from ruamel.yaml import YAML
+
+from transformer.observer import Observer
+from transformer.params.load import stage_params
+from transformer.tasks import implementation
+
+ROOT = Path(__file__).parents[2]
+RECORDED = Path(__file__).with_name("golden.json")
+UPDATES = 20
+POST = {"norm": "post", "positions": "learned", "embedding_init": "xavier", "dropout": 0.1}
+BPE = {"vocab": {"kind": "bpe", "joint": True, "max_size": 300}, "tokenize": {"kind": "none"}}
+CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
+    "post-norm, learned positions": ("translation", {"model": POST}),
+    "pre-norm, sinusoidal positions": ("translation", {}),
+    "no positions, GELU": ("translation", {"model": {"positions": "none", "activation": "gelu"}}),
+    "all dropouts": (
+        "translation",
+        {"model": {"dropout": 0.2, "attention_dropout": 0.1, "activation_dropout": 0.1}},
+    ),
+    "free head dimension": ("translation", {"model": {"heads": 3, "head_dim": 5}}),
+    "target embedding tied": ("translation", {"model": {"tie_embeddings": "target"}}),
+    "unscaled embeddings": ("translation", {"model": {"scale_embeddings": False}}),
+    "Noam, Adam of the paper, label smoothing": (
+        "translation",
+        {
+            "train": {
+                "schedule": "noam",
+                "learning_rate": 1.0,
+                "warmup": 10,
+                "betas": [0.9, 0.98],
+                "epsilon": 1e-9,
+                "label_smoothing": 0.1,
+            }
+        },
+    ),
+    "AdamW, cosine": (
+        "translation",
+        {"train": {"optimizer": "adamw", "weight_decay": 0.1, "schedule": "cosine", "learning_rate": 0.01}},
+    ),
+    "R-Drop, linear": (
+        "translation",
+        {"model": {"dropout": 0.2}, "train": {"r_drop": 1.0, "schedule": "linear", "learning_rate": 0.01}},
+    ),
+    "token batches, accumulation": (
+        "translation",
+        {"train": {"batch_unit": "tokens", "batch_size": 100, "accumulation": 2}},
+    ),
+    "classifier, first token": ("sentiment", {"model": {"pooling": "first"}}),
+    "classifier, [CLS]": ("sentiment", {"model": {"pooling": "cls"}}),
+    "classifier, mean": ("sentiment", {"model": {"pooling": "mean"}}),
+    "classifier, max": ("sentiment", {"model": {"pooling": "max"}}),
+    "classifier, attention": ("sentiment", {"model": {"pooling": "attention"}}),
+}
+"""The task and what differs from the profile `smoke`, by the variant's name."""
+
+
+class _Losses(Observer):
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        if "train_loss" in values and len(self.values) < UPDATES:
+            self.values.append(values["train_loss"])
+
+
+def losses(variant: str, folder: Path) -> list[float]:
+    """The training loss of the first updates, in fp32 on one thread; `folder` keeps the corpora between variants."""
+    task, changes = CHANGES[variant]
+    content = YAML(typ="safe", pure=True).load((ROOT / "profiles" / "smoke.yaml").read_text())
+    for section, values in changes.items():
+        content[task][section] |= values
+    content[task]["train"]["epochs"] = 20
+    content["runtime"]["log_every"] = 1
+    data = folder / task / str(hash(json.dumps({name: changes.get(name) for name in ("tokenize", "vocab")})))
+    observer = _Losses()
+
+    def run(stage: str, **paths: Path) -> None:
+        module = implementation(task, stage)
+        module.run(stage_params(content, task, module.Params, where=Path("smoke")), observer=observer, **paths)
+
+    if not data.exists():
+        run("download", output=data / "corpus")
+        run("tokenize", corpus=data / "corpus", tokens=data / "tokens")
+        written = {name: data / name for name in ("vocab", "encoded", "statistics")}
+        run("build_vocab", tokens=data / "tokens", **written)
+    out = {name: data / name for name in ("trained", "metrics", "history")}
+    threads = torch.get_num_threads()
+    try:
+        run("train", encoded=data / "encoded", vocab=data / "vocab", **out)
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(False)
+    return observer.values
+
+
+def main() -> None:
+    """Record the losses of all variants, or of those named."""
+    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        for variant in sys.argv[1:] or CHANGES:
+            recorded[variant] = [round(loss, 6) for loss in losses(variant, Path(folder))]
+    RECORDED.write_text(json.dumps({name: recorded[name] for name in CHANGES if name in recorded}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
