@@ -30,7 +30,8 @@ class DecoderLayer(nn.Module):
         states = self.attention_residual(
             states, lambda x: self.attention(x, cache.extend(layer, self.attention.project(x)))
         )
-        return self._after_self_attention(states, cache.source[layer], cache.source_mask)
+        folded = self._after_self_attention(cache.by_source(states), cache.source[layer], cache.source_mask)
+        return folded.view_as(states)
 
     def _after_self_attention(self, states: Tensor, source: KeyValue, source_mask: Tensor) -> Tensor:
         states = self.source_residual(states, lambda x: self.source_attention(x, source, source_mask))
