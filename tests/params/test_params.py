@@ -49,6 +49,11 @@ def test_all_that_we_ship_is_valid(path: str) -> None:
         ("translation.tokenize.target", "de", r"`translation.tokenize`: source and target are both `de`"),
         ("translation.vocab.source", "path", r"`translation.vocab`: vocab.source must be `trained`"),
         ("sentiment.model.pooling", "last", r"`sentiment.model.pooling`: .*'first', 'mean' or 'max', not 'last'"),
+        (
+            "translation.evaluate.n_best",
+            2,
+            r"`translation.evaluate`: greedy finds one translation, so n_best must be 1",
+        ),
         ("hardware.threads", 0, r"`hardware.threads`: .*not 0"),
         ("hardware", ..., r"`hardware`"),
         ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),
