@@ -8,7 +8,9 @@ import torch
 
 from tests.decoding import reference
 from tests.decoding.models import params, run, tiny, trained, vocabulary
+from transformer.decoding.seq2seq.decode import decode
 from transformer.decoding.seq2seq.sampling import draw_tokens
+from transformer.observer import Observer
 
 SOURCE = np.array([5, 7, 4])
 DRAWS = 4000
@@ -105,3 +107,12 @@ def test_samples_are_scored_by_the_model_itself() -> None:
         ids = [*each.ids, 3] if each.finished else each.ids
         expected = reference.log_probability(trained("pre"), SOURCE, ids, vocabulary(30))
         assert each.log_probability == pytest.approx(expected, abs=1e-10)
+
+
+def test_every_sentence_draws_by_its_number() -> None:
+    together = run(trained("post"), [SOURCE] * 8, method="sample", temperature=2.0)
+    assert len({tuple(found[0].ids) for found in together}) > 1
+    settings = params(method="sample", temperature=2.0)
+    for number in (5, 2):
+        alone = decode(trained("post"), [SOURCE], vocabulary(30), settings, Observer(), numbers=[number])
+        assert alone[0][0].ids == together[number][0].ids
