@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from transformer.errors import UserError
+from transformer.tasks.translation.options import add_options, overridden, scored_lines
 
 _BLOCK = 1 << 16  # bytes of input that are answered together, at most
 
@@ -38,6 +39,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("-m", "--model", type=Path, default=Path("models", task, "bundle"), help="%(default)s")
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
         command.set_defaults(run=run)
+        if name == "translate":
+            add_options(command)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
@@ -52,7 +55,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _translate(arguments: argparse.Namespace) -> None:
     model = _open(arguments, "translation")
-    _answer(arguments, lambda texts: model.translate(texts))
+    model.decoding = overridden(model.decoding, arguments)
+    count, answered = model.decoding.n_best, 0
+
+    def lines(texts: list[str]) -> list[str]:
+        nonlocal answered  # a text is sampled by its number, however the texts arrive
+        first, answered = answered, answered + len(texts)
+        if count == 1 and arguments.n_best is None:
+            translations: list[str] = model.translate(texts, first=first)
+            return translations
+        found = model.translate_n_best(texts, first=first)
+        return [line for translations in found for line in scored_lines(translations, count)]
+
+    _answer(arguments, lines)
 
 
 def _classify(arguments: argparse.Namespace) -> None:

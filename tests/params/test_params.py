@@ -53,6 +53,11 @@ def test_all_that_we_ship_is_valid(path: str) -> None:
             "last",
             r"`sentiment.model.pooling`: .*'first', .*'attention', not 'last'",
         ),
+        (
+            "translation.evaluate.n_best",
+            2,
+            r"`translation.evaluate`: greedy finds one translation, so n_best must be 1",
+        ),
         ("hardware.threads", 0, r"`hardware.threads`: .*not 0"),
         ("hardware", ..., r"`hardware`"),
         ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),

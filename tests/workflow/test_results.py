@@ -156,6 +156,63 @@ def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Pa
     assert text == "A fine film."
 
 
+def test_translate_takes_decoding_options(workflow: Clone) -> None:
+    texts = ["Ein Mann schläft.", "", "Zwei Hunde spielen im Park."]
+
+    def lines(*options: str, given: str = "\n".join(texts)) -> list[str]:
+        command = ("transformer", "translate", *options)
+        done = subprocess.run(
+            command,
+            cwd=workflow.root,
+            env=workflow.environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    plain = lines()
+    assert lines("--beam", "1") == plain
+    assert [line.split("\t")[1] for line in lines("--n-best", "1")] == plain
+    three = [line.split("\t") for line in lines("--beam", "3", "--n-best", "3", "--max-length", "4")]
+    assert len(three) == 9
+    assert three[3:6] == [["0.0000", ""], ["-inf", ""], ["-inf", ""]]
+    assert len({text for _, text in three[:3]}) == 3
+    assert [text for _, text in three[::3]] == lines("--beam", "3", "--max-length", "4")
+    sampled = ("--sample", "--seed", "7", "--temperature", "3")
+    assert lines(*sampled) != plain
+    assert lines(*sampled, "--top-k", "1") == plain
+
+
+def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
+    command = ("transformer", "translate", "--sample", "--temperature", "3")
+    texts = ["Ein Mann schläft."] * 3
+    together = workflow.run(*command, *texts).stdout.splitlines()
+    assert len(set(together)) > 1, "every sentence has numbers of its own"
+    with subprocess.Popen(
+        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin and process.stdout
+        for text, answer in zip(texts, together, strict=True):
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{answer}\n"
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("method", ["beam", "sample"])
+def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: str) -> None:
+    restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3})
+    assert restored.repro("export@translation") == ["evaluate@translation", "export@translation"]
+    figures = (restored.root / "reports/translation/evaluation.json").read_bytes()
+    predictions = (restored.root / "reports/translation/predictions.tsv").read_bytes()
+    restored.change({"translation.evaluate.batch_size": 3})
+    restored.repro("evaluate@translation")
+    assert (restored.root / "reports/translation/evaluation.json").read_bytes() == figures
+    assert (restored.root / "reports/translation/predictions.tsv").read_bytes() == predictions
+
+
 def test_a_slow_pipe_is_answered_line_by_line(workflow: Clone) -> None:
     command = ("transformer", "classify")
     with subprocess.Popen(
@@ -178,6 +235,9 @@ def test_faults_of_the_command_line_are_one_line(workflow: Clone, tmp_path: Path
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
         (("translate", "-f", str(tmp_path / "bad")), "line 2: no UTF-8"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
+        (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
+        (("translate", "--temperature", "2", "a"), "--temperature changes nothing without --sample"),
+        (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
     ]:
         done = workflow.run("transformer", *arguments, check=False)
         assert done.returncode == 1

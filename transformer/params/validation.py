@@ -13,7 +13,7 @@ SHARED_SECTIONS = ("hardware", "runtime")
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validate(schema: type[Model], sections: dict[str, Any], *, where: Path, prefix: str) -> Model:
+def validate(schema: type[Model], sections: dict[str, Any], *, where: Path | str, prefix: str) -> Model:
     """Validate plain values against a schema; raises UserError with the first fault's dotted path."""
     try:
         return schema.model_validate(sections)

@@ -53,8 +53,13 @@ class DecoderLayer(nn.Module):
         return self._layer(
             states,
             lambda x: self.attention(x, cache.extend(layer, self.attention.project(x))),
-            lambda x: self.source_attention(x, cache.source[layer], cache.source_mask),
+            lambda x: self._attend_to_source(x, cache, layer),
         )
+
+    def _attend_to_source(self, states: Tensor, cache: DecoderCache, layer: int) -> Tensor:
+        queries = cache.by_source(states)
+        attended: Tensor = self.source_attention(queries, cache.source[layer], cache.source_mask)
+        return attended.view_as(states)
 
     def _layer(self, states: Tensor, to_target: Sublayer, to_source: Sublayer) -> Tensor:
         states = self.attention_residual(states, to_target)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import torch
 
+from transformer.decoding.seq2seq.config import DecodingParams
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 from transformer.evaluation.translation import bleu_by_length, text_scores, token_scores
 from transformer.files import read_json, read_rows, write_json, write_table
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, perplexity
-from transformer.tasks.translation.inference import DecodingParams, Translator
+from transformer.tasks.translation.inference import Translator
 from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
 from transformer.training.device import prepare
 

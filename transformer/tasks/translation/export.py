@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer.decoding.seq2seq.config import DecodingParams
 from transformer.export.config import ExportParams
 from transformer.export.exporting import ExportInputs, Model, Row, check_bundle, export_bundle
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
-from transformer.tasks.translation.inference import DecodingParams, Translator
+from transformer.tasks.translation.inference import Translator
 from transformer.text.pretokenize import read_pretokenizers
 from transformer.training.config import TrainParams
 from transformer.training.device import prepare

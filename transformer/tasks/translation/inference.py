@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from pydantic import Field
 
+from transformer.decoding.seq2seq.config import DecodingParams
+from transformer.decoding.seq2seq.decode import decode
 from transformer.decoding.seq2seq.detokenize import detokenize
-from transformer.decoding.seq2seq.greedy import greedy_decode
 from transformer.nn.seq2seq.config import Seq2SeqConfig
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
-from transformer.params.schema import Section
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
@@ -19,13 +19,12 @@ from transformer.text.vocabulary import read_vocabularies
 from transformer.training.trained import load_config, load_weights
 
 
-class DecodingParams(Section):
-    """`translation.evaluate`: how translations are made."""
+class Translation(NamedTuple):
+    """One of the translations that were found for a text."""
 
-    max_length: int = Field(ge=1)
-    """Most target tokens."""
-    batch_size: int = Field(ge=1)
-    """Sentences that are decoded together."""
+    text: str
+    score: float
+    """The log probability, normalized as the decoding parameters say."""
 
 
 class Translator:
@@ -47,29 +46,33 @@ class Translator:
         vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
         self._source, self._target = vocabularies["source"], vocabularies["target"]
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
-        self._decoding = decoding
+        self.decoding = decoding
+        """May be replaced: the next call decodes so."""
 
-    def translate(self, texts: Sequence[str]) -> list[str]:
-        """The translation of each text; an empty text stays empty. Texts longer than the model's positions are cut."""
+    def translate(self, texts: Sequence[str], *, first: int = 0) -> list[str]:
+        """The best translation of each text; an empty text stays empty. As `translate_n_best` otherwise."""
+        return [translations[0].text for translations in self.translate_n_best(texts, first=first)]
+
+    def translate_n_best(self, texts: Sequence[str], *, first: int = 0) -> list[list[Translation]]:
+        """Up to `decoding.n_best` translations of each text, the best first; an empty text has one, empty.
+
+        Texts longer than the model's positions are cut. first: the number of the first text among all that belong
+        together, for sampling.
+        """
         tokens = self._pretokenize([one_line(text) for text in texts])
         filled = [index for index, text in enumerate(tokens) if text]
-        decoded = self.decode(self._source.encode([tokens[index] for index in filled]), Observer())
-        translations = [""] * len(texts)
-        for index, tokens_of_target in zip(filled, decoded, strict=True):
-            translations[index] = self.text(tokens_of_target)
+        encoded = self._source.encode([tokens[index] for index in filled])
+        numbers = [first + index for index in filled]
+        hypotheses = decode(self.model, encoded, self._target, self.decoding, Observer(), numbers=numbers)
+        translations = [[Translation("", 0.0)] for _ in texts]
+        for index, found in zip(filled, hypotheses, strict=True):
+            translations[index] = [Translation(self.text(self._target.decode(ids)), score) for ids, score, *_ in found]
         return translations
 
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
-        """The decoded target of each encoded source: tokens separated by spaces, or text for subword vocabularies."""
-        decoded = greedy_decode(
-            self.model,
-            sources,
-            self._target,
-            max_length=self._decoding.max_length,
-            batch_size=self._decoding.batch_size,
-            observer=observer,
-        )
-        return [self._target.decode(ids) for ids in decoded]
+        """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies."""
+        hypotheses = decode(self.model, sources, self._target, self.decoding, observer)
+        return [self._target.decode(found[0].ids) for found in hypotheses]
 
     def text(self, decoded: str) -> str:
         """What `decode` gave, as people write it."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import torch
 
+from transformer.decoding.seq2seq.config import DecodingParams
 from transformer.export.bundle import MODEL, VOCAB
 from transformer.params.validation import validate
-from transformer.tasks.translation.inference import DecodingParams, Translator
+from transformer.tasks.translation.inference import Translator
 
 
 def open_predictor(bundle: Path, config: dict[str, Any], device: torch.device) -> Translator:

@@ -1,0 +1,86 @@
+"""Models, vocabularies and parameters for the tests of decoding."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer, models
+
+from tests.builders import LAYERS, seq2seq
+from transformer.decoding.seq2seq.config import DecodingParams
+from transformer.decoding.seq2seq.decode import decode
+from transformer.decoding.seq2seq.interface import Hypothesis
+from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.observer import Observer
+from transformer.text.batching import Ids, pad
+from transformer.text.vocabulary import WORD_SPECIALS, Vocabulary
+
+PARAMS: dict[str, Any] = {
+    "method": "greedy",
+    "beam_size": 4,
+    "n_best": 1,
+    "length_normalization": "length",
+    "length_penalty": 1.0,
+    "no_repeat_ngram": None,
+    "max_length": 20,
+    "max_length_ratio": None,
+    "max_length_extra": 10,
+    "temperature": 1.0,
+    "top_k": None,
+    "top_p": None,
+    "seed": 1,
+    "batch_size": 100,
+}
+
+
+def params(**changes: Any) -> DecodingParams:
+    return DecodingParams(**(PARAMS | changes))
+
+
+@cache
+def vocabulary(size: int) -> Vocabulary:
+    """Padding 0, unknown 1, begin 2, end 3, then words."""
+    words = {word: index for index, word in enumerate([*WORD_SPECIALS, *(f"w{i}" for i in range(size - 4))])}
+    return Vocabulary(Tokenizer(models.WordLevel(words, unk_token="<unk>")))
+
+
+def sources() -> list[Ids]:
+    generator = np.random.default_rng(0)
+    return [generator.integers(4, 40, size=length) for length in (3, 9, 1, 5, 31, 9, 2)]
+
+
+def run(model: Seq2SeqTransformer, encoded: list[Ids], **changes: Any) -> list[list[Hypothesis]]:
+    target = vocabulary(model.config.target_size)
+    return decode(model, encoded, target, params(**changes), Observer())
+
+
+def tiny(seed: int, *, target_size: int = 6, sharpness: float = 4.0) -> Seq2SeqTransformer:
+    """A random model in float64 whose next-token distributions differ; a sharper one is surer."""
+    torch.manual_seed(seed)
+    layers = Seq2SeqParams(**(LAYERS | {"encoder_layers": 1, "decoder_layers": 1, "tie_embeddings": "none"}))
+    config = Seq2SeqConfig(model=layers, source_size=12, target_size=target_size, source_pad_id=0, target_pad_id=0)
+    model = Seq2SeqTransformer(config).double().eval()
+    with torch.no_grad():
+        model.output.weight.mul_(sharpness)
+        model.output.bias.normal_()
+    return model
+
+
+@cache
+def trained(norm: str) -> Seq2SeqTransformer:
+    """A model that has learned to copy a little, so that its translations differ in tokens and length."""
+    model = seq2seq(norm=norm).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    generator = np.random.default_rng(1)
+    for _ in range(120):
+        copied = [generator.integers(4, 30, size=generator.integers(1, 12)) for _ in range(32)]
+        target_ids = pad([np.concatenate(([2], ids, [3])) for ids in copied], 0)
+        logits = model.output(model(pad(copied, 0), target_ids[:, :-1]))
+        loss = F.cross_entropy(logits.transpose(1, 2), target_ids[:, 1:], ignore_index=0)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad()
+    return model.eval()

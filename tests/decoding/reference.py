@@ -1,0 +1,88 @@
+"""Decoding by the definitions: one sentence at a time, the whole prefix through the decoder again for each token."""
+
+import math
+
+import torch
+
+from transformer.decoding.seq2seq.config import DecodingParams
+from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.text.batching import Ids
+from transformer.text.vocabulary import Vocabulary
+
+Scored = tuple[float, list[int]]
+"""A log probability and target ids, with the end token where there is one."""
+
+
+def next_log_probabilities(
+    model: Seq2SeqTransformer, source: Ids, ids: list[int], target: Vocabulary, ngram: int | None = None
+) -> list[float]:
+    with torch.no_grad():
+        states = model(torch.from_numpy(source)[None], torch.tensor([[target.begin_id, *ids]]))
+        logits = model.output(states)[0, -1]
+    logits[[target.pad_id, target.begin_id]] = float("-inf")
+    values: list[float] = logits.log_softmax(dim=-1).tolist()
+    return [float("-inf") if ngram and repeats([*ids, token], ngram) else value for token, value in enumerate(values)]
+
+
+def repeats(ids: list[int], ngram: int) -> bool:
+    runs = [tuple(ids[start : start + ngram]) for start in range(len(ids) - ngram + 1)]
+    return len(set(runs)) < len(runs)
+
+
+def log_probability(model: Seq2SeqTransformer, source: Ids, ids: list[int], target: Vocabulary) -> float:
+    """Of ids, the end token among them if they end; all positions in one forward pass."""
+    with torch.no_grad():
+        given = torch.tensor([[target.begin_id, *ids[:-1]]])
+        logits = model.output(model(torch.from_numpy(source)[None], given))[0]
+    logits[:, [target.pad_id, target.begin_id]] = float("-inf")
+    return float(logits.log_softmax(dim=-1)[range(len(ids)), ids].sum())
+
+
+def score(log_probability: float, length: int, kind: str, alpha: float) -> float:
+    divisors: dict[str, float] = {"none": 1.0, "length": length**alpha, "gnmt": (5 + length) ** alpha / 6**alpha}
+    return log_probability / divisors[kind]
+
+
+def greedy(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, steps: int) -> list[int]:
+    ids: list[int] = []
+    for _ in range(steps):
+        values = next_log_probabilities(model, source, ids, target)
+        ids.append(max(range(len(values)), key=values.__getitem__))
+        if ids[-1] == target.end_id:
+            break
+    return [i for i in ids if i != target.end_id]
+
+
+def beam(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, params: DecodingParams) -> list[list[int]]:
+    """Beam search that never stops before the greatest length."""
+    running: list[Scored] = [(0.0, [])]
+    finished: list[Scored] = []
+    for _ in range(params.max_length):
+        candidates: list[Scored] = []
+        for total, ids in running:
+            values = next_log_probabilities(model, source, ids, target, params.no_repeat_ngram)
+            candidates += [(total + v, [*ids, token]) for token, v in enumerate(values) if not math.isinf(v)]
+        candidates.sort(key=lambda candidate: -candidate[0])
+        candidates = candidates[: 2 * params.beam_size]
+        finished += [found for found in candidates[: params.beam_size] if found[1][-1] == target.end_id]
+        running = [found for found in candidates if found[1][-1] != target.end_id][: params.beam_size]
+
+    def of(found: Scored) -> float:
+        return -score(found[0], len(found[1]), params.length_normalization, params.length_penalty)
+
+    ranked = [*sorted(finished, key=of), *sorted(running, key=of)]
+    return [[i for i in ids if i != target.end_id] for _, ids in ranked[: params.n_best]]
+
+
+def everything(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, max_length: int) -> list[Scored]:
+    """Every finished target of at most `max_length` tokens."""
+    found: list[Scored] = []
+    waiting: list[Scored] = [(0.0, [])]
+    while waiting:
+        total, ids = waiting.pop()
+        for token, value in enumerate(next_log_probabilities(model, source, ids, target)):
+            if token == target.end_id:
+                found.append((total + value, [*ids, token]))
+            elif not math.isinf(value) and len(ids) + 1 < max_length:
+                waiting.append((total + value, [*ids, token]))
+    return found

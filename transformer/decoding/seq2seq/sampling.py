@@ -1,0 +1,50 @@
+"""Sampling with temperature, top-k (Fan et al. 2018) and top-p (Holtzman et al. 2020)."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.decoding.seq2seq.config import DecodingParams
+from transformer.decoding.seq2seq.interface import Generator, Hypothesis, Sources
+from transformer.decoding.seq2seq.stepwise import extend
+from transformer.text.vocabulary import Vocabulary
+
+
+def sample(model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams) -> list[list[Hypothesis]]:
+    """`n_best` independent draws for each source, the best score first; two may be the same.
+
+    Draw j of sentence number i has random numbers of its own, seeded by (seed, i, j): the batch does not matter. Scores
+    and log probabilities are the model's, before temperature, top-k and top-p.
+    """
+    uniform = torch.from_numpy(
+        np.stack(
+            [
+                np.random.default_rng((params.seed, number, draw)).random(max(sources.limits))
+                for number in sources.numbers
+                for draw in range(params.n_best)
+            ]
+        )
+    )
+
+    def choose(log_probabilities: Tensor, rows: Tensor, step: int) -> Tensor:
+        return draw_tokens(log_probabilities, uniform[rows.cpu(), step].to(rows.device), params)
+
+    drawn = extend(model, sources, target, params, choose, copies=params.n_best)
+    return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in drawn]
+
+
+def draw_tokens(log_probabilities: Tensor, uniform: Tensor, params: DecodingParams) -> Tensor:
+    """One token a row, (R,), by inverting the distribution function at uniform (R,) in [0, 1).
+
+    log_probabilities: (R, V). Temperature comes first, then top-k, then top-p.
+    """
+    scaled = log_probabilities.double() / params.temperature
+    scaled, tokens = scaled.sort(dim=-1, descending=True, stable=True)
+    probabilities = scaled[:, : params.top_k].softmax(dim=-1)
+    if params.top_p is not None:
+        before = probabilities.cumsum(dim=-1) - probabilities
+        probabilities = probabilities.masked_fill(before >= params.top_p, 0.0)
+    mass = probabilities.cumsum(dim=-1)
+    position = torch.searchsorted(mass, uniform[:, None] * mass[:, -1:], right=True)
+    last = probabilities.gt(0).sum(dim=-1, keepdim=True) - 1  # where rounding would lead beyond all mass
+    return tokens.gather(1, torch.minimum(position, last))[:, 0]
