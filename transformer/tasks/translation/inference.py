@@ -44,14 +44,14 @@ class Translator:
         self.model = Seq2SeqTransformer(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
-        self._source, self._target = vocabularies["source"], vocabularies["target"]
+        self.vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
+        self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
         self._decoding = decoding
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The translation of each text; an empty text stays empty. Texts longer than the model's positions are cut."""
-        tokens = self._pretokenize([one_line(text) for text in texts])
+        tokens = self.pretokenize(texts)
         filled = [index for index, text in enumerate(tokens) if text]
         decoded = self.decode(self._source.encode([tokens[index] for index in filled]), Observer())
         translations = [""] * len(texts)
@@ -59,9 +59,17 @@ class Translator:
             translations[index] = self.text(tokens_of_target)
         return translations
 
+    def pretokenize(self, texts: Sequence[str]) -> list[str]:
+        """The source tokens of raw texts, as training saw them."""
+        return self._pretokenize([one_line(text) for text in texts])
+
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
         """The decoded target of each encoded source: tokens separated by spaces, or text for subword vocabularies."""
-        decoded = greedy_decode(
+        return [self._target.decode(ids) for ids in self.decode_ids(sources, observer)]
+
+    def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
+        """The target ids of each encoded source, without begin and end token."""
+        return greedy_decode(
             self.model,
             sources,
             self._target,
@@ -69,7 +77,6 @@ class Translator:
             batch_size=self._decoding.batch_size,
             observer=observer,
         )
-        return [self._target.decode(ids) for ids in decoded]
 
     def text(self, decoded: str) -> str:
         """What `decode` gave, as people write it."""
