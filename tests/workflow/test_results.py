@@ -62,6 +62,13 @@ def test_every_task_has_one_complete_row(workflow: Clone) -> None:
         assert {f"{task}/train", f"{task}/validation", f"{task}/test"} <= {name for name, _ in row["inputs"]}
         assert row["tags"]["trained_by"].startswith("train ")
         assert row["tags"]["git.commit"]
+        assert row["tags"]["figures"] == _figures(lock, task)
+
+
+def _figures(lock: Path, task: str) -> str | None:
+    from transformer.tracking.chain import chains_in_lock
+
+    return next(chain.figures_md5 for chain in chains_in_lock(lock.read_bytes()) if chain.task == task)
 
 
 def _keys(lock: Path) -> set[str]:
@@ -76,7 +83,7 @@ def test_another_evaluation_adds_one_row_and_a_lost_database_comes_back(restored
     assert restored.repro() == []
     assert rows(restored) == before
     restored.change({"translation.evaluate.max_length": 9})
-    assert restored.repro() == ["evaluate@translation", "export@translation"]
+    assert restored.repro() == ["figures@translation", "evaluate@translation", "export@translation"]
     added = [row for row in rows(restored) if row not in before]
     assert len(added) == 1
     assert len(added[0]["curves"]["train_loss"]) >= 2

@@ -67,6 +67,7 @@ def attention_figure(drawing: Drawing) -> Figure:
     height = max(_LEAST / 2, _CELL * len(queries.tokens))
     columns = min(max(int(_MOST / width), 1), len(panels))
     rows = -(-len(panels) // columns)
+    columns = -(-len(panels) // rows)  # 4 panels: two rows of 2 rather than of 3 and 1
     figure = Figure(figsize=(columns * (width + 0.15) + 2.0, rows * (height + 0.3) + 1.6))
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     largest = max(float(panel.max()) for panel in panels.values())
