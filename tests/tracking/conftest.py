@@ -39,6 +39,12 @@ stages:
     outs: ["models/${item.task}/trained"]
     metrics: ["reports/${item.task}/training.json": {cache: false}]
     plots: ["reports/${item.task}/history.tsv": {cache: false}]
+  figures:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py figures ${item.task}
+    deps: ["models/${item.task}/trained", "reports/${item.task}/history.tsv"]
+    params: ["${item.task}.figures", "${item.task}.train"]
+    outs: ["reports/${item.task}/figures"]
   evaluate:
     matrix: {task: [translation, sentiment]}
     cmd: python pipeline.py evaluate ${item.task}
@@ -61,6 +67,7 @@ TASK_PARAMS = """\
   vocab: {{minimum: 2}}
   model: {{d_model: 8, dropout: 0.1}}
   train: {{learning_rate: 1e-3, layers: [2, 3], schedule: null}}
+  figures: {{sentences: [a]}}
   evaluate: {{bonus: 0, batch_size: 1.0}}
   export: {{registered_name: {task}-model, alias: best}}
 """
@@ -103,7 +110,7 @@ def make_repository(root: Path) -> None:
     shutil.copy(Path(__file__).with_name("pipeline.py"), root)
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "params.yaml").write_text(PARAMS)
-    ignored = ("mlflow.db", "mlartifacts", "data", "models", "predictions.tsv", "plots", "__pycache__")
+    ignored = ("mlflow.db", "mlartifacts", "data", "models", "predictions.tsv", "plots", "figures", "__pycache__")
     (root / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
     run_in(root, "git", "init", "--quiet")
     run_in(root, "dvc", "init", "--quiet")

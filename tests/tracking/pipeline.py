@@ -49,6 +49,11 @@ def train(task: str, params: dict[str, Any]) -> None:
     write(f"reports/{task}/training.json", {"epoch": EPOCHS, "train_loss": rate / EPOCHS, "device": "cpu"})
 
 
+def figures(task: str, params: dict[str, Any]) -> None:
+    trained = Path(f"models/{task}/trained/model.safetensors").read_text()
+    write(f"reports/{task}/figures/attention_1.svg", f"{trained} {params['figures']['sentences']}")
+
+
 def evaluate(task: str, params: dict[str, Any]) -> None:
     score = 100 * learning_rate({"train": json.loads(Path(f"reports/{task}/training.json").read_text())} | params)
     figures = {"validation": {"score": score + params["evaluate"]["bonus"]}, "signatures": {"score": "v1"}}

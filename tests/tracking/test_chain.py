@@ -109,3 +109,38 @@ def test_running_without_the_stages_above_is_refused(dvc_repository: Path) -> No
     assert [stage.name for stage in running_chain(dvc_repository, "translation", "download").stages] == ["download"]
     with pytest.raises(ValueError, match="above train@translation"):
         running_chain(dvc_repository, "translation", "train")
+
+
+def figures_entry(**params: object) -> dict[str, Any]:
+    lock = lock_of()["stages"]
+    deps = [{"path": out["path"], "md5": out["md5"]} for out in lock["train@translation"]["outs"]]
+    return {
+        "cmd": "python -m stages.figures translation",
+        "deps": deps,
+        "params": {"params.yaml": params},
+        "outs": [{"path": "reports/translation/figures", "hash": "md5", "md5": "drawn.dir"}],
+    }
+
+
+def test_figures_belong_to_a_chain_that_they_show_and_to_no_key() -> None:
+    def draw(stages: Lock) -> None:
+        stages["figures@translation"] = figures_entry(**{"translation.figures": {"sentences": []}})
+
+    drawn = changed(draw)
+    assert drawn.figures_md5 == "drawn.dir"
+    assert drawn.row_key() == chain_of(lock_of()).row_key()
+    assert drawn.params == chain_of(lock_of()).params
+
+
+def test_figures_of_another_model_or_other_parameters_are_left_out() -> None:
+    def other_model(stages: Lock) -> None:
+        stages["figures@translation"] = figures_entry()
+        stages["figures@translation"]["deps"][0]["md5"] = "other.dir"
+
+    def other_parameters(stages: Lock) -> None:
+        stages["figures@translation"] = figures_entry(**{"translation.evaluate": {"number": 2, "rate": 1e-05}})
+
+    def none(stages: Lock) -> None:
+        stages.pop("figures@translation", None)
+
+    assert [changed(change).figures_md5 for change in (other_model, other_parameters, none)] == [None] * 3

@@ -111,6 +111,8 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     assert "rows 1\n" in sync(root)
     assert not missing_rows(root)
     story.step("synced")
+    edit(root, "sentences: [a]", "sentences: [b]")
+    story.step("redrawn", "dvc", "repro")
     return story
 
 
@@ -138,6 +140,7 @@ def test_a_result_is_one_complete_row(story: Story) -> None:
     assert [name for name, _, _ in row["inputs"]] == [f"translation/{s}" for s in ("test", "train", "validation")]
     reports = (
         "evaluation.json",
+        "figures/attention_1.svg",
         "history.tsv",
         "plots/curve.tsv",
         "predictions.tsv",
@@ -170,7 +173,9 @@ def test_executed_stages_are_children_of_their_row(story: Story) -> None:
     children = reader.runs("stage")
     assert {run.data.tags["mlflow.parentRunId"] in parents for run in children} == {True}
     executed = [run.data.tags["stage"] for run in children if run.data.tags["task"] == "sentiment"]
-    assert sorted(executed) == sorted(["download", "tokenize", "build_vocab", "train", *["evaluate", "export"] * 2])
+    assert sorted(executed) == sorted(
+        ["download", "tokenize", "build_vocab", "train", "figures", *["evaluate", "export"] * 2]
+    )
 
 
 def test_experiments_land_in_the_same_store(story: Story) -> None:
@@ -190,13 +195,25 @@ def test_a_cached_export_still_gets_its_row(story: Story) -> None:
     assert row["params"]["evaluate.batch_size"] == "2"
 
 
+def test_figures_go_to_the_row_that_they_show_and_make_no_other(story: Story) -> None:
+    before, after = story.steps["synced"], story.steps["redrawn"]
+    assert before.keys() == after.keys()
+    assert not missing_rows(story.root)
+    drawn = [key for key in after if before[key] != after[key]]
+    assert len(drawn) == 1
+    for rows, sentence in ((before, b"['a']"), (after, b"['b']")):
+        assert rows[drawn[0]]["files"]["reports/figures/attention_1.svg"].endswith(sentence)
+    assert all(row["tags"]["figures"].endswith(".dir") for row in after.values())
+    assert after[drawn[0]]["params"]["evaluate.batch_size"] == "2"
+
+
 def test_a_lost_database_comes_back(story: Story) -> None:
     for name in ("mlflow.db", "mlartifacts"):
         path = story.root / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert missing_rows(story.root)
-    assert f"rows {len(story.steps['synced'])}\n" in sync(story.root)
-    assert story.read().rows() == story.steps["synced"]
+    assert f"rows {len(story.steps['redrawn'])}\n" in sync(story.root)
+    assert story.read().rows() == story.steps["redrawn"]
     assert sync(story.root) == "rows 0\n"
 
 
@@ -210,7 +227,7 @@ def test_a_clone_without_the_local_notes_has_the_same_results(story: Story, tmp_
     assert "rows 2\n" in sync(clone)
     rows = Reader(clone, tmp_path).rows()
     for key, row in rows.items():
-        original = story.steps["synced"][key]
+        original = story.steps["redrawn"][key]
         assert {k: v for k, v in row.items() if k not in ("start", "versions")} == {
             k: v for k, v in original.items() if k not in ("start", "versions")
         }

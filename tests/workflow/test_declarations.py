@@ -70,7 +70,19 @@ def test_outputs_are_ignored_by_git_from_the_start() -> None:
 
 def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> None:
     light = {"nn", "training", "decoding"}
-    heavy = {"mlflow", "dvc", "spacy", "datasets", "pandas", "ruamel", "sklearn", "sacrebleu", "tqdm", "pyarrow"}
+    heavy = {
+        "mlflow",
+        "dvc",
+        "spacy",
+        "datasets",
+        "pandas",
+        "ruamel",
+        "sklearn",
+        "sacrebleu",
+        "tqdm",
+        "pyarrow",
+        "matplotlib",
+    }
     for task in TASKS:
         for path in closure("train", task):
             parts = Path(path).parts

@@ -36,7 +36,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, elsewhere: Clone) -> tuple[Cl
     here = make_clone(tmp_path_factory.mktemp("here") / "clone")
     for clone in (here, elsewhere):
         clone.change({"runtime.tracking": clone is here, "runtime.workers": 0 if clone is here else 2})
-        assert len(clone.repro()) == 12
+        assert len(clone.repro()) == 14
     return here, elsewhere
 
 

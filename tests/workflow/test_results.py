@@ -6,12 +6,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.conftest import Clone
-from transformer.files import read_json, read_table
+from transformer.files import read_json, read_rows, read_table
 from transformer.tasks import TASKS
+from transformer.text.vocabulary import read_vocabularies
 
 ROWS = """
 import json, sys
@@ -62,6 +64,13 @@ def test_every_task_has_one_complete_row(workflow: Clone) -> None:
         assert {f"{task}/train", f"{task}/validation", f"{task}/test"} <= {name for name, _ in row["inputs"]}
         assert row["tags"]["trained_by"].startswith("train ")
         assert row["tags"]["git.commit"]
+        assert row["tags"]["figures"] == _figures(lock, task)
+
+
+def _figures(lock: Path, task: str) -> str | None:
+    from transformer.tracking.chain import chains_in_lock
+
+    return next(chain.figures_md5 for chain in chains_in_lock(lock.read_bytes()) if chain.task == task)
 
 
 def _keys(lock: Path) -> set[str]:
@@ -76,7 +85,7 @@ def test_another_evaluation_adds_one_row_and_a_lost_database_comes_back(restored
     assert restored.repro() == []
     assert rows(restored) == before
     restored.change({"translation.evaluate.max_length": 9})
-    assert restored.repro() == ["evaluate@translation", "export@translation"]
+    assert restored.repro() == ["figures@translation", "evaluate@translation", "export@translation"]
     added = [row for row in rows(restored) if row not in before]
     assert len(added) == 1
     assert len(added[0]["curves"]["train_loss"]) >= 2
@@ -88,6 +97,20 @@ def test_another_evaluation_adds_one_row_and_a_lost_database_comes_back(restored
     restored.run("transformer", "sync")
     assert rows(restored) == everything
     assert restored.run("transformer", "sync").stdout == "0 rows written\n"
+
+
+def test_figures_show_the_first_validation_sentences_with_their_tokens(workflow: Clone) -> None:
+    tokens = {task: read_rows(workflow.root / f"data/{task}/tokens/validation.jsonl") for task in TASKS}
+    for number in (1, 2, 3):
+        words = next(tokens["translation"])["source"].split()
+        path = workflow.root / f"reports/translation/figures/cross_attention_{number}.svg"
+        found = [text.text for text in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+        vocabulary = read_vocabularies(workflow.root / "data/translation/vocab")["source"]
+        known = {word for word in words if vocabulary.tokenizer.token_to_id(word) is not None}
+        assert known and known | {"<bos>", "<eos>"} <= set(found)
+    names = {path.stem for path in (workflow.root / "reports/sentiment/figures").iterdir()}
+    code = {"positions", "scale", "masks", "schedules"}
+    assert names == code | {f"{kind}_attention_{n}" for kind in ("encoder", "pooled") for n in (1, 2, 3)}
 
 
 def test_the_registered_model_answers_as_the_bundle(workflow: Clone) -> None:

@@ -37,7 +37,7 @@ def another(value: Any) -> Any:
     if isinstance(value, int | float):
         return value + 1
     if isinstance(value, list):
-        return list(reversed(value))
+        return list(reversed(value)) or ["another"]
     return "profiles" if value.startswith("data/") else f"{value}x"  # a path must be one that exists
 
 
@@ -103,7 +103,7 @@ def test_a_change_reruns_its_stage_and_what_its_output_reaches_and_going_back_ru
     original, lock = restored.params.read_bytes(), (restored.root / "dvc.lock").read_bytes()
     model = (restored.root / "models/sentiment/trained/model.safetensors").read_bytes()
     restored.change({"sentiment.train.learning_rate": 5e-3})
-    assert restored.repro() == ["train@sentiment", "evaluate@sentiment", "export@sentiment"]
+    assert restored.repro() == ["train@sentiment", "figures@sentiment", "evaluate@sentiment", "export@sentiment"]
     assert (restored.root / "models/sentiment/trained/model.safetensors").read_bytes() != model
     restored.params.write_bytes(original)
     assert restored.repro() == []

@@ -42,14 +42,29 @@ def _attention_with_dropout(
     query: Tensor, memory: KeyValue, mask: Tensor | None, *, causal: bool, dropout: float
 ) -> Tensor:
     """The same by plain matrix products: no fused CPU kernel drops weights, and PyTorch's fallback is slower."""
-    scores = (query * query.shape[-1] ** -0.5) @ memory.key.transpose(-2, -1)  # (B, H, T, S)
-    if causal:
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    weights = drop(scores.softmax(dim=-1).to(memory.value.dtype), dropout)
+    weights = drop(_softmax(query, memory.key, mask, causal=causal).to(memory.value.dtype), dropout)
     attended = weights @ memory.value
     return attended if mask is None else attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, *, causal: bool = False) -> Tensor:
+    """softmax(QK^T / sqrt(d_k)) of eq. 1, (B, H, T, S), to be looked at: the forward pass does not keep it.
+
+    query: (B, H, T, D); key: (B, H, S, D); mask and causal as in `scaled_dot_product_attention`.
+    The weights of a query sum to 1 over the keys; those of a query whose mask is all False are zeros.
+    """
+    weights = _softmax(query, key, mask, causal=causal)
+    return weights if mask is None else weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
+def _softmax(query: Tensor, key: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, H, T, S)
+    if causal:
+        mask = causal_mask(scores.shape[-2], scores.shape[-1], scores.device)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights: Tensor = scores.softmax(dim=-1)
+    return weights
 
 
 class MultiHeadAttention(nn.Module):
@@ -102,6 +117,10 @@ class MultiHeadAttention(nn.Module):
         attended = scaled_dot_product_attention(self._split(query), memory, mask, causal=causal, dropout=dropout)
         return attended.transpose(1, 2).flatten(2)
 
+    def weights(self, states: Tensor, memory: KeyValue, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        """The weights (B, H, T, S) of the same call of `forward`, without dropout."""
+        return attention_weights(self._split(self.query(states)), memory.key, mask, causal=causal)
+
     def _split(self, states: Tensor) -> Tensor:
         batch, length, _ = states.shape
         return states.view(batch, length, self.heads, -1).transpose(1, 2)  # (B, T, H * D) -> (B, H, T, D)
@@ -110,3 +129,8 @@ class MultiHeadAttention(nn.Module):
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
     """The mask (B, 1, 1, S) that hides padding; token_ids: (B, S)."""
     return (token_ids != pad_id)[:, None, None, :]
+
+
+def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
+    """The mask (T, S) that lets position t see the keys up to t (section 3.2.3)."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()

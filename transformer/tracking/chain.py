@@ -1,15 +1,18 @@
-"""The chain of one result: what DVC recorded of a task's six stages, and the keys made from it."""
+"""The chain of one result: what DVC recorded of a task's stages, and the keys made from it."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from transformer.tracking.lockfile import parse_lock
 
 STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
+FIGURES = "figures"
+"""The stage that shows a result and is no part of it: no key holds it, and a result may have none."""
+_FIGURES_FROM = "train"
 LOCK = "dvc.lock"
 _SHORT = 8
 
@@ -32,15 +35,27 @@ class Chain:
 
     task: str
     stages: tuple[Stage, ...]
+    figures: Stage | None = None
+    """What `figures` wrote for this result."""
     outs: dict[str, str] = field(init=False, compare=False)
     """The outputs of all stages: path to MD5."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "outs", {path: md5 for stage in self.stages for path, md5 in stage.outs.items()})
+        object.__setattr__(self, "outs", {path: md5 for stage in self.executed for path, md5 in stage.outs.items()})
+
+    @property
+    def executed(self) -> tuple[Stage, ...]:
+        """The stages, and `figures` if it is there."""
+        return self.stages if self.figures is None else (*self.stages, self.figures)
+
+    @property
+    def figures_md5(self) -> str | None:
+        """The MD5 of the folder that `figures` wrote."""
+        return None if self.figures is None else self.figures.outs.get(figures_path(self.task))
 
     @property
     def complete(self) -> bool:
-        """Whether all six stages are there."""
+        """Whether all stages of a result are there."""
         return tuple(stage.name for stage in self.stages) == STAGES
 
     @property
@@ -62,6 +77,9 @@ class Chain:
 
     def stage_key(self, name: str) -> str:
         """16 hexadecimal digits for what stage `name` starts from: its parameters, and the chain above it."""
+        if name == FIGURES:
+            params = {} if self.figures is None else plain(self.figures.params)
+            return _digest({**self._content(upto=_FIGURES_FROM), FIGURES: params})
         return _digest(self._content(upto=name))
 
     def stage_run_name(self, name: str) -> str:
@@ -78,6 +96,11 @@ class Chain:
             outs = {} if stage.name == upto else dict(stage.outs)
             content[stage.name] = {"params": plain(stage.params), "outs": outs}
         return content
+
+
+def figures_path(task: str) -> str:
+    """The folder of a task's figures."""
+    return f"reports/{task}/{FIGURES}"
 
 
 def plain(value: Any) -> Any:
@@ -113,7 +136,31 @@ def chains_in_lock(text: str | bytes) -> Iterator[Chain]:
     for task in sorted({name.partition("@")[2] for name in entries if "@" in name}):
         chain = _chain(entries, task, STAGES)
         if chain.complete:
-            yield chain
+            yield _with_locked_figures(chain, entries)
+
+
+def _with_locked_figures(chain: Chain, entries: Mapping[str, Any]) -> Chain:
+    entry = entries.get(f"{FIGURES}@{chain.task}")
+    return with_figures(chain, stage_from_entry(FIGURES, entry)) if entry else chain
+
+
+def with_figures(chain: Chain, figures: Stage) -> Chain:
+    """The chain with these figures if they show its result: if they read what it wrote, with the same parameters."""
+    return replace(chain, figures=figures) if fits(figures, chain.stages) else chain
+
+
+def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
+    """Whether `reader` read what `stages` wrote, and no parameter that both declare differs."""
+    wrote = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
+    params = {name: value for stage in stages for name, value in declared(stage).items()}
+    return all(wrote.get(path, md5) == md5 for path, md5 in reader.deps.items()) and all(
+        params.get(name, value) == value for name, value in declared(reader).items()
+    )
+
+
+def declared(stage: Stage) -> dict[tuple[str, str], Any]:
+    """The stage's parameters by file and dotted name."""
+    return {(file, name): plain(value) for file, values in stage.params.items() for name, value in values.items()}
 
 
 def running_chain(directory: Path, task: str, stage: str) -> Chain:
@@ -123,14 +170,16 @@ def running_chain(directory: Path, task: str, stage: str) -> Chain:
     reading of dvc.yaml and params.yaml, so that they are the values that it will write.
     Raises ValueError when dvc.lock does not hold the stages above.
     """
-    above = STAGES[: STAGES.index(stage)]
+    above = STAGES[: STAGES.index(_FIGURES_FROM) + 1] if stage == FIGURES else STAGES[: STAGES.index(stage)]
     path = directory / LOCK
     entries = parse_lock(path.read_bytes()).get("stages") or {} if path.exists() else {}
     chain = _chain(entries, task, above)
     if len(chain.stages) != len(above):
         raise ValueError(f"{LOCK} does not hold all stages above {stage}@{task}")
     running = Stage(name=stage, params=_declared_params(directory, f"{stage}@{task}"), deps={}, outs={})
-    return Chain(task, (*chain.stages, running))
+    if stage == FIGURES:
+        return replace(chain, figures=running)
+    return _with_locked_figures(Chain(task, (*chain.stages, running)), entries)
 
 
 def _chain(entries: Mapping[str, Any], task: str, names: tuple[str, ...]) -> Chain:

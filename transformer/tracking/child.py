@@ -30,9 +30,8 @@ class Child:
     """Milliseconds, as all times in MLflow."""
 
 
-def child_of(chain: Chain, root: Path, started: int) -> Child:
-    """The child run of the chain's last stage, which executes now."""
-    stage = chain.stages[-1].name
+def child_of(chain: Chain, stage: str, root: Path, started: int) -> Child:
+    """The child run of the chain's stage that executes now."""
     tags = {
         "mlflow.source.name": f"stages/{stage}.py",
         "task": chain.task,

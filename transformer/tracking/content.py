@@ -116,6 +116,12 @@ def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+def folder_md5(folder: Path) -> str:
+    """The MD5 that DVC will give to this folder of the workspace."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return _folder_md5({file.relative_to(folder).as_posix(): _md5(file.read_bytes()) for file in files})
+
+
 def _link(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:

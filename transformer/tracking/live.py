@@ -10,11 +10,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain as concatenated
 from pathlib import Path
 from typing import IO
 
-from transformer.tracking.chain import running_chain
+from transformer.tracking.chain import (
+    FIGURES,
+    LOCK,
+    Chain,
+    chains_in_lock,
+    figures_path,
+    running_chain,
+    with_figures,
+)
 from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.origin import current_origin
 from transformer.tracking.store import find_root, open_store
@@ -58,24 +67,39 @@ def batches(events: Events, *, seconds: float) -> Iterator[list[Event]]:
 
 
 def follow(task: str, stage: str, events: Events, started: int) -> None:
-    """Observe the stage; when `export` has finished, write the row of the result that it completes."""
+    """Observe the stage; when `export` has finished, write the row of the result; `figures` go to it if it is there."""
     directory = Path.cwd()
     root = find_root(directory)
     chain = running_chain(directory, task, stage)
-    child = child_of(chain, root, started)
-    stream = batches(events, seconds=0.0 if stage == "export" else _SHORT_SECONDS)
+    child = child_of(chain, stage, root, started)
+    writes_rows = stage in ("export", FIGURES)
+    stream = batches(events, seconds=0.0 if writes_rows else _SHORT_SECONDS)
     beginning = next(stream)
-    if status_of(beginning) == "FINISHED" and stage != "export":
+    if status_of(beginning) == "FINISHED" and not writes_rows:
         keep(root, child, beginning)
         return
     store = open_store(root, task)
     write_kept(store, task)
     status = write_live(store, child, concatenated([beginning], stream))
-    if stage == "export" and status == "FINISHED":
+    if writes_rows and status == "FINISHED":
         from transformer.tracking.content import WorkspaceContent
-        from transformer.tracking.rows import write_row
+        from transformer.tracking.rows import finished_row, write_row
 
-        write_row(store, chain, WorkspaceContent(directory), current_origin(root))
+        for result in [chain] if stage == "export" else _shown(directory, chain):
+            if stage == "export" or finished_row(store, result.row_key()):
+                write_row(store, result, WorkspaceContent(directory), current_origin(root))
+
+
+def _shown(directory: Path, running: Chain) -> Iterator[Chain]:
+    """The result in dvc.lock, if there is one, with the figures that have just been drawn of it."""
+    from transformer.tracking.content import folder_md5
+
+    assert running.figures is not None
+    path = figures_path(running.task)
+    figures = replace(running.figures, outs={path: folder_md5(directory / path)})
+    for chain in chains_in_lock((directory / LOCK).read_bytes()):
+        if chain.task == running.task and with_figures(chain, figures).figures is figures:
+            yield with_figures(chain, figures)
 
 
 def main(arguments: list[str]) -> int:

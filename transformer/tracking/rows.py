@@ -1,13 +1,14 @@
 """The row of a result: one flat run that holds all of it, found by its key."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer.files import read_json, write_json
 from transformer.tracking import model, record
-from transformer.tracking.chain import Chain
-from transformer.tracking.content import Content, gathered
+from transformer.tracking.chain import FIGURES, Chain, figures_path
+from transformer.tracking.content import Content, MissingContentError, gathered
 from transformer.tracking.origin import Origin, note_origin, noted_origin
 from transformer.tracking.store import Store, locked
 
@@ -20,14 +21,16 @@ _PARAM_BATCH = 100
 
 
 def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> bool:
-    """Write the row of a chain if it is not there yet. Returns whether it was written.
+    """Write the row of a chain if it is not there yet, and give it the chain's figures if it has not got them.
 
+    Returns whether the row was written.
     Raises content.MissingContentError, with nothing written, when a file of the chain is nowhere.
     """
     key = chain.row_key()
     with locked(store.root):
         row = finished_row(store, key)
         if row is not None:
+            _log_pictures(store, chain, content, row)
             _adopt_children(store, chain, row.info.run_id)
             return False
         origin = noted_origin(store.root, key) or origin
@@ -38,6 +41,7 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
             except BaseException:
                 store.client.delete_run(run_id)
                 raise
+        _log_pictures(store, chain, content, store.client.get_run(run_id))
         store.client.set_terminated(run_id, status="FINISHED", end_time=origin.time * 1000)
         note_origin(store.root, key, origin)
         _adopt_children(store, chain, run_id)
@@ -55,10 +59,20 @@ def finished_row(store: Store, row_key: str) -> "Run | None":
     return complete
 
 
-def row_keys(store: Store) -> set[str]:
-    """The keys of all complete rows of the task."""
+def row_figures(store: Store) -> dict[str, str | None]:
+    """The keys of all complete rows of the task, with the MD5 of the figures that they have."""
     rows = _all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
-    return {run.data.tags["row_key"] for run in rows}
+    return {run.data.tags["row_key"]: run.data.tags.get(FIGURES) for run in rows}
+
+
+def _log_pictures(store: Store, chain: Chain, content: Content, row: "Run") -> None:
+    """Later figures of the same result replace earlier ones by name. Figures whose files are nowhere are left out."""
+    md5, path = chain.figures_md5, figures_path(chain.task)
+    if md5 in (None, row.data.tags.get(FIGURES)):
+        return
+    with suppress(MissingContentError), gathered(content, [path], store.root / ".dvc" / "tmp") as folder:
+        store.client.log_artifacts(row.info.run_id, str(folder / path), f"reports/{FIGURES}")
+        store.client.set_tag(row.info.run_id, FIGURES, md5)
 
 
 def orphan_stage_keys(store: Store) -> set[str]:
@@ -79,7 +93,8 @@ def _all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
 
 def _paths(chain: Chain) -> list[str]:
     task = chain.task
-    reports = sorted(path for path in chain.outs if path.startswith(f"reports/{task}/"))
+    outs = (path for stage in chain.stages for path in stage.outs)
+    reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
     return [f"data/{task}/corpus/provenance.json", f"models/{task}/bundle", *reports]
 
 
@@ -165,7 +180,7 @@ def _log_inputs(store: Store, chain: Chain, run_id: str, corpus: Path) -> None:
 
 
 def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
-    for stage in chain.stages:
+    for stage in chain.executed:
         filter_string = f"tags.stage_key = '{chain.stage_key(stage.name)}'"
         for run in store.client.search_runs([store.experiment_id], filter_string):
             if _PARENT not in run.data.tags:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.tracking.chain import STAGES, Chain, Stage, plain, stage_from_entry
+from transformer.tracking.chain import FIGURES, STAGES, Chain, Stage, declared, plain, stage_from_entry, with_figures
 from transformer.tracking.lockfile import parse_lock
 
 # A stage is known by an output that only it has (docs/design.md).
@@ -18,6 +18,7 @@ _KNOWN_BY = {
     "train": re.compile(r"models/(\w+)/trained"),
     "evaluate": re.compile(r"reports/(\w+)/evaluation\.json"),
     "export": re.compile(r"models/(\w+)/bundle"),
+    FIGURES: re.compile(r"reports/(\w+)/figures"),
 }
 
 
@@ -41,7 +42,10 @@ def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
     exports = [entry for (_, name), found in entries.items() if name == "export" for entry in found]
     for export in sorted(exports, key=lambda entry: (entry.time, entry.task)):
         for stages in _above(entries, export.task, [export.stage]):
-            yield Chain(export.task, tuple(stages)), export.time
+            chain = Chain(export.task, tuple(stages))
+            for figures in entries.get((export.task, FIGURES), ())[::-1]:  # the first that were drawn of it
+                chain = with_figures(chain, figures.stage)
+            yield chain, export.time
 
 
 def _entries(folder: Path) -> Iterator[_Entry]:
@@ -82,14 +86,10 @@ def _fits(stage: Stage, below: Sequence[Stage]) -> bool:
     params: dict[tuple[str, str], Any] = {}
     for other in below:
         reads |= other.deps
-        params |= _declared(other)
+        params |= declared(other)
     used = [path for path in stage.outs if path in reads]
     return (
         bool(used)
         and all(stage.outs[path] == reads[path] for path in used)
-        and all(params.get(name, value) == value for name, value in _declared(stage).items())
+        and all(params.get(name, value) == value for name, value in declared(stage).items())
     )
-
-
-def _declared(stage: Stage) -> dict[tuple[str, str], Any]:
-    return {(file, name): plain(value) for file, values in stage.params.items() for name, value in values.items()}

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from transformer.tracking.store import Store
 
 _ROWS = """
-SELECT t.value FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
+SELECT t.value, f.value FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
+LEFT JOIN tags f ON f.run_uuid = t.run_uuid AND f.key = 'figures'
 WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
 """
 
@@ -32,6 +33,8 @@ class _Known:
     origin: Origin
     commit: str | None
     """A commit that holds its dvc.lock, and the reports that are in git."""
+    locked: bool = True
+    """Whether a dvc.lock holds it, not the run cache alone."""
 
 
 def sync(root: Path, *, echo: Callable[[str], None]) -> int:
@@ -62,17 +65,18 @@ class _Recorded:
     """What the tracking store has of a task."""
 
     store: "Store"
-    rows: set[str]
+    rows: dict[str, str | None]
+    """Their keys, with the MD5 of their figures."""
     orphans: set[str]
 
 
 def _open(root: Path, task: str) -> _Recorded:
     from transformer.tracking.child import write_kept
-    from transformer.tracking.rows import orphan_stage_keys, row_keys
+    from transformer.tracking.rows import orphan_stage_keys, row_figures
 
     store = open_store(root, task)
     write_kept(store, task)
-    return _Recorded(store, row_keys(store), orphan_stage_keys(store))
+    return _Recorded(store, row_figures(store), orphan_stage_keys(store))
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
@@ -80,8 +84,9 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.tracking.rows import write_row
 
     chain = known.chain
-    stage_keys = {chain.stage_key(stage.name) for stage in chain.stages}
-    if chain.row_key() in recorded.rows and not stage_keys & recorded.orphans:
+    stage_keys = {chain.stage_key(stage.name) for stage in chain.executed}
+    row = chain.row_key()
+    if row in recorded.rows and chain.figures_md5 in (None, recorded.rows[row]) and not stage_keys & recorded.orphans:
         return "there"
     try:
         content = TrackedContent(repo, chain, known.commit)
@@ -96,7 +101,10 @@ def _known(root: Path, run_cache: Path) -> list[_Known]:
     for known in _sources(root, run_cache):
         key = known.chain.row_key()
         origin = noted_origin(root, key) or known.origin
-        found.setdefault(key, _Known(known.chain, origin, known.commit))
+        first = found.setdefault(key, _Known(known.chain, origin, known.commit))
+        # The figures of the newest lock; the run cache has them where no lock has.
+        if known.chain.figures and (known.locked or not first.chain.figures):
+            found[key] = replace(first, chain=replace(first.chain, figures=known.chain.figures))
     return sorted(found.values(), key=lambda known: known.origin.time)
 
 
@@ -108,7 +116,7 @@ def _sources(root: Path, run_cache: Path) -> Iterator[_Known]:
     for chain in _workspace_chains(root):
         yield _Known(chain, current_origin(root), None)
     for chain, time in chains_in_run_cache(run_cache):
-        yield _Known(chain, Origin(None, None, time), None)
+        yield _Known(chain, Origin(None, None, time), None, locked=False)
 
 
 def _workspace_chains(root: Path) -> list[Chain]:
@@ -117,20 +125,22 @@ def _workspace_chains(root: Path) -> list[Chain]:
 
 
 def missing_rows(root: Path) -> bool:
-    """Whether a result in the workspace has no row yet, as when DVC took its export from the cache.
+    """Whether a result in the workspace has no row or no figures there, as when DVC took a stage from its cache.
 
     Looks into the local database without importing MLflow; of a server nothing is asked, and nothing is missing.
     """
     if any(waiting(root).glob("*/*.json")):
         return True
-    keys = {chain.row_key() for chain in _workspace_chains(root)}
-    if os.environ.get("MLFLOW_TRACKING_URI") or not keys:
+    chains = _workspace_chains(root)
+    if os.environ.get("MLFLOW_TRACKING_URI") or not chains:
         return False
     if not (root / DATABASE).is_file():
         return True
     connection = sqlite3.connect(f"{(root / DATABASE).as_uri()}?mode=ro", uri=True)
     try:
-        return not keys <= {value for (value,) in connection.execute(_ROWS)}
+        rows = dict(connection.execute(_ROWS))
+        wanted = {chain.row_key(): chain.figures_md5 for chain in chains}
+        return not all(key in rows and figures in (None, rows[key]) for key, figures in wanted.items())
     except sqlite3.Error:
         return True
     finally:

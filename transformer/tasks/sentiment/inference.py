@@ -56,16 +56,19 @@ class Reviewer:
         self.model = TransformerClassifier(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        self._vocabulary = read_vocabularies(vocab)["text"]
+        self.vocabulary = read_vocabularies(vocab)["text"]
         self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer)["text"])
         self._params = params
 
     def classify(self, texts: Sequence[str]) -> list[Prediction]:
         """The label of each text. Texts longer than the model's positions are cut."""
+        return [prediction(value) for value in self.positive(self.encode(texts), Observer())]
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """The ids of raw texts, cut to the model's positions."""
         tokens = self._pretokenize([one_line(text) for text in texts])
         limit = self.model.config.model.max_length
-        sequences = [clip(ids, limit) for ids in self._vocabulary.encode(tokens)]
-        return [prediction(value) for value in self.positive(sequences, Observer())]
+        return [clip(ids, limit) for ids in self.vocabulary.encode(tokens)]
 
     def positive(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
         """The probability of the positive class for each encoded text, (N,)."""

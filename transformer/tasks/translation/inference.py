@@ -43,8 +43,8 @@ class Translator:
         self.model = Seq2SeqTransformer(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
-        self._source, self._target = vocabularies["source"], vocabularies["target"]
+        self.vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
+        self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
         self.decoding = decoding
         """May be replaced: the next call decodes so."""
@@ -59,7 +59,7 @@ class Translator:
         Texts longer than the model's positions are cut. first: the number of the first text among all that belong
         together, for sampling.
         """
-        tokens = self._pretokenize([one_line(text) for text in texts])
+        tokens = self.pretokenize(texts)
         filled = [index for index, text in enumerate(tokens) if text]
         encoded = self._source.encode([tokens[index] for index in filled])
         numbers = [first + index for index in filled]
@@ -69,10 +69,18 @@ class Translator:
             translations[index] = [Translation(self.text(self._target.decode(ids)), score) for ids, score, *_ in found]
         return translations
 
+    def pretokenize(self, texts: Sequence[str]) -> list[str]:
+        """The source tokens of raw texts, as training saw them."""
+        return self._pretokenize([one_line(text) for text in texts])
+
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
         """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies."""
+        return [self._target.decode(ids) for ids in self.decode_ids(sources, observer)]
+
+    def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
+        """The best target of each encoded source, as ids without begin and end token."""
         hypotheses = decode(self.model, sources, self._target, self.decoding, observer)
-        return [self._target.decode(found[0].ids) for found in hypotheses]
+        return [found[0].ids for found in hypotheses]
 
     def text(self, decoded: str) -> str:
         """What `decode` gave, as people write it."""

@@ -1,0 +1,20 @@
+"""figures: what the trained model attends to, and what the code computes, as pictures."""
+
+from transformer.reporting.inputs import FigureInputs
+from transformer.workflow import Stage, main
+
+
+def figures(stage: Stage) -> None:
+    """data/TASK, models/TASK/trained, reports/TASK/history.tsv -> reports/TASK/figures."""
+    inputs = FigureInputs(
+        corpus=stage.data / "corpus",
+        tokens=stage.data / "tokens",
+        vocab=stage.data / "vocab",
+        trained=stage.models / "trained",
+        history=stage.reports / "history.tsv",
+    )
+    stage.run(inputs=inputs, figures=stage.reports / "figures")
+
+
+if __name__ == "__main__":
+    main("figures", figures)

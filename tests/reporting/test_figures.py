@@ -1,0 +1,125 @@
+"""Figures are the same bytes everywhere, carry the tokens, and show what they claim."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import ROOT
+from transformer.nn.attention_maps import Maps
+from transformer.params.load import read_params
+from transformer.reporting.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
+from transformer.reporting.schedules import learning_rates
+from transformer.reporting.style import save
+from transformer.reporting.theory import random_weights, softmax_gradient_norm
+from transformer.training.config import TrainParams
+from transformer.training.schedule import Schedule
+
+TOKENS = ["<bos>", "größe", "$5", "a_b", "$x^{", "&", "\x00", "▁犬", "<eos>"]
+WRITE = """
+import sys
+from pathlib import Path
+from tests.reporting.test_figures import drawing, train_params
+from transformer.reporting.attention import attention_figure
+from transformer.reporting.explain import explain
+from transformer.reporting.style import save
+from transformer.training.schedule import Schedule
+folder = Path(sys.argv[1])
+explain(folder, Schedule(train_params(), total=200, d_model=64))
+save(folder / "attention.svg", "attention", lambda: attention_figure(drawing()))
+"""
+
+
+def train_params() -> TrainParams:
+    return TrainParams(**read_params(ROOT / "params.yaml")["translation"]["train"])
+
+
+def drawing(heads: int = 5) -> Drawing:
+    weights = torch.rand(1, heads, 3, len(TOKENS), generator=torch.Generator().manual_seed(0)).softmax(dim=-1)
+    maps: Maps = {"decoder.layers.0.source_attention": weights}
+    queries = Axis("query", ["eins", "zwei", "drei"])
+    return Drawing("name", "A $title$ <of> two\nlines", head_panels(maps), queries, Axis("key", TOKENS))
+
+
+def texts(path: Path) -> list[str]:
+    return [text.text or "" for text in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def write_all(folder: Path, **environment: str) -> dict[str, bytes]:
+    command = (sys.executable, "-c", WRITE, str(folder))
+    subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=True)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: other\nimage.cmap: gray\n")
+    here = write_all(tmp_path / "here", PYTHONHASHSEED="1")
+    there = write_all(tmp_path / "a b", PYTHONHASHSEED="2", MATPLOTLIBRC=str(tmp_path), TZ="Asia/Tokyo")
+    assert here == there
+    assert set(here) == {"attention.svg", "masks.svg", "positions.svg", "scale.svg", "schedules.svg"}
+    assert sum(map(len, here.values())) < 300_000
+
+
+def test_tokens_and_titles_stand_in_the_file_as_they_are(tmp_path: Path) -> None:
+    save(tmp_path / "figure.svg", "what it shows", lambda: attention_figure(drawing()))
+    found = texts(tmp_path / "figure.svg")
+    for token in ("größe", "$5", "a_b", "$x^{", "&", "\N{REPLACEMENT CHARACTER}", "▁犬", "eins", "zwei", "drei"):
+        assert token in found
+    assert {f"layer 1, head {head}" for head in range(1, 6)} <= set(found)
+    assert {"A $title$ <of> two", "lines"} <= set(found)
+    assert "what it shows" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
+
+
+def test_panels_share_one_scale_and_hold_the_weights() -> None:
+    content = drawing(heads=3)
+    figure = attention_figure(content)
+    images = [image for axes in figure.axes for image in axes.images]
+    assert len(images) == 3
+    largest = max(panel.max() for panel in content.panels.values())
+    for image, panel in zip(images, content.panels.values(), strict=True):
+        assert image.get_clim() == (0.0, float(largest))
+        np.testing.assert_array_equal(np.asarray(image.get_array()), panel)
+
+
+@pytest.mark.parametrize(("layers", "expected"), [("last", ["b"]), ("all", ["a", "b"])])
+def test_layers_are_chosen(layers: str, expected: list[str]) -> None:
+    maps = {name: torch.ones(1, 1, 1, 1) for name in ("a", "b")}
+    assert list(chosen_layers(maps, layers=layers)) == expected
+
+
+def test_without_the_scale_large_keys_make_softmax_one_hot_and_its_gradient_small() -> None:
+    """Section 3.2.1 and footnote 4: the variance of q·k is d_k."""
+    largest: dict[Any, float] = {}
+    gradient: dict[Any, float] = {}
+    for d_k in (1, 4, 512):
+        for scaled in (True, False):
+            weights = random_weights(d_k, scaled=scaled)
+            torch.testing.assert_close(weights.sum(dim=-1), torch.ones(256).double())
+            largest[d_k, scaled] = weights.amax(dim=-1).mean().item()
+            gradient[d_k, scaled] = softmax_gradient_norm(weights)
+    assert largest[512, False] > 0.9
+    assert largest[512, True] < 0.4
+    assert largest[1, True] == pytest.approx(largest[1, False])
+    assert largest[512, True] == pytest.approx(largest[4, True], abs=0.05)
+    assert gradient[512, False] < gradient[512, True] / 2
+
+
+def test_the_gradients_norm_is_that_of_autograd() -> None:
+    scores = torch.randn(3, 5, dtype=torch.float64)
+    jacobians = [torch.func.jacrev(lambda row: row.softmax(dim=-1))(row) for row in scores]
+    expected = sum(float(torch.linalg.norm(jacobian)) for jacobian in jacobians) / 3
+    assert softmax_gradient_norm(scores.softmax(dim=-1)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_schedules_are_those_of_the_schema_and_this_trainings_own() -> None:
+    params = train_params()
+    rates = learning_rates(Schedule(params, total=300, d_model=64), [1, 50, 100, 200])
+    assert params.schedule in rates
+    assert set(rates) == {"constant", "noam", "inverse_sqrt", "linear", "cosine"}
+    assert all(rate[0] < rate[1] for rate in rates.values())  # warmup

@@ -1,0 +1,1 @@
+"""Figures that explain: of a trained model, and of the code itself."""

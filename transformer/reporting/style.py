@@ -1,0 +1,48 @@
+"""How all figures look, and how they become files: the same figure gives the same bytes.
+
+SVG whose text stays text, so that it can be searched, and read aloud. A person's matplotlibrc has no say.
+"""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from transformer.files import atomic_write
+
+# Okabe and Ito's colours, told apart with every kind of colour vision; each line has a dash pattern of its own too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
+WEIGHTS = "Blues"
+"""The colour map of weights: lightness alone tells them apart."""
+_SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "transformer",  # otherwise the ids of elements are random
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "figure.titlesize": 11,
+    "figure.constrained_layout.use": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+def save(path: Path, title: str, draw: Callable[[], Figure]) -> None:
+    """Draw a figure in the house style and write it as SVG, atomically; title: what an image reader says it shows."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        # Only the layout asks matplotlib's font; the viewer's own fonts show the text.
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure = draw()
+        with atomic_write(path) as stream:
+            figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+
+
+def plain(text: str) -> str:
+    """`text` as a label: what XML does not take, and what prints nothing, becomes U+FFFD."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -1,0 +1,76 @@
+"""figures: attention inside reviews, and the figures of the code."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from transformer.observer import Observer
+from transformer.params.schema import Hardware, StageParams
+from transformer.reporting.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
+from transformer.reporting.config import FiguresParams
+from transformer.reporting.explain import explain
+from transformer.reporting.inputs import FigureInputs
+from transformer.reporting.style import save
+from transformer.tasks.sentiment.attention import AttendedReview, classify_with_attention
+from transformer.tasks.sentiment.inference import ClassificationParams, Reviewer
+from transformer.training.config import TrainParams
+from transformer.training.device import prepare
+from transformer.training.schedule import Schedule
+
+_LONGEST = 40  # tokens that can still be read on an axis
+_POOLED = {
+    "first": "What the first token, which is the pooled one, looks at",
+    "cls": "What [CLS], which is the pooled token, looks at",
+    "mean": "What the pooled mean over all tokens looks at",
+}
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    figures: FiguresParams
+    train: TrainParams
+    evaluate: ClassificationParams
+    hardware: Hardware
+
+
+def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
+    """Write SVG files into the folder `figures`. Returns their number."""
+    compute = prepare(params.hardware)
+    reviewer = Reviewer(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    pooling = reviewer.model.config.model.pooling
+    total = params.train.epochs * inputs.updates_an_epoch()
+    written = explain(figures, Schedule(params.train, total, reviewer.model.d_model))
+    for number, text in enumerate(inputs.sentences(params.figures, "text"), start=1):
+        review = classify_with_attention(reviewer, text, longest=_LONGEST)
+        for drawing in drawings(review, pooling, layers=params.figures.layers):
+            save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
+            written += 1
+    return {"figures": written}
+
+
+def drawings(review: AttendedReview, pooling: str, *, layers: str) -> Iterator[Drawing]:
+    """Every head of the chosen `layers`, and the row of the last one that the pooled state is made of, a head.
+
+    A model without attention has no figure; maximum pooling takes every dimension from another token.
+    """
+    tokens = Axis("token looked at", review.tokens)
+    answer = f"{review.answer.label}, {review.answer.probability:.2f}"
+    encoder = {name: weights for name, weights in review.maps.items() if name.startswith("encoder.")}
+    if encoder:
+        panels = head_panels(chosen_layers(encoder, layers=layers))
+        title = f"Self-attention of the encoder in a review ({answer})"
+        yield Drawing("encoder_attention", title, panels, Axis("token that looks", review.tokens), tokens)
+    if encoder and pooling in _POOLED:
+        rows = [_pooled(weights, pooling) for weights in head_panels(chosen_layers(encoder, layers="last")).values()]
+        heads = Axis("head", [str(head) for head in range(1, len(rows) + 1)])
+        title = f"{_POOLED[pooling]} ({answer})"
+        yield Drawing("pooled_attention", title, {"last layer": np.stack(rows)}, heads, tokens)
+
+
+def _pooled(weights: Weights, pooling: str) -> Weights:
+    """The weights (S,) of the values in the pooled state, from one head's (S, S)."""
+    row: Weights = weights.mean(axis=0) if pooling == "mean" else weights[0]
+    return row

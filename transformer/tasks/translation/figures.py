@@ -1,0 +1,75 @@
+"""figures: attention between source and translation, and the figures of the code."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from transformer.nn.attention_maps import Maps
+from transformer.observer import Observer
+from transformer.params.schema import Hardware, StageParams
+from transformer.reporting.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
+from transformer.reporting.config import FiguresParams
+from transformer.reporting.explain import explain
+from transformer.reporting.inputs import FigureInputs
+from transformer.reporting.style import save
+from transformer.tasks.translation.attention import AttendedTranslation, translate_with_attention
+from transformer.tasks.translation.inference import DecodingParams, Translator
+from transformer.training.config import TrainParams
+from transformer.training.device import prepare
+from transformer.training.schedule import Schedule
+
+_LONGEST = 40  # source tokens that can still be read on an axis
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    figures: FiguresParams
+    train: TrainParams
+    evaluate: DecodingParams
+    hardware: Hardware
+
+
+def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
+    """Write SVG files into the folder `figures`. Returns their number."""
+    compute = prepare(params.hardware)
+    translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    column = str(translator.pretokenizers["source"].language)
+    total = params.train.epochs * inputs.updates_an_epoch()
+    written = explain(figures, Schedule(params.train, total, translator.model.d_model))
+    for number, sentence in enumerate(inputs.sentences(params.figures, column), start=1):
+        attended = translate_with_attention(translator, sentence, longest=_LONGEST)
+        observer.say(f"{sentence} -> {attended.text}")
+        for drawing in drawings(attended, layers=params.figures.layers, self_attention=number == 1):
+            save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
+            written += 1
+    return {"figures": written}
+
+
+def drawings(attended: AttendedTranslation, *, layers: str, self_attention: bool) -> Iterator[Drawing]:
+    """Cross-attention, every head of the chosen `layers`; with `self_attention` that of encoder and decoder too.
+
+    A model without the attention in question has no such figure.
+    """
+    source, given = Axis("source token", attended.source), Axis("target token given", attended.given)
+    predicted = Axis("target token predicted", attended.predicted)
+    cross = chosen_layers(_cross_attention(attended), layers=layers)
+    if cross:
+        title = f"Cross-attention: {' '.join(attended.source[1:-1])}\n→ {attended.text}"
+        yield Drawing("cross_attention", title, head_panels(cross), predicted, source)
+    for side, tokens in (("encoder", source), ("decoder", given)):
+        own = chosen_layers(_self_attention(attended, side), layers=layers)
+        if own and self_attention:
+            yield Drawing(f"{side}_attention", f"Self-attention of the {side}", head_panels(own), tokens, tokens)
+
+
+def _self_attention(attended: AttendedTranslation, side: str) -> Maps:
+    own = re.compile(rf"{side}\.layers\.\d+\.attention")
+    return {name: weights for name, weights in attended.maps.items() if own.fullmatch(name)}
+
+
+def _cross_attention(attended: AttendedTranslation) -> Maps:
+    """That of Transformers' decoders, and what recurrent decoders give."""
+    own = {*_self_attention(attended, "encoder"), *_self_attention(attended, "decoder")}
+    return {name: weights for name, weights in attended.maps.items() if name not in own}
