@@ -10,6 +10,7 @@ from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 
 LAYERS: dict[str, Any] = {
+    "kind": "transformer",
     "d_model": 16,
     "heads": 4,
     "d_ff": 24,

@@ -10,6 +10,7 @@ from transformer.params.schema import Section
 class TransformerParams(Section):
     """The sizes and choices of a Transformer's layers (Vaswani et al. 2017, section 3)."""
 
+    kind: Literal["transformer"]
     d_model: int = Field(ge=1)
     """Width of embeddings and layer outputs."""
     heads: int = Field(ge=1)

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad, sorted_batches
 from transformer.text.vocabulary import Vocabulary, clip
 
 
 def greedy_decode(
-    model: Seq2SeqTransformer,
+    model: Seq2SeqModel,
     sources: Sequence[Ids],
     target: Vocabulary,
     *,
@@ -41,7 +41,7 @@ def greedy_decode(
     return results
 
 
-def _decode_batch(model: Seq2SeqTransformer, source_ids: Tensor, target: Vocabulary, steps: int) -> list[list[int]]:
+def _decode_batch(model: Seq2SeqModel, source_ids: Tensor, target: Vocabulary, steps: int) -> list[list[int]]:
     """source_ids: (B, S). Rows leave the batch as they end."""
     cache = model.start(source_ids)
     results: list[list[int]] = [[] for _ in range(len(source_ids))]

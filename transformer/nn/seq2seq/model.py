@@ -6,16 +6,18 @@ from transformer.nn.attention import padding_mask
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.positions import TokenEmbedding
 from transformer.nn.seq2seq.cache import DecoderCache
-from transformer.nn.seq2seq.config import Seq2SeqConfig
+from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.seq2seq.decoder import Decoder
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 
 
-class Seq2SeqTransformer(nn.Module):
+class Seq2SeqTransformer(Seq2SeqModel):
     """Source ids in, target logits out."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
         params = config.model
+        assert isinstance(params, Seq2SeqParams)
         self.config = config
         self.source_embedding = TokenEmbedding(config.source_size, params)
         self.encoder = Encoder(params.encoder_layers, params)

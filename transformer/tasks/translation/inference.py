@@ -8,8 +8,8 @@ from pydantic import Field
 
 from transformer.decoding.seq2seq.detokenize import detokenize
 from transformer.decoding.seq2seq.greedy import greedy_decode
+from transformer.nn.seq2seq.build import build_model
 from transformer.nn.seq2seq.config import Seq2SeqConfig
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.text.batching import Ids
@@ -41,7 +41,7 @@ class Translator:
         Raises UserError when one of them is missing or broken.
         """
         config = load_config(trained, Seq2SeqConfig)
-        self.model = Seq2SeqTransformer(config)
+        self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
         vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
