@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, models
 from tests.builders import seq2seq
 from transformer.decoding.seq2seq.detokenize import detokenize
 from transformer.decoding.seq2seq.greedy import greedy_decode
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad
@@ -28,7 +29,7 @@ def sources() -> list[Ids]:
     return [generator.integers(4, 40, size=length) for length in (3, 9, 1, 5, 31, 9, 2)]
 
 
-def uncached(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, steps: int) -> list[int]:
+def uncached(model: Seq2SeqModel, source: Ids, target: Vocabulary, steps: int) -> list[int]:
     """The definition: the whole prefix through the decoder again for each token."""
     ids = [target.begin_id]
     for _ in range(steps):
