@@ -6,10 +6,15 @@ import torch
 
 from transformer.nn.classifier.config import ClassifierConfig, ClassifierParams
 from transformer.nn.classifier.model import TransformerClassifier
+from transformer.nn.classifier.recurrent import RecurrentClassifier
+from transformer.nn.classifier.recurrent_config import RecurrentClassifierParams
 from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.nn.seq2seq.recurrent import RecurrentSeq2Seq
+from transformer.nn.seq2seq.recurrent_config import RecurrentParams
 
 LAYERS: dict[str, Any] = {
+    "kind": "transformer",
     "d_model": 16,
     "heads": 4,
     "head_dim": None,
@@ -69,3 +74,44 @@ def classifier(**changes: Any) -> TransformerClassifier:
     torch.manual_seed(0)
     params = ClassifierParams(**({**LAYERS, "layers": 2, "pooling": "first"} | changes))
     return TransformerClassifier(ClassifierConfig(model=params, size=40, pad_id=0, classes=2)).double().eval()
+
+
+def recurrent_seq2seq(**changes: Any) -> RecurrentSeq2Seq:
+    """A small recurrent encoder-decoder in float64, ready to predict; padding is 0 on both sides."""
+    torch.manual_seed(0)
+    params: dict[str, Any] = {
+        "kind": "recurrent",
+        "cell": "gru",
+        "attention": "bahdanau",
+        "local_window": None,
+        "embedding": 10,
+        "hidden": 12,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "bidirectional": changes.get("attention") != "luong_dot",
+        "dropout": 0.0,
+        "max_length": 32,
+        "teacher_forcing": 1.0,
+    }
+    config = Seq2SeqConfig(
+        model=RecurrentParams(**(params | changes)), source_size=40, target_size=30, source_pad_id=0, target_pad_id=0
+    )
+    return RecurrentSeq2Seq(config).double().eval()
+
+
+def recurrent_classifier(**changes: Any) -> RecurrentClassifier:
+    """A small recurrent classifier in float64, ready to predict; padding is 0."""
+    torch.manual_seed(0)
+    params: dict[str, Any] = {
+        "kind": "recurrent",
+        "cell": "lstm",
+        "layers": 1,
+        "embedding": 10,
+        "hidden": 12,
+        "bidirectional": True,
+        "dropout": 0.0,
+        "max_length": 32,
+        "pooling": "last",
+    }
+    model = RecurrentClassifierParams(**(params | changes))
+    return RecurrentClassifier(ClassifierConfig(model=model, size=40, pad_id=0, classes=2)).double().eval()

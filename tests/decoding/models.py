@@ -13,6 +13,7 @@ from transformer.decoding.seq2seq.config import DecodingParams
 from transformer.decoding.seq2seq.decode import decode
 from transformer.decoding.seq2seq.interface import Hypothesis
 from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad
@@ -52,7 +53,7 @@ def sources() -> list[Ids]:
     return [generator.integers(4, 40, size=length) for length in (3, 9, 1, 5, 31, 9, 2)]
 
 
-def run(model: Seq2SeqTransformer, encoded: list[Ids], **changes: Any) -> list[list[Hypothesis]]:
+def run(model: Seq2SeqModel, encoded: list[Ids], **changes: Any) -> list[list[Hypothesis]]:
     target = vocabulary(model.config.target_size)
     return decode(model, encoded, target, params(**changes), Observer())
 

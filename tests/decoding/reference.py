@@ -5,7 +5,7 @@ import math
 import torch
 
 from transformer.decoding.seq2seq.config import DecodingParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.text.batching import Ids
 from transformer.text.vocabulary import Vocabulary
 
@@ -14,7 +14,7 @@ Scored = tuple[float, list[int]]
 
 
 def next_log_probabilities(
-    model: Seq2SeqTransformer, source: Ids, ids: list[int], target: Vocabulary, ngram: int | None = None
+    model: Seq2SeqModel, source: Ids, ids: list[int], target: Vocabulary, ngram: int | None = None
 ) -> list[float]:
     with torch.no_grad():
         states = model(torch.from_numpy(source)[None], torch.tensor([[target.begin_id, *ids]]))
@@ -29,7 +29,7 @@ def repeats(ids: list[int], ngram: int) -> bool:
     return len(set(runs)) < len(runs)
 
 
-def log_probability(model: Seq2SeqTransformer, source: Ids, ids: list[int], target: Vocabulary) -> float:
+def log_probability(model: Seq2SeqModel, source: Ids, ids: list[int], target: Vocabulary) -> float:
     """Of ids, the end token among them if they end; all positions in one forward pass."""
     with torch.no_grad():
         given = torch.tensor([[target.begin_id, *ids[:-1]]])
@@ -43,7 +43,7 @@ def score(log_probability: float, length: int, kind: str, alpha: float) -> float
     return log_probability / divisors[kind]
 
 
-def greedy(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, steps: int) -> list[int]:
+def greedy(model: Seq2SeqModel, source: Ids, target: Vocabulary, steps: int) -> list[int]:
     ids: list[int] = []
     for _ in range(steps):
         values = next_log_probabilities(model, source, ids, target)
@@ -53,7 +53,7 @@ def greedy(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, steps: in
     return [i for i in ids if i != target.end_id]
 
 
-def beam(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, params: DecodingParams) -> list[list[int]]:
+def beam(model: Seq2SeqModel, source: Ids, target: Vocabulary, params: DecodingParams) -> list[list[int]]:
     """Beam search that never stops before the greatest length."""
     running: list[Scored] = [(0.0, [])]
     finished: list[Scored] = []
@@ -74,7 +74,7 @@ def beam(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, params: Dec
     return [[i for i in ids if i != target.end_id] for _, ids in ranked[: params.n_best]]
 
 
-def everything(model: Seq2SeqTransformer, source: Ids, target: Vocabulary, max_length: int) -> list[Scored]:
+def everything(model: Seq2SeqModel, source: Ids, target: Vocabulary, max_length: int) -> list[Scored]:
     """Every finished target of at most `max_length` tokens."""
     found: list[Scored] = []
     waiting: list[Scored] = [(0.0, [])]

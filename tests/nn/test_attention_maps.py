@@ -26,7 +26,7 @@ def hooks(model: nn.Module) -> int:
 
 def attention() -> MultiHeadAttention:
     torch.manual_seed(1)
-    return MultiHeadAttention(LAYERS["d_model"], LAYERS["heads"], dropout=0.0).double()
+    return MultiHeadAttention(LAYERS["d_model"], LAYERS["heads"], head_dim=4, dropout=0.0).double()
 
 
 def states(batch: int, length: int) -> Tensor:

@@ -15,9 +15,9 @@ from transformer.params.load import read_params, stage_params
 from transformer.tasks import implementation
 
 
-def written(tmp_path: Path, path: str, value: Any) -> Path:
-    """The default params.yaml with one leaf changed; `...` removes it."""
-    content = copy.deepcopy(read_params(ROOT / "params.yaml"))
+def written(tmp_path: Path, path: str, value: Any, *, of: str = "params.yaml") -> Path:
+    """The default params.yaml, or another, with one leaf changed; `...` removes it."""
+    content = copy.deepcopy(read_params(ROOT / of))
     *sections, leaf = path.split(".")
     section = content
     for name in sections:
@@ -46,6 +46,13 @@ def test_all_that_we_ship_is_valid(path: str) -> None:
         ("translation.train.speed", 1, r"`translation.train.speed`: Extra inputs"),
         ("translation.train.clip", ..., r"`translation.train.clip`: Field required"),
         ("translation.model.heads", 3, r"`translation.model`: d_model \(128\) must be a multiple of heads \(3\)"),
+        ("translation.model.kind", "cnn", r"`translation.model.kind`: .*'transformer', 'recurrent', not 'cnn'"),
+        ("translation.model.kind", 3, r"`translation.model.kind`: .*'transformer', 'recurrent', not 3"),
+        ("translation.model.kind", ..., r"`translation.model.kind`: Field required"),
+        ("translation.model.kind", "recurrent", r"`translation.model.cell`: Field required"),
+        ("translation.model.depth", 3, r"`translation.model.depth`: Extra inputs are not permitted, not 3"),
+        ("translation.model.d_ff", ..., r"`translation.model.d_ff`: Field required"),
+        ("translation.model", 3, r"`translation.model`: .*not 3"),
         ("translation.tokenize.target", "de", r"`translation.tokenize`: source and target are both `de`"),
         ("translation.vocab.source", "path", r"`translation.vocab`: vocab.source must be `trained`"),
         (
@@ -71,6 +78,24 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
     with pytest.raises(UserError, match=message) as caught:
         check_params(written(tmp_path, path, value))
     assert str(tmp_path / "params.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("translation.model.attention", "self", r"`translation.model.attention`: .*'luong_concat', not 'self'"),
+        ("translation.model.local_window", 2, r"`translation.model`: local_window \(2\) needs a Luong attention"),
+        ("translation.model.attention", "luong_dot", r"`translation.model`: attention `luong_dot` .*bidirectional"),
+        ("translation.model.teacher_forcing", 0.0, r"`translation.model.teacher_forcing`: .*greater than 0, not 0.0"),
+        ("translation.model.heads", 8, r"`translation.model.heads`: Extra inputs"),
+        ("sentiment.model.pooling", "first", r"`sentiment.model.pooling`: .*'last', 'mean' or 'max', not 'first'"),
+        ("sentiment.model.kind", "transformer", r"`sentiment.model.d_model`: Field required"),
+    ],
+)
+def test_so_is_a_fault_of_a_recurrent_model(path: str, value: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        check_params(written(tmp_path, path, value, of="profiles/rnn.yaml"))
     assert "\n" not in str(caught.value)
 
 

@@ -19,6 +19,20 @@ RECORDED = Path(__file__).with_name("golden.json")
 UPDATES = 20
 POST = {"norm": "post", "positions": "learned", "embedding_init": "xavier", "dropout": 0.1}
 BPE = {"vocab": {"kind": "bpe", "joint": True, "max_size": 300}, "tokenize": {"kind": "none"}}
+RECURRENT = {
+    "kind": "recurrent",
+    "cell": "gru",
+    "attention": "none",
+    "local_window": None,
+    "embedding": 16,
+    "hidden": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "bidirectional": True,
+    "dropout": 0.1,
+    "max_length": 64,
+    "teacher_forcing": 1.0,
+}
 CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "post-norm, learned positions": ("translation", {"model": POST}),
     "pre-norm, sinusoidal positions": ("translation", {}),
@@ -60,6 +74,34 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "classifier, mean": ("sentiment", {"model": {"pooling": "mean"}}),
     "classifier, max": ("sentiment", {"model": {"pooling": "max"}}),
     "classifier, attention": ("sentiment", {"model": {"pooling": "attention"}}),
+    "GRU without attention": ("translation", {"model": RECURRENT}),
+    "GRU, teacher forcing": ("translation", {"model": RECURRENT | {"teacher_forcing": 0.5}}),
+    "LSTM, Bahdanau": ("translation", {"model": RECURRENT | {"cell": "lstm", "attention": "bahdanau"}}),
+    "GRU, Luong dot": (
+        "translation",
+        {"model": RECURRENT | {"attention": "luong_dot", "bidirectional": False, "hidden": 16}},
+    ),
+    "GRU, Luong general, local": (
+        "translation",
+        {"model": RECURRENT | {"attention": "luong_general", "local_window": 3}},
+    ),
+    "LSTM, Luong concat": ("translation", {"model": RECURRENT | {"cell": "lstm", "attention": "luong_concat"}}),
+    "classifier, LSTM": (
+        "sentiment",
+        {
+            "model": {
+                "kind": "recurrent",
+                "cell": "lstm",
+                "layers": 1,
+                "embedding": 8,
+                "hidden": 8,
+                "bidirectional": True,
+                "dropout": 0.1,
+                "max_length": 64,
+                "pooling": "max",
+            }
+        },
+    ),
 }
 """The task and what differs from the profile `smoke`, by the variant's name."""
 
@@ -78,8 +120,8 @@ def losses(variant: str, folder: Path) -> list[float]:
     task, changes = CHANGES[variant]
     content = YAML(typ="safe", pure=True).load((ROOT / "profiles" / "smoke.yaml").read_text())
     for section, values in changes.items():
-        content[task][section] |= values
-    content[task]["train"]["epochs"] = 20
+        content[task][section] = values if "kind" in values and section == "model" else content[task][section] | values
+    content[task]["train"] |= {"epochs": 20, "patience": None}
     content["runtime"]["log_every"] = 1
     data = folder / task / str(hash(json.dumps({name: changes.get(name) for name in ("tokenize", "vocab")})))
     observer = _Losses()

@@ -10,6 +10,7 @@ from transformer.params.schema import Section
 class TransformerParams(Section):
     """The sizes and choices of a Transformer's layers (Vaswani et al. 2017, section 3)."""
 
+    kind: Literal["transformer"]
     d_model: int = Field(ge=1)
     """Width of embeddings and layer outputs."""
     heads: int = Field(ge=1)
@@ -34,6 +35,11 @@ class TransformerParams(Section):
     """Xavier-uniform like the other matrices, or N(0, 1/d_model), which scaling turns into unit variance."""
     scale_embeddings: bool
     """Multiply embeddings by sqrt(d_model) (section 3.4)."""
+
+    @property
+    def width(self) -> int:
+        """Dimensions of a state."""
+        return self.d_model
 
     @property
     def dimension_of_head(self) -> int:

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.nn.classifier.model import TransformerClassifier
+from transformer.nn.classifier.interface import ClassifierModel
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad, sorted_batches
 
 
 def class_probabilities(
-    model: TransformerClassifier, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
+    model: ClassifierModel, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
 ) -> NDArray[np.float64]:
     """The softmax of the logits of each text, (N, K), in the order of `sequences`.
 

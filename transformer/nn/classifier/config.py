@@ -1,15 +1,16 @@
-"""The parameters of the Transformer-encoder classifier."""
+"""The parameters of the Transformer-encoder classifier, and what rebuilds a model of either kind."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from transformer.nn.classifier.recurrent_config import RecurrentClassifierParams
 from transformer.nn.config import TransformerParams
 from transformer.params.schema import Section
 
 
 class ClassifierParams(TransformerParams):
-    """`model` of a classification task."""
+    """`model` of a classification task, kind `transformer`."""
 
     layers: int = Field(ge=1)
     pooling: Literal["first", "cls", "mean", "max", "attention"]
@@ -17,10 +18,14 @@ class ClassifierParams(TransformerParams):
     2019), the mean, maximum or a trained attention (Yang et al. 2016, eqs. 5-7) over real tokens."""
 
 
+AnyClassifierParams = Annotated[ClassifierParams | RecurrentClassifierParams, Field(discriminator="kind")]
+"""`model` of a classification task."""
+
+
 class ClassifierConfig(Section):
     """All that rebuilds a model: config.json holds just this and the weights fit it."""
 
-    model: ClassifierParams
+    model: AnyClassifierParams
     size: int = Field(ge=1)
     """Entries of the vocabulary."""
     pad_id: int = Field(ge=0)

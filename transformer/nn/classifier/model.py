@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.nn.attention import padding_mask
-from transformer.nn.classifier.config import ClassifierConfig
+from transformer.nn.classifier.config import ClassifierConfig, ClassifierParams
+from transformer.nn.classifier.interface import ClassifierModel
 from transformer.nn.classifier.pooling import make_pooling
 from transformer.nn.dropout import Dropout
 from transformer.nn.layers import Encoder, initialise
@@ -12,12 +13,13 @@ from transformer.nn.positions import TokenEmbedding
 from transformer.nn.ragged import Ragged, groups_of_like_length
 
 
-class TransformerClassifier(nn.Module):
+class TransformerClassifier(ClassifierModel):
     """Token ids in, class logits out."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
         params = config.model
+        assert isinstance(params, ClassifierParams)
         self.config = config
         self.extra = int(params.pooling == "cls")
         tokens = nn.Embedding(config.size + self.extra, params.d_model)
@@ -28,11 +30,6 @@ class TransformerClassifier(nn.Module):
         self.output = nn.Linear(params.d_model, config.classes)
         initialise(self, params)
 
-    @property
-    def d_model(self) -> int:
-        """Width of the model."""
-        return self.config.model.d_model
-
     def forward(self, token_ids: Tensor) -> Tensor:
         """token_ids: (B, S). Returns logits (B, K)."""
         token_ids = self._with_cls(token_ids)
@@ -42,9 +39,9 @@ class TransformerClassifier(nn.Module):
         return logits
 
     def forward_ragged(self, token_ids: Tensor) -> Tensor:
-        """The same values, without computing padding on CPUs: what training and scoring need."""
+        """As `ClassifierModel.forward_ragged`."""
         if token_ids.device.type != "cpu":
-            return self(token_ids)  # type: ignore[no-any-return]
+            return super().forward_ragged(token_ids)
         token_ids = self._with_cls(token_ids)
         groups = groups_of_like_length((token_ids != self.config.pad_id).sum(dim=1))
         layout = Ragged(token_ids, self.config.pad_id, groups)

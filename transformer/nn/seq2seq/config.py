@@ -1,15 +1,16 @@
-"""The parameters of the encoder-decoder Transformer."""
+"""The parameters of the encoder-decoder Transformer, and what rebuilds a model of either kind."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from transformer.nn.config import TransformerParams
+from transformer.nn.seq2seq.recurrent_config import RecurrentParams
 from transformer.params.schema import Section
 
 
 class Seq2SeqParams(TransformerParams):
-    """`model` of a translation task."""
+    """`model` of a translation task, kind `transformer`."""
 
     encoder_layers: int = Field(ge=1)
     decoder_layers: int = Field(ge=1)
@@ -18,10 +19,14 @@ class Seq2SeqParams(TransformerParams):
     (section 3.4), which needs one vocabulary for both languages."""
 
 
+AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminator="kind")]
+"""`model` of a translation task."""
+
+
 class Seq2SeqConfig(Section):
     """All that rebuilds a model: config.json holds just this and the weights fit it."""
 
-    model: Seq2SeqParams
+    model: AnySeq2SeqParams
     source_size: int = Field(ge=1)
     """Entries of the source vocabulary."""
     target_size: int = Field(ge=1)
@@ -30,6 +35,7 @@ class Seq2SeqConfig(Section):
 
     @model_validator(mode="after")
     def _tied_tables_have_one_size(self) -> Self:
-        if self.model.tie_embeddings == "all" and self.source_size != self.target_size:
+        tied = isinstance(self.model, Seq2SeqParams) and self.model.tie_embeddings == "all"
+        if tied and self.source_size != self.target_size:
             raise ValueError("tie_embeddings `all` needs one vocabulary for both languages: set vocab.joint to true")
         return self

@@ -7,16 +7,18 @@ from transformer.nn.layers import Encoder, initialise
 from transformer.nn.positions import TokenEmbedding
 from transformer.nn.ragged import Ragged, groups_of_like_length
 from transformer.nn.seq2seq.cache import DecoderCache
-from transformer.nn.seq2seq.config import Seq2SeqConfig
+from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.seq2seq.decoder import Decoder
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 
 
-class Seq2SeqTransformer(nn.Module):
+class Seq2SeqTransformer(Seq2SeqModel):
     """Source ids in, target logits out."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
         params = config.model
+        assert isinstance(params, Seq2SeqParams)
         self.config = config
         source = nn.Embedding(config.source_size, params.d_model)
         self.source_embedding = TokenEmbedding(source, params)
@@ -29,11 +31,6 @@ class Seq2SeqTransformer(nn.Module):
         if params.tie_embeddings != "none":
             self.output.weight = target.weight
 
-    @property
-    def d_model(self) -> int:
-        """Width of the model."""
-        return self.config.model.d_model
-
     def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """The decoder's states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
 
@@ -44,17 +41,12 @@ class Seq2SeqTransformer(nn.Module):
         return states
 
     def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """The states (N, C) of all positions but padding, in the order of target_ids[real], and real (B, T).
-
-        What training and scoring need; CPUs compute nothing for padding, and give `forward`'s values.
-        """
-        target_pad = self.config.target_pad_id
+        """As `Seq2SeqModel.real_states`; CPUs compute nothing for padding."""
         if source_ids.device.type != "cpu":
-            real = target_ids != target_pad
-            return self(source_ids, target_ids)[real], real
+            return super().real_states(source_ids, target_ids)
         groups = groups_of_like_length((source_ids != self.config.source_pad_id).sum(dim=1))
         source = Ragged(source_ids, self.config.source_pad_id, groups)
-        target = Ragged(target_ids, target_pad, groups)
+        target = Ragged(target_ids, self.config.target_pad_id, groups)
         encoded = self.encoder(self.source_embedding.at(source.token_ids, source.positions), None, source)
         embedded = self.target_embedding.at(target.token_ids, target.positions)
         return self.decoder.forward_ragged(embedded, encoded, target, source), target.real

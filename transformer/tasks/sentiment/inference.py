@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from transformer.decoding.classifier.probabilities import class_probabilities
+from transformer.nn.classifier.build import build_model
 from transformer.nn.classifier.config import ClassifierConfig
-from transformer.nn.classifier.model import TransformerClassifier
 from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.text.batching import Ids
@@ -53,7 +53,7 @@ class Reviewer:
         Raises UserError when one of them is missing or broken.
         """
         config = load_config(trained, ClassifierConfig)
-        self.model = TransformerClassifier(config)
+        self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
         self.vocabulary = read_vocabularies(vocab)["text"]

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from transformer.nn.classifier.config import ClassifierConfig, ClassifierParams
-from transformer.nn.classifier.model import TransformerClassifier
+from transformer.nn.classifier.build import build_model
+from transformer.nn.classifier.config import AnyClassifierParams, ClassifierConfig
 from transformer.nn.layers import count_parameters
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
@@ -27,7 +27,7 @@ CLASSES = 2
 class Params(StageParams):
     """What the stage reads."""
 
-    model: ClassifierParams
+    model: AnyClassifierParams
     train: TrainParams
     hardware: Hardware
 
@@ -45,7 +45,7 @@ class SentimentTraining:
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
         torch.manual_seed(params.seed)
-        self.model = TransformerClassifier(config).to(compute.device)
+        self.model = build_model(config).to(compute.device)
         self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:

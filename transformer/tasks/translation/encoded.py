@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.nn.seq2seq.config import Seq2SeqConfig
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad, sorted_batches
 from transformer.text.store import EncodedColumn
@@ -39,7 +39,7 @@ class EncodedPairs:
         target = pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
         return source.to(device, non_blocking=True), target.to(device, non_blocking=True)
 
-    def score(self, model: Seq2SeqTransformer, batch_size: int, device: torch.device) -> tuple[float, float]:
+    def score(self, model: Seq2SeqModel, batch_size: int, device: torch.device) -> tuple[float, float]:
         """The mean cross-entropy a target token in nats, and the share predicted right; the end token counts."""
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.lengths[:, 1], batch_size):
@@ -59,7 +59,7 @@ class EncodedPairs:
             )
 
 
-def next_token_logits(model: Seq2SeqTransformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def next_token_logits(model: Seq2SeqModel, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The logits (N, V) and ids (N,) of all real target tokens that follow a real one: padding costs nothing.
 
     source: (B, S); target: (B, T + 1) from begin to end token.

@@ -9,8 +9,8 @@ import torch
 from transformer.decoding.seq2seq.config import DecodingParams
 from transformer.decoding.seq2seq.decode import decode
 from transformer.decoding.seq2seq.detokenize import detokenize
+from transformer.nn.seq2seq.build import build_model
 from transformer.nn.seq2seq.config import Seq2SeqConfig
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.observer import Observer
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
@@ -40,7 +40,7 @@ class Translator:
         Raises UserError when one of them is missing or broken.
         """
         config = load_config(trained, Seq2SeqConfig)
-        self.model = Seq2SeqTransformer(config)
+        self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
         self.vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from transformer.nn.layers import count_parameters
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.nn.seq2seq.build import build_model
+from transformer.nn.seq2seq.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
@@ -24,7 +24,7 @@ from transformer.training.results import write_results
 class Params(StageParams):
     """What the stage reads."""
 
-    model: Seq2SeqParams
+    model: AnySeq2SeqParams
     train: TrainParams
     hardware: Hardware
 
@@ -42,7 +42,7 @@ class TranslationTraining:
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
         torch.manual_seed(params.seed)
-        self.model = Seq2SeqTransformer(config).to(compute.device)
+        self.model = build_model(config).to(compute.device)
         self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:

@@ -1,0 +1,150 @@
+"""LSTM (Hochreiter and Schmidhuber 1997) and GRU (Cho et al. 2014) layers, from their parts.
+
+The weights lie as in torch.nn.LSTM and torch.nn.GRU: `input` is weight_ih and bias_ih, `hidden` weight_hh and bias_hh.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transformer.nn.dropout import Dropout
+
+State = tuple[Tensor, ...]
+"""What a step hands to the next one, (B, C) each: the hidden state, then with an LSTM the cell state."""
+
+
+class Cell(nn.Module, ABC):
+    """One step of a recurrence. The inputs are projected outside of it, for all steps in one product."""
+
+    gates: int
+    """Blocks of C rows in the matrices."""
+    parts: int
+    """Tensors of a state."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.input = nn.Linear(inputs, self.gates * width)
+        self.hidden = nn.Linear(width, self.gates * width)
+        nn.init.zeros_(self.input.bias)
+        nn.init.zeros_(self.hidden.bias)
+        for block in self.hidden.weight.detach().chunk(self.gates):
+            nn.init.orthogonal_(block)  # keeps the size of gradients over many steps (Saxe et al. 2014)
+
+    def start(self, batch: int) -> State:
+        """The state before the first step: zeros."""
+        return (self.hidden.weight.new_zeros(batch, self.width),) * self.parts
+
+    @abstractmethod
+    def forward(self, projected: Tensor, state: State) -> State:
+        """The next state; projected: (B, gates * C), what `input` makes of the step's input."""
+
+
+class LSTMCell(Cell):
+    """c' = f * c + i * g, h' = o * tanh(c'), with gates i, f, o and the candidate g (Gers et al. 2000, section 3)."""
+
+    gates, parts = 4, 2
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__(inputs, width)
+        # Remember at first (Jozefowicz et al. 2015, section 2.2).
+        nn.init.ones_(self.input.bias.detach()[width : 2 * width])
+
+    def forward(self, projected: Tensor, state: State) -> State:
+        """As `Cell.forward`."""
+        hidden, cell = state
+        gates = projected + self.hidden(hidden)
+        in_forget, candidate, out = torch.split(gates, [2 * self.width, self.width, self.width], dim=1)
+        enter, keep = in_forget.sigmoid().chunk(2, dim=1)
+        cell = keep * cell + enter * candidate.tanh()
+        return out.sigmoid() * cell.tanh(), cell
+
+
+class GRUCell(Cell):
+    """h' = (1 - z) * n + z * h, n = tanh(W x + r * (U h)), with reset gate r and update gate z.
+
+    As in the first version of Cho et al. 2014, and in torch, r scales the product U h; later versions scale h.
+    """
+
+    gates, parts = 3, 1
+
+    def forward(self, projected: Tensor, state: State) -> State:
+        """As `Cell.forward`."""
+        (hidden,) = state
+        sizes = [2 * self.width, self.width]
+        from_input, new_input = torch.split(projected, sizes, dim=1)
+        from_hidden, new_hidden = torch.split(self.hidden(hidden), sizes, dim=1)
+        reset, update = (from_input + from_hidden).sigmoid().chunk(2, dim=1)
+        candidate = (new_input + reset * new_hidden).tanh()
+        return (candidate + update * (hidden - candidate),)
+
+
+CellName = Literal["lstm", "gru"]
+CELLS: dict[CellName, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
+
+
+def run(cell: Cell, inputs: Tensor, real: Tensor, *, backward: bool = False) -> tuple[Tensor, State]:
+    """The hidden states (B, S, C) at every position and the last state, reading from the left or from the right.
+
+    inputs: (B, S, I); real: (B, S), False on padding, where a row's state does not move. So the last state is that of
+    the row's last real token, and reading from the right starts there.
+    """
+    steps = cell.input(inputs.transpose(0, 1)).unbind(0)  # unbind: the gradient of an index is as large as all steps
+    moves, all_move = real.t()[:, :, None].unbind(0), real.all(dim=0).tolist()
+    state, outputs = cell.start(len(inputs)), []
+    for t in reversed(range(len(steps))) if backward else range(len(steps)):
+        moved = cell(steps[t], state)
+        state = moved if all_move[t] else tuple(map(torch.where, (moves[t],) * cell.parts, moved, state))
+        outputs.append(state[0])
+    return torch.stack(outputs[::-1] if backward else outputs, dim=1), state
+
+
+class Layer(nn.Module):
+    """One recurrent layer in one direction, or in both with cells of their own."""
+
+    def __init__(self, cell: CellName, inputs: int, width: int, *, bidirectional: bool) -> None:
+        super().__init__()
+        self.forwards = CELLS[cell](inputs, width)
+        self.backwards = CELLS[cell](inputs, width) if bidirectional else None
+
+    def forward(self, inputs: Tensor, real: Tensor) -> tuple[Tensor, State]:
+        """As `run`; the directions' states are concatenated: (B, S, 2C) and (B, 2C)."""
+        states, last = run(self.forwards, inputs, real)
+        if self.backwards is None:
+            return states, last
+        from_right, first = run(self.backwards, inputs, real, backward=True)
+        both = tuple(torch.cat(pair, dim=1) for pair in zip(last, first, strict=True))
+        return torch.cat((states, from_right), dim=2), both
+
+
+class Recurrence(NamedTuple):
+    """What recurrent layers make of a sequence; C' is C, or 2C in two directions."""
+
+    states: Tensor
+    """(B, S, C'), of the top layer. On padding: the state that did not move."""
+    final: list[State]
+    """By layer: the state (B, C' each) after the last real token, and after the first one from the right."""
+
+
+class Recurrent(nn.Module):
+    """A stack of recurrent layers with dropout between them."""
+
+    def __init__(
+        self, cell: CellName, inputs: int, width: int, *, layers: int, bidirectional: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.width = width * (2 if bidirectional else 1)
+        """C', of the outputs."""
+        widths = [inputs] + [self.width] * (layers - 1)
+        self.layers = nn.ModuleList(Layer(cell, before, width, bidirectional=bidirectional) for before in widths)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, inputs: Tensor, real: Tensor) -> Recurrence:
+        """inputs: (B, S, I); real: (B, S), False on padding."""
+        states, final = inputs, []
+        for index, layer in enumerate(self.layers):
+            states, last = layer(self.dropout(states) if index else states, real)
+            final.append(last)
+        return Recurrence(states, final)

@@ -1,0 +1,89 @@
+"""The recurrent encoder-decoder (Sutskever et al. 2014; Cho et al. 2014), without and with attention."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transformer.nn.dropout import Dropout
+from transformer.nn.recurrent import Recurrent, State
+from transformer.nn.seq2seq.config import Seq2SeqConfig
+from transformer.nn.seq2seq.interface import Seq2SeqModel
+from transformer.nn.seq2seq.recurrent_cache import RecurrentCache
+from transformer.nn.seq2seq.recurrent_config import RecurrentParams
+from transformer.nn.seq2seq.recurrent_decoder import make_decoder
+
+
+class Encoded(NamedTuple):
+    """The encoded source. M: the encoder's width, both directions."""
+
+    states: Tensor
+    """(B, S, M)."""
+    real: Tensor
+    """(B, S), False on padding."""
+    final: State
+    """The top layer's last state, (B, M) each."""
+
+
+class RecurrentSeq2Seq(Seq2SeqModel):
+    """Source ids in, target logits out."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        params = config.model
+        assert isinstance(params, RecurrentParams)
+        self.config = config
+        self.teacher_forcing = params.teacher_forcing
+        self.source_embedding = nn.Embedding(config.source_size, params.embedding)
+        self.encoder = Recurrent(
+            params.cell,
+            params.embedding,
+            params.hidden,
+            layers=params.encoder_layers,
+            bidirectional=params.bidirectional,
+            dropout=params.dropout,
+        )
+        self.target_embedding = nn.Embedding(config.target_size, params.embedding)
+        self.decoder = make_decoder(params, self.encoder.width)
+        self.output = nn.Linear(params.hidden, config.target_size)
+        self.dropout = Dropout(params.dropout)
+
+    def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+        """As `Seq2SeqModel.forward`. Training with a teacher forcing below 1 replaces some of the target ids."""
+        cache = self.start(source_ids)
+        if self.training and self.teacher_forcing < 1:
+            return self._forward_sampled(target_ids, cache)
+        return self._decode(target_ids, cache)
+
+    def encode(self, source_ids: Tensor) -> Encoded:
+        """source_ids: (B, S)."""
+        real = source_ids != self.config.source_pad_id
+        states, final = self.encoder(self.dropout(self.source_embedding(source_ids)), real)
+        return Encoded(states, real, final[-1])
+
+    def start(self, source_ids: Tensor) -> RecurrentCache:
+        """As `Seq2SeqModel.start`."""
+        return self.decoder.start(*self.encode(source_ids))
+
+    def step(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
+        """As `Seq2SeqModel.step`."""
+        logits: Tensor = self.output(self._decode(target_ids[:, None], cache))[:, 0]
+        return logits
+
+    def _decode(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
+        """The states (B, T, C) of the next tokens, target_ids (B, T)."""
+        states: Tensor = self.dropout(self.decoder(self.dropout(self.target_embedding(target_ids)), cache))
+        return states
+
+    def _forward_sampled(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
+        """As `forward`, but each token is the model's own with probability 1 - teacher_forcing.
+
+        Scheduled sampling (Bengio et al. 2015) at a fixed ratio; a draw a row and step.
+        """
+        states = [self._decode(target_ids[:, :1], cache)]
+        for reference in target_ids.unbind(1)[1:]:
+            with torch.no_grad():
+                own = self.output(states[-1][:, 0]).argmax(dim=-1)
+            forced = torch.rand(own.shape, device=own.device) < self.teacher_forcing
+            states.append(self._decode(torch.where(forced, reference, own)[:, None], cache))
+        return torch.cat(states, dim=1)

@@ -1,0 +1,137 @@
+"""Attention of a recurrent decoder to the source (Bahdanau et al. 2015; Luong et al. 2015)."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Memory(NamedTuple):
+    """The encoded source as attention reads it. M: width of the encoder's states, A: of the keys."""
+
+    states: Tensor
+    """(B, S, M)."""
+    keys: Tensor
+    """(B, S, A): what the score makes of them, once a source."""
+    real: Tensor
+    """(B, S), False on padding."""
+
+
+class DotScore(nn.Module):
+    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8). Both states have one width."""
+
+    def keys(self, states: Tensor) -> Tensor:
+        """The states themselves."""
+        return states
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """query: (B, A); keys: (B, S, A). Returns (B, S)."""
+        return (keys @ query[:, :, None])[:, :, 0]
+
+
+class GeneralScore(DotScore):
+    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8)."""
+
+    def __init__(self, query: int, memory: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(memory, query, bias=False)
+
+    def keys(self, states: Tensor) -> Tensor:
+        """(B, S, M) -> (B, S, C)."""
+        projected: Tensor = self.key(states)
+        return projected
+
+
+class AdditiveScore(nn.Module):
+    """score(s, h) = v_a^T tanh(W_a s + U_a h) (Bahdanau et al. 2015, A.1.2).
+
+    Luong's concat, v_a^T tanh(W_a [h_t; h_s]) (eq. 8), is the same with W_a and U_a as the halves of one matrix.
+    """
+
+    def __init__(self, query: int, memory: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query, query, bias=False)
+        self.key = nn.Linear(memory, query, bias=False)
+        self.energy = nn.Linear(query, 1, bias=False)
+
+    def keys(self, states: Tensor) -> Tensor:
+        """(B, S, M) -> (B, S, C)."""
+        projected: Tensor = self.key(states)
+        return projected
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """query: (B, C); keys: (B, S, C). Returns (B, S)."""
+        scores: Tensor = self.energy((self.query(query)[:, None] + keys).tanh())
+        return scores[:, :, 0]
+
+
+class PredictedPosition(nn.Module):
+    """p_t = S * sigmoid(v_p^T tanh(W_p h_t)) (Luong et al. 2015, eq. 9); S is the row's own length."""
+
+    def __init__(self, query: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(query, query, bias=False)
+        self.outer = nn.Linear(query, 1, bias=False)
+
+    def forward(self, query: Tensor, real: Tensor) -> Tensor:
+        """query: (B, C); real: (B, S). Returns (B, 1), in positions from 0."""
+        share: Tensor = self.outer(self.inner(query).tanh()).sigmoid()
+        length = real.sum(dim=1, keepdim=True, dtype=self.outer.weight.dtype)  # bf16 has no room for positions
+        return length * share
+
+
+class AttentionWeights(nn.Module):
+    """The softmax of the scores; its output is what the decoder attends to, so a forward hook here sees the map."""
+
+    is_attention_weights = True
+    """For `nn.attention_maps`."""
+
+    def __init__(self, window: int | None) -> None:
+        super().__init__()
+        self.window = window
+
+    def forward(self, scores: Tensor, allowed: Tensor, centre: Tensor | None) -> Tensor:
+        """The weights (B, S) of one target position; a row without allowed positions has zeros.
+
+        scores: (B, S); allowed: (B, S); centre: (B, 1), p_t of local-p attention, or None. With it, only positions in
+        [p_t - D, p_t + D] count, and their softmax is multiplied by a Gaussian with sigma = D / 2 (eq. 10).
+        """
+        if self.window is None or centre is None:
+            return _masked_softmax(scores, allowed)
+        distance = torch.arange(scores.shape[1], device=scores.device) - centre
+        near = _masked_softmax(scores, allowed & (distance.abs() <= self.window))
+        return near * torch.exp(-(distance**2) / (2 * (self.window / 2) ** 2))
+
+
+def _masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    lowest = torch.finfo(scores.dtype).min  # and not -inf, whose softmax is NaN where nothing is allowed
+    return scores.masked_fill(~allowed, lowest).softmax(dim=1).masked_fill(~allowed, 0.0)
+
+
+class RecurrentAttention(nn.Module):
+    """The context of a query: a weighted sum of the encoder's states."""
+
+    def __init__(self, score: DotScore | AdditiveScore, query: int, window: int | None) -> None:
+        super().__init__()
+        self.score = score
+        self.position = PredictedPosition(query) if window is not None else None
+        self.weights = AttentionWeights(window)
+
+    def memory(self, states: Tensor, real: Tensor) -> Memory:
+        """What `forward` reads, made once a source; states: (B, S, M); real: (B, S)."""
+        return Memory(states, self.score.keys(states), real)
+
+    def forward(self, query: Tensor, memory: Memory) -> Tensor:
+        """query: (B, C). Returns the context (B, M)."""
+        centre = None if self.position is None else self.position(query, memory.real)
+        weights = self.weights(self.score(query, memory.keys), memory.real, centre)
+        context: Tensor = weights[:, None] @ memory.states
+        return context[:, 0]
+
+
+def make_attention(name: str, query: int, memory: int, window: int | None) -> RecurrentAttention:
+    """The attention that `model.attention` names; query, memory: the widths of the decoder's and encoder's states."""
+    if name == "luong_dot":
+        return RecurrentAttention(DotScore(), query, window)
+    score = GeneralScore(query, memory) if name == "luong_general" else AdditiveScore(query, memory)
+    return RecurrentAttention(score, query, window)
