@@ -29,6 +29,7 @@ PARAMS: dict[str, Any] = {
     "max_length": 20,
     "max_length_ratio": None,
     "max_length_extra": 10,
+    "long_sources": "cut",
     "temperature": 1.0,
     "top_k": None,
     "top_p": None,

@@ -24,6 +24,7 @@ def check_params(path: Path) -> None:
             schema_of_stage = implementation(task, stage).Params
             stage_params(content, task, schema_of_stage, where=path)
             known |= schema_of_stage.model_fields.keys()
+        stage_params(content, task, implementation(task, "combinations").Params, where=path)
         _refuse_unknown(content[task], known, f"{task}.", path)
     _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
 

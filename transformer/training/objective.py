@@ -16,6 +16,8 @@ class Objective(NamedTuple):
     """What is minimised: scalar."""
     nll: Tensor
     """The plain negative log-likelihood in nats, detached: scalar."""
+    predicted: int
+    """How many summands: N."""
 
 
 def objective(predict: Callable[[], tuple[Tensor, Tensor]], params: TrainParams) -> Objective:
@@ -31,7 +33,8 @@ def objective(predict: Callable[[], tuple[Tensor, Tensor]], params: TrainParams)
     again, _ = predict()
     second = smoothed_cross_entropy(again.float(), classes, params.label_smoothing)
     divergence = symmetric_divergence(logits.float(), again.float())
-    return Objective((first.total + second.total) / 2 + params.r_drop / 2 * divergence, (first.nll + second.nll) / 2)
+    total = (first.total + second.total) / 2 + params.r_drop / 2 * divergence
+    return Objective(total, (first.nll + second.nll) / 2, first.predicted)
 
 
 def smoothed_cross_entropy(logits: Tensor, classes: Tensor, smoothing: float) -> Objective:
@@ -41,11 +44,11 @@ def smoothed_cross_entropy(logits: Tensor, classes: Tensor, smoothing: float) ->
     """
     if not smoothing:
         total = F.cross_entropy(logits, classes, reduction="sum")
-        return Objective(total, total.detach())
+        return Objective(total, total.detach(), len(classes))
     log_probabilities = F.log_softmax(logits, dim=-1)
     nll = -log_probabilities.gather(-1, classes[:, None]).sum()
     uniform = -log_probabilities.mean(dim=-1).sum()
-    return Objective((1 - smoothing) * nll + smoothing * uniform, nll.detach())
+    return Objective((1 - smoothing) * nll + smoothing * uniform, nll.detach(), len(classes))
 
 
 def symmetric_divergence(first: Tensor, second: Tensor) -> Tensor:

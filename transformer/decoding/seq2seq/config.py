@@ -27,6 +27,8 @@ class DecodingParams(Section):
     max_length_ratio: float | None = Field(gt=0)
     """With it, also at most ceil(ratio * source tokens) + max_length_extra."""
     max_length_extra: int = Field(ge=0)
+    long_sources: Literal["cut", "split", "refuse"]
+    """Sources longer than the model's positions: keep the beginning, translate parts of like length, or stop."""
     temperature: float = Field(gt=0)
     """Logits are divided by it before `sample` draws."""
     top_k: int | None = Field(ge=1)

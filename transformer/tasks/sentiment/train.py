@@ -55,8 +55,8 @@ class SentimentTraining:
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
         ids, labels = self.train.batch(rows, self.compute.device)
-        total, nll = objective(lambda: (self.model.forward_ragged(ids), labels), self.params)
-        return BatchLoss(total, nll, len(rows), tokens=int(self.train.lengths[rows].sum()))
+        summed = objective(lambda: (self.model.forward_ragged(ids), labels), self.params)
+        return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
         """Loss a review and accuracy, in fp32."""

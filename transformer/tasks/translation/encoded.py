@@ -32,6 +32,11 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    @property
+    def predicted(self) -> int:
+        """Target tokens that follow another, the end token among them."""
+        return int((self.lengths[:, 1] - 1).sum())
+
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
         """The padded source ids (B, S) and target ids (B, T + 1) of some rows."""
         limit = self.config.model.max_length

@@ -42,7 +42,11 @@ def run(
         with torch.inference_mode():
             loss, _ = pairs.score(translator.model, params.evaluate.batch_size, compute.device)
         scores, signatures = texts.scores()
-        figures[split] = scores | {"perplexity": _five_digits(perplexity(loss)), "sentences": len(pairs)}
+        figures[split] = scores | {
+            "perplexity": _five_digits(perplexity(loss)),
+            "word_perplexity": _five_digits(perplexity(loss * pairs.predicted / texts.words())),
+            "sentences": len(pairs),
+        }
         figures["signatures"] = signatures
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in scores.items()))
         table += texts.rows(split)
@@ -89,6 +93,10 @@ class _Texts:
         by_token, token_signatures = token_scores(self.hypothesis_tokens, self.reference_tokens)
         by_text, text_signatures = text_scores(self.hypotheses, self.references, cased=self.cased)
         return by_token | by_text, token_signatures | text_signatures
+
+    def words(self) -> int:
+        """Words of the references, with an end a sentence: what perplexities of any vocabulary can be compared by."""
+        return max(sum(len(tokens.split()) + 1 for tokens in self.reference_tokens), 1)
 
     def by_length(self) -> list[tuple[str, int, float]]:
         """BLEU by the number of source words."""

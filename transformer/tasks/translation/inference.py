@@ -56,8 +56,8 @@ class Translator:
     def translate_n_best(self, texts: Sequence[str], *, first: int = 0) -> list[list[Translation]]:
         """Up to `decoding.n_best` translations of each text, the best first; an empty text has one, empty.
 
-        Texts longer than the model's positions are cut. first: the number of the first text among all that belong
-        together, for sampling.
+        first: the number of the first text among all that belong together, for sampling and messages. Raises UserError
+        where `long_sources` is `refuse` and a text is longer than the model's positions.
         """
         tokens = self.pretokenize(texts)
         filled = [index for index, text in enumerate(tokens) if text]

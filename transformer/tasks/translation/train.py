@@ -52,9 +52,8 @@ class TranslationTraining:
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
         source, target = self.train.batch(rows, self.compute.device)
-        total, nll = objective(lambda: next_token_logits(self.model, source, target), self.params)
-        predicted = int((self.train.lengths[rows, 1] - 1).sum())
-        return BatchLoss(total, nll, predicted, tokens=int(self.train.lengths[rows].sum()))
+        summed = objective(lambda: next_token_logits(self.model, source, target), self.params)
+        return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
         """Loss, perplexity and accuracy a target token, in fp32."""
