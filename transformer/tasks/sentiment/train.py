@@ -13,6 +13,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.sentiment.encoded import EncodedReviews
 from transformer.text.batching import Ids, bucketed_batches, sorted_batches
+from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
@@ -40,18 +41,21 @@ class SentimentTraining:
         validation: EncodedReviews,
         params: TrainParams,
         compute: Compute,
+        dropout: BpeDropout | None,
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        self.dropout, self.seen = dropout, train
         torch.manual_seed(params.seed)
         self.model = TransformerClassifier(config).to(compute.device)
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """Reviews of like length."""
+        self.seen = self.train.resegmented(self.dropout, epoch)
         return bucketed_batches(self.train.lengths, self.params.batch_size, seed=self.params.seed, epoch=epoch)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
-        ids, labels = self.train.batch(rows, self.compute.device)
+        ids, labels = self.seen.batch(rows, self.compute.device)
         total = F.cross_entropy(self.model(ids).float(), labels, reduction="sum")
         return BatchLoss(total, len(rows), tokens=int(self.train.lengths[rows].sum()))
 
@@ -75,7 +79,8 @@ def run(
     vocabulary = read_vocabularies(vocab)["text"]
     config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
     train, validation = (EncodedReviews(encoded / split, config) for split in ("train", "validation"))
-    training = SentimentTraining(config, train, validation, params.train, compute)
+    dropout = BpeDropout.open(vocab, params.train.seed)
+    training = SentimentTraining(config, train, validation, params.train, compute, dropout)
     figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
     fitted = fit(

@@ -60,7 +60,10 @@ class Translator:
         return translations
 
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
-        """The decoded target of each encoded source: tokens separated by spaces, or text for subword vocabularies."""
+        """The decoded target of each encoded source: tokens separated by spaces, or text for subword vocabularies.
+
+        It is one line, whatever bytes the model wrote.
+        """
         decoded = greedy_decode(
             self.model,
             sources,
@@ -69,7 +72,7 @@ class Translator:
             batch_size=self._decoding.batch_size,
             observer=observer,
         )
-        return [self._target.decode(ids) for ids in decoded]
+        return [one_line(self._target.decode(ids)) for ids in decoded]
 
     def text(self, decoded: str) -> str:
         """What `decode` gave, as people write it."""

@@ -13,6 +13,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
 from transformer.text.batching import Ids, bucketed_batches
+from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
@@ -38,18 +39,21 @@ class TranslationTraining:
         validation: EncodedPairs,
         params: TrainParams,
         compute: Compute,
+        dropout: BpeDropout | None,
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        self.dropout, self.seen = dropout, train
         torch.manual_seed(params.seed)
         self.model = Seq2SeqTransformer(config).to(compute.device)
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """Pairs of like source length; where all targets of a batch end at one place, the end is learned badly."""
+        self.seen = self.train.resegmented(self.dropout, epoch)
         return bucketed_batches(self.train.lengths[:, 0], self.params.batch_size, seed=self.params.seed, epoch=epoch)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the next target token, on real tokens only."""
-        source, target = self.train.batch(rows, self.compute.device)
+        source, target = self.seen.batch(rows, self.compute.device)
         logits, following = next_token_logits(self.model, source, target)
         total = F.cross_entropy(logits.float(), following, reduction="sum")
         return BatchLoss(total, len(following), tokens=int(self.train.lengths[rows].sum()))
@@ -78,7 +82,8 @@ def run(
         target_pad_id=target.pad_id,
     )
     train, validation = (EncodedPairs(encoded / split, config) for split in ("train", "validation"))
-    training = TranslationTraining(config, train, validation, params.train, compute)
+    dropout = BpeDropout.open(vocab, params.train.seed)
+    training = TranslationTraining(config, train, validation, params.train, compute, dropout)
     figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
     fitted = fit(training, params.train, compute, log_every=params.runtime.log_every, observer=observer)
