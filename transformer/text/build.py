@@ -39,7 +39,8 @@ def build(
     """
     splits = sorted(path.stem for path in tokens.glob("*.jsonl"))
     figures: dict[str, dict[str, int | dict[str, float]]] = {}
-    for side, vocabulary in _vocabularies(tokens, params, observer).items():
+    vocabularies = _vocabularies(tokens, params, observer)
+    for side, vocabulary in vocabularies.items():
         vocabulary.save(vocab / side / "tokenizer.json")
         figures[side] = {"size": vocabulary.size} | {
             split: _encode_split(tokens, encoded, split, side, vocabulary, observer) for split in splits
@@ -49,7 +50,7 @@ def build(
         for split in splits:
             write_labels(encoded / split, (row["label"] for row in read_rows(tokens / f"{split}.jsonl")))
     write_json(statistics, figures)
-    return {f"{side}_size": float(figures[side]["size"]) for side in figures}
+    return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
 
 
 def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict[str, Vocabulary]:

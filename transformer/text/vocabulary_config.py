@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from transformer.params.schema import Section
 
-
 _BYTES = 260  # with the four special tokens
 
 
