@@ -13,8 +13,8 @@ from transformer.text.subword import lossless_vocabulary, prepare_text
 from transformer.text.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
 
 _AT_A_TIME = 1000  # copies of a word that are handed to the trainer together
-_WORDS_A_LINE = 20  # a line that is longer than 4,192 bytes is skipped by the sentencepiece trainer
-_LONGEST = 60  # bytes a word, on such a line
+_LONGEST_LINE = 4000  # bytes; the sentencepiece trainer skips lines that are much longer
+_WORDS_A_LINE, _LONGEST_WORD = 20, 60  # where words share a line, and the bytes of each
 _UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer separates words by these, or skips them
 
 
@@ -122,11 +122,15 @@ def _copies(counts: dict[str, int]) -> Iterator[str]:
 
 def _unigram_scores(words: Words, size: int) -> dict[str, float]:
     """The log-probability of each of at most `size` pieces, the most probable first, every character among them."""
-    trainable = {word: count for word, count in words.counts.items() if _UNTRAINABLE.isdisjoint(word)}
+    trainable = {word: count for word, count in words.counts.items() if _trainable(word)}
     skipped = sorted(set(words.alphabet) - set("".join(trainable)))
     scores = _by_sentencepiece(trainable, size - len(skipped)) if trainable else {}
     lowest = min(scores.values(), default=0.0)
     return scores | dict.fromkeys(skipped, lowest)
+
+
+def _trainable(word: str) -> bool:
+    return _UNTRAINABLE.isdisjoint(word) and len(word.encode()) <= _LONGEST_LINE
 
 
 def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:
@@ -137,7 +141,7 @@ def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:
     """
     inside = []
     for word, count in counts.items():
-        if count > 1 and len(word.encode()) <= _LONGEST:
+        if count > 1 and len(word.encode()) <= _LONGEST_WORD:
             inside.append(word)
             count -= 1
         yield f"{word}\t{count}"
