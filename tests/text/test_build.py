@@ -10,7 +10,7 @@ from transformer.files import read_json, write_json, write_rows
 from transformer.observer import Observer
 from transformer.text.build import build
 from transformer.text.store import EncodedColumn, read_labels
-from transformer.text.vocabulary import read_vocabularies
+from transformer.text.vocabulary import read_bpe_dropout, read_vocabularies, same_vocabulary
 from transformer.text.vocabulary_config import VocabParams
 
 
@@ -18,8 +18,11 @@ def params(**changes: Any) -> VocabParams:
     base: dict[str, Any] = {
         "kind": "word",
         "source": "trained",
+        "joint": False,
         "min_frequency": 1,
         "max_size": None,
+        "byte_fallback": False,
+        "bpe_dropout": 0.0,
         "path": "nowhere",
         "repository": "google-bert/bert-base-uncased",
         "revision": "0" * 40,
@@ -69,3 +72,47 @@ def test_a_given_vocabulary_is_found_in_its_folder_or_named(tokens: Path, tmp_pa
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n")
     assert read_vocabularies(run(tokens, params(**given)) / "vocab")["text"].size == 6
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    folder = tmp_path / "tokens"
+    rows = [{"source": f"ein Hund {n}", "target": f"a dog  {n}"} for n in range(30)]
+    write_rows(folder / "train.jsonl", iter(rows))
+    write_rows(folder / "validation.jsonl", iter([{"source": "eine Hündin", "target": "a dog"}]))
+    raw = {"kind": "none", "language": None, "lowercase": False}
+    write_json(folder / "pretokenizer.json", {"source": raw, "target": raw})
+    return folder
+
+
+def run_pairs(tokens: Path, params: VocabParams) -> Path:
+    root = tokens.parent
+    build(tokens, root / "vocab", root / "encoded", root / "figures.json", params, labelled=False, observer=Observer())
+    return root
+
+
+@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe", "unigram"])
+def test_a_joint_vocabulary_knows_all_sides(kind: str, pairs: Path) -> None:
+    limit = {"kind": kind, "max_size": 60, "min_frequency": 2}
+    separate = run_pairs(pairs, params(**limit))
+    assert not same_vocabulary(separate / "vocab")
+    joint = run_pairs(pairs, params(**limit, joint=True))
+    assert same_vocabulary(joint / "vocab")
+    source = read_vocabularies(joint / "vocab")["source"]
+    (ids,) = source.encode(["Hund dog"])
+    assert source.unknown_id not in ids
+    figures = read_json(joint / "figures.json")
+    assert figures["source"]["size"] == figures["target"]["size"] == source.size
+
+
+def test_bytes_count_as_unknown(pairs: Path) -> None:
+    root = run_pairs(pairs, params(kind="bpe", max_size=320, min_frequency=2, byte_fallback=True))
+    row = EncodedColumn(root / "encoded" / "validation", "source")[0]
+    figures = read_json(root / "figures.json")["source"]["validation"]
+    assert figures["unknown_rate"] == round(2 / (len(row) - 2), 6)  # the two bytes of the ü
+
+
+def test_what_training_drops_is_noted_beside_the_vocabularies(pairs: Path) -> None:
+    root = run_pairs(pairs, params(kind="bpe", max_size=60, bpe_dropout=0.25))
+    assert read_bpe_dropout(root / "vocab") == 0.25
+    assert set(read_vocabularies(root / "vocab")) == {"source", "target"}

@@ -1,6 +1,7 @@
 """The build_vocab stage: a vocabulary a side, the encoded store, and statistics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from transformer.observer import Observer
 from transformer.text.parallel import chunks
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
 from transformer.text.store import ColumnWriter, EncodedColumn, write_labels
-from transformer.text.vocabulary import Vocabulary
+from transformer.text.subword_training import train_bpe, train_unigram
+from transformer.text.vocabulary import Vocabulary, write_bpe_dropout
 from transformer.text.vocabulary_config import VocabParams
 from transformer.text.vocabulary_hub import vocabulary_from_hub
 from transformer.text.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
@@ -37,33 +39,47 @@ def build(
     """
     splits = sorted(path.stem for path in tokens.glob("*.jsonl"))
     figures: dict[str, dict[str, int | dict[str, float]]] = {}
-    sizes = {}
-    for side, pretokenizer in read_pretokenizers(tokens).items():
-        observer.say(f"{side}: {params.kind} vocabulary")
-        vocabulary = _vocabulary(tokens / "train.jsonl", side, params, pretokenizer)
-        sizes[f"{side}_size"] = float(vocabulary.size)
+    vocabularies = _vocabularies(tokens, params, observer)
+    for side, vocabulary in vocabularies.items():
         vocabulary.save(vocab / side / "tokenizer.json")
         figures[side] = {"size": vocabulary.size} | {
             split: _encode_split(tokens, encoded, split, side, vocabulary, observer) for split in splits
         }
+    write_bpe_dropout(vocab, params.bpe_dropout)
     if labelled:
         for split in splits:
             write_labels(encoded / split, (row["label"] for row in read_rows(tokens / f"{split}.jsonl")))
     write_json(statistics, figures)
-    return sizes
+    return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
 
 
-def _vocabulary(train: Path, side: str, params: VocabParams, pretokenizer: PreTokenizerParams) -> Vocabulary:
+def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict[str, Vocabulary]:
+    """A vocabulary a side; the same one for all where they are joint."""
+    pretokenizers = read_pretokenizers(tokens)
+    groups = [tuple(pretokenizers)] if params.joint else [(side,) for side in pretokenizers]
+    vocabularies: dict[str, Vocabulary] = {}
+    for sides in groups:
+        observer.say(f"{' and '.join(sides)}: {params.kind} vocabulary")
+        vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers)
+        vocabularies |= dict.fromkeys(sides, vocabulary)
+    return vocabularies
+
+
+def _vocabulary(
+    train: Path, sides: Sequence[str], params: VocabParams, pretokenizers: Mapping[str, PreTokenizerParams]
+) -> Vocabulary:
     def texts() -> Iterator[str]:
-        return (row[side] for row in read_rows(train))
+        return chain.from_iterable((row[side] for row in read_rows(train)) for side in sides)
 
+    lowercase, limit, rare = pretokenizers[sides[0]].lowercase, params.max_size or 0, params.min_frequency
     if params.source != "trained":
-        return given_wordpiece(_given(params), lowercase=pretokenizer.lowercase)
+        return given_wordpiece(_given(params), lowercase=lowercase)
     if params.kind == "word":
-        return word_vocabulary(texts(), min_frequency=params.min_frequency, max_size=params.max_size)
-    return train_wordpiece(
-        texts, min_frequency=params.min_frequency, max_size=params.max_size or 0, lowercase=pretokenizer.lowercase
-    )
+        return word_vocabulary(texts(), min_frequency=rare, max_size=params.max_size)
+    if params.kind == "wordpiece":
+        return train_wordpiece(texts, min_frequency=rare, max_size=limit, lowercase=lowercase)
+    train_lossless = train_bpe if params.kind == "bpe" else train_unigram
+    return train_lossless(texts(), min_frequency=rare, max_size=limit, byte_fallback=params.byte_fallback)
 
 
 def _given(params: VocabParams) -> Path:
@@ -86,7 +102,7 @@ def _encode_split(
         rows = read_rows(tokens / f"{split}.jsonl")
         for chunk in chunks(observer.progress(rows, total=None, what=f"encode {split} {side}"), _CHUNK):
             for ids in vocabulary.encode([row[side] for row in chunk]):
-                unknown += int((ids == vocabulary.unknown_id).sum())
+                unknown += int(np.isin(ids, vocabulary.unfamiliar_ids).sum())
                 words += len(ids) - 2
                 yield ids
 

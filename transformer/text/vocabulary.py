@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from transformer.errors import UserError
-from transformer.files import write_json
+from transformer.files import read_json, write_json
 
 Ids = NDArray[np.int64]
+_SAMPLING = "sampling.json"
 
 
 class Specials(NamedTuple):
@@ -26,6 +27,10 @@ class Specials(NamedTuple):
 
 WORD_SPECIALS = Specials("<pad>", "<unk>", "<bos>", "<eos>")
 WORDPIECE_SPECIALS = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+SPACE = "\u2581"
+"""▁, which stands for a space in the pieces of lossless vocabularies."""
+BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
+"""The pieces that spell, in UTF-8, characters which a vocabulary with byte fallback does not know."""
 
 
 class Vocabulary:
@@ -41,6 +46,9 @@ class Vocabulary:
         # A text that spells a special token is text: it must never end a sentence or be padding.
         tokenizer.encode_special_tokens = True
         self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
+        has_bytes = all(piece in entries for piece in BYTES)
+        self.unfamiliar_ids = np.array([self.unknown_id, *(entries[piece] for piece in BYTES if has_bytes)])
+        """The unknown token and the bytes: what stands for characters that the vocabulary does not know."""
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -80,6 +88,21 @@ class Vocabulary:
 def read_vocabularies(folder: Path) -> dict[str, Vocabulary]:
     """The vocabularies of a folder, `<side>/tokenizer.json`, a side."""
     return {path.parent.name: Vocabulary.load(path) for path in sorted(folder.glob("*/tokenizer.json"))}
+
+
+def same_vocabulary(folder: Path) -> bool:
+    """Whether all sides of a folder share one vocabulary, so that their embeddings may be shared too."""
+    return len({path.read_bytes() for path in folder.glob("*/tokenizer.json")}) == 1
+
+
+def write_bpe_dropout(folder: Path, dropout: float) -> None:
+    """Note beside the vocabularies with what probability training is to leave out merges."""
+    write_json(folder / _SAMPLING, {"bpe_dropout": dropout})
+
+
+def read_bpe_dropout(folder: Path) -> float:
+    """What `write_bpe_dropout` noted."""
+    return float(read_json(folder / _SAMPLING)["bpe_dropout"])
 
 
 def clip(ids: Ids, max_length: int) -> Ids:

@@ -35,7 +35,7 @@ def decode(
     """
     positions = model.config.model.max_length
     device = next(model.parameters()).device
-    fitting, owners = fit_sources(sources, positions, params.long_sources)
+    fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     results: list[list[Hypothesis]] = [[] for _ in fitting]
     batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)

@@ -10,19 +10,22 @@ from transformer.text.batching import Ids
 from transformer.text.vocabulary import clip
 
 
-def fit_sources(sources: Sequence[Ids], positions: int, policy: str) -> tuple[list[Ids], list[int]]:
+def fit_sources(
+    sources: Sequence[Ids], positions: int, policy: str, *, numbers: Sequence[int] | None = None
+) -> tuple[list[Ids], list[int]]:
     """Sources of at most `positions` ids, and for each the index of the source that it comes from.
 
     policy: `cut` keeps the beginning; `split` makes parts of like length, each between begin and end token; `refuse`
-    raises UserError.
+    raises UserError, which names the text by its number, from 1.
     """
     fitting: list[Ids] = []
     owners: list[int] = []
     for index, source in enumerate(sources):
         if len(source) > positions and policy == "refuse":
+            number = (index if numbers is None else numbers[index]) + 1
             raise UserError(
-                f"text {index + 1} has {len(source)} tokens and the model {positions} positions: shorten the text, or"
-                " set evaluate.long_sources to `split` or `cut`"
+                f"text {number} has {len(source)} tokens and the model {positions} positions: shorten the text, or set"
+                " evaluate.long_sources to `split` or `cut`"
             )
         parts = _split(source, positions) if policy == "split" else [clip(source, positions)]
         fitting += parts

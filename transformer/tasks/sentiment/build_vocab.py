@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from pydantic import field_validator
+
 from transformer.observer import Observer
 from transformer.params.schema import StageParams
 from transformer.text.build import build
@@ -12,6 +14,13 @@ class Params(StageParams):
     """What the stage reads."""
 
     vocab: VocabParams
+
+    @field_validator("vocab")
+    @classmethod
+    def _one_side(cls, vocab: VocabParams) -> VocabParams:
+        if vocab.joint:
+            raise ValueError("joint must be false: the texts are the only side")
+        return vocab
 
 
 def run(

@@ -1,6 +1,8 @@
 """Encoded, labelled texts."""
 
+from copy import copy
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ from torch import Tensor
 from transformer.nn.classifier.config import ClassifierConfig
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad
+from transformer.text.bpe_dropout import BpeDropout, Column
 from transformer.text.store import EncodedColumn, read_labels
 from transformer.text.vocabulary import clip
 
@@ -16,7 +19,8 @@ class EncodedReviews:
     """One split of the encoded store; texts longer than the model's positions are cut, and counted."""
 
     def __init__(self, folder: Path, config: ClassifierConfig) -> None:
-        self.text, self.labels = EncodedColumn(folder, "text"), read_labels(folder)
+        self.text: Column = EncodedColumn(folder, "text")
+        self.labels = read_labels(folder)
         self.config = config
         self.split = folder.name
         full = self.text.lengths
@@ -27,6 +31,14 @@ class EncodedReviews:
 
     def __len__(self) -> int:
         return len(self.text)
+
+    def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
+        """The same texts in the pieces of this epoch; as stored where nothing is dropped."""
+        if dropout is None:
+            return self
+        view = copy(self)
+        view.text = dropout.column("text", self.text, epoch)
+        return view
 
     def sequence(self, row: int) -> Ids:
         """The ids of one text."""

@@ -13,6 +13,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.sentiment.encoded import EncodedReviews
 from transformer.text.batching import Ids, sorted_batches
+from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
@@ -42,19 +43,22 @@ class SentimentTraining:
         validation: EncodedReviews,
         params: TrainParams,
         compute: Compute,
+        dropout: BpeDropout | None,
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        self.dropout, self.seen = dropout, train
         torch.manual_seed(params.seed)
         self.model = build_model(config).to(compute.device)
         self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """All reviews in a random order."""
+        self.seen = self.train.resegmented(self.dropout, epoch)
         return random_batches(self.train.lengths, self.params, epoch)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
-        ids, labels = self.train.batch(rows, self.compute.device)
+        ids, labels = self.seen.batch(rows, self.compute.device)
         summed = objective(lambda: (self.model.forward_ragged(ids), labels), self.params)
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
@@ -78,7 +82,8 @@ def run(
     vocabulary = read_vocabularies(vocab)["text"]
     config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
     train, validation = (EncodedReviews(encoded / split, config) for split in ("train", "validation"))
-    training = SentimentTraining(config, train, validation, params.train, compute)
+    dropout = BpeDropout.open(vocab, params.train.seed)
+    training = SentimentTraining(config, train, validation, params.train, compute, dropout)
     figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
     fitted = fit(

@@ -1,7 +1,9 @@
 """Encoded sentence pairs, and the loss on them."""
 
 import math
+from copy import copy
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from transformer.nn.seq2seq.config import Seq2SeqConfig
 from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.observer import Observer
 from transformer.text.batching import Ids, pad, sorted_batches
+from transformer.text.bpe_dropout import BpeDropout, Column
 from transformer.text.store import EncodedColumn
 from transformer.text.vocabulary import clip
 
@@ -20,7 +23,8 @@ class EncodedPairs:
     """One split of the encoded store; sequences longer than the model's positions are cut, and counted."""
 
     def __init__(self, folder: Path, config: Seq2SeqConfig) -> None:
-        self.source, self.target = EncodedColumn(folder, "source"), EncodedColumn(folder, "target")
+        self.source: Column = EncodedColumn(folder, "source")
+        self.target: Column = EncodedColumn(folder, "target")
         self.config = config
         self.split = folder.name
         full = np.stack((self.source.lengths, self.target.lengths), axis=1)
@@ -36,6 +40,15 @@ class EncodedPairs:
     def predicted(self) -> int:
         """Target tokens that follow another, the end token among them."""
         return int((self.lengths[:, 1] - 1).sum())
+
+    def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
+        """The same pairs in the pieces of this epoch; as stored where nothing is dropped."""
+        if dropout is None:
+            return self
+        view = copy(self)
+        view.source = dropout.column("source", self.source, epoch)
+        view.target = dropout.column("target", self.target, epoch)
+        return view
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
         """The padded source ids (B, S) and target ids (B, T + 1) of some rows."""

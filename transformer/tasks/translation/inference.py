@@ -66,7 +66,9 @@ class Translator:
         hypotheses = decode(self.model, encoded, self._target, self.decoding, Observer(), numbers=numbers)
         translations = [[Translation("", 0.0)] for _ in texts]
         for index, found in zip(filled, hypotheses, strict=True):
-            translations[index] = [Translation(self.text(self._target.decode(ids)), score) for ids, score, *_ in found]
+            translations[index] = [
+                Translation(self.text(one_line(self._target.decode(ids))), score) for ids, score, *_ in found
+            ]
         return translations
 
     def pretokenize(self, texts: Sequence[str]) -> list[str]:
@@ -74,8 +76,11 @@ class Translator:
         return self._pretokenize([one_line(text) for text in texts])
 
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
-        """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies."""
-        return [self._target.decode(ids) for ids in self.decode_ids(sources, observer)]
+        """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies.
+
+        It is one line, whatever bytes the model wrote.
+        """
+        return [one_line(self._target.decode(ids)) for ids in self.decode_ids(sources, observer)]
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
         """The best target of each encoded source, as ids without begin and end token."""

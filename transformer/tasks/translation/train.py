@@ -12,6 +12,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
 from transformer.text.batching import Ids
+from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
@@ -39,19 +40,22 @@ class TranslationTraining:
         validation: EncodedPairs,
         params: TrainParams,
         compute: Compute,
+        dropout: BpeDropout | None,
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        self.dropout, self.seen = dropout, train
         torch.manual_seed(params.seed)
         self.model = build_model(config).to(compute.device)
         self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """All pairs in a random order."""
+        self.seen = self.train.resegmented(self.dropout, epoch)
         return random_batches(self.train.lengths.max(axis=1), self.params, epoch)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
-        source, target = self.train.batch(rows, self.compute.device)
+        source, target = self.seen.batch(rows, self.compute.device)
         summed = objective(lambda: next_token_logits(self.model, source, target), self.params)
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
@@ -79,7 +83,8 @@ def run(
         target_pad_id=target.pad_id,
     )
     train, validation = (EncodedPairs(encoded / split, config) for split in ("train", "validation"))
-    training = TranslationTraining(config, train, validation, params.train, compute)
+    dropout = BpeDropout.open(vocab, params.train.seed)
+    training = TranslationTraining(config, train, validation, params.train, compute, dropout)
     figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
     fitted = fit(training, params.train, compute, log_every=params.runtime.log_every, observer=observer)

@@ -1,0 +1,34 @@
+"""Sentences to learn and to check vocabularies on."""
+
+import gzip
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from transformer.corpora.sample import translation
+from transformer.text.clean import one_line
+
+
+@cache
+def sample_sentences(rows: int = 300) -> tuple[str, ...]:
+    """German and English sentences of the embedded corpus."""
+    found = islice(translation.rows("train", rows, 1), rows)
+    return tuple(sentence for row in found for sentence in (row["de"], row["en"]))
+
+
+def multi30k(root: Path, split: str, rows: int) -> list[str]:
+    """The first German and the first English sentences of a split."""
+    sentences = []
+    for language in ("de", "en"):
+        with gzip.open(root / "multi30k" / f"{split}.{language}.gz", "rt", encoding="utf-8") as stream:
+            sentences += [one_line(line) for line in islice(stream, rows)]
+    return sentences
+
+
+def imdb(root: Path, split: str, rows: int) -> list[str]:
+    """Reviews spread over a split."""
+    texts = pq.read_table(root / "imdb" / "plain_text" / f"{split}-00000-of-00001.parquet", columns=["text"])["text"]
+    step = len(texts) // rows
+    return [one_line(texts[row * step].as_py()) for row in range(rows)]

@@ -1,0 +1,140 @@
+"""BPE-dropout: other pieces of the same text, by a seed."""
+
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import transformer.text.bpe_dropout as module
+from tests.builders import LAYERS
+from tests.text.sentences import sample_sentences
+from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.tasks.translation.encoded import EncodedPairs
+from transformer.text.bpe_dropout import BpeDropout, MergeSampler
+from transformer.text.store import ColumnWriter, EncodedColumn
+from transformer.text.subword_training import train_bpe
+from transformer.text.vocabulary import Ids, Vocabulary, write_bpe_dropout
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    return train_bpe(sample_sentences(), min_frequency=1, max_size=800, byte_fallback=True)
+
+
+def encoded() -> list[Ids]:
+    return vocabulary().encode([*sample_sentences()[:200], "", "  ", "der 你 Hund\u2581"])
+
+
+def sampled(dropout: float, seed: int = 0) -> list[Ids]:
+    sampler = MergeSampler(vocabulary(), dropout)
+    return [sampler(ids, np.random.default_rng((seed, row))) for row, ids in enumerate(encoded())]
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])) | st.lists(st.sampled_from(sample_sentences())).map(" ".join))
+def test_nothing_dropped_is_the_librarys_encoding(text: str) -> None:
+    (ids,) = vocabulary().encode([text])
+    assert MergeSampler(vocabulary(), 0.0)(ids, np.random.default_rng(0)).tolist() == ids.tolist()
+
+
+def test_all_dropped_is_characters() -> None:
+    for ids in sampled(1.0):
+        pieces = [str(vocabulary().tokenizer.id_to_token(i)) for i in ids[1:-1]]
+        assert all(len(piece) == 1 or piece.startswith("<0x") for piece in pieces)
+
+
+def test_more_dropped_is_more_pieces_of_the_same_text() -> None:
+    counts = []
+    for dropout in (0.0, 0.1, 0.5, 0.9, 1.0):
+        rows = sampled(dropout)
+        counts.append(sum(len(row) for row in rows))
+        assert [vocabulary().decode(row.tolist()) for row in rows] == [
+            vocabulary().decode(row.tolist()) for row in encoded()
+        ]
+        assert all((row[0], row[-1]) == (vocabulary().begin_id, vocabulary().end_id) for row in rows)
+    assert counts == sorted(set(counts))
+
+
+def by_the_paper(
+    word: list[int], merges: dict[tuple[int, int], tuple[int, int]], dropout: float, seed: int
+) -> tuple[int, ...]:
+    """Algorithm 1 of Provilkov et al., word for word."""
+    generator = np.random.default_rng(seed)
+    while True:
+        possible = [(*merges[pair], place) for place, pair in enumerate(pairwise(word)) if pair in merges]
+        left = [merge for merge in possible if generator.random() >= dropout]
+        if not left:
+            return tuple(word)
+        _, piece, place = min(left, key=lambda merge: (merge[0], merge[2]))
+        word = [*word[:place], piece, *word[place + 2 :]]
+
+
+def test_segmentations_are_as_probable_as_in_the_paper() -> None:
+    sampler, draws = MergeSampler(vocabulary(), 0.3), 4000
+    (ids,) = vocabulary().encode(["Schwester"])
+    characters = [c for i in ids[1:-1] for c in sampler._characters[i]]
+    ours = Counter(tuple(sampler(ids, np.random.default_rng(seed))[1:-1].tolist()) for seed in range(draws))
+    theirs = Counter(by_the_paper(characters, sampler._merges, 0.3, seed) for seed in range(draws))
+    assert len(ours) > 10
+    for segmentation in ours | theirs:
+        share, reference = ours[segmentation] / draws, theirs[segmentation] / draws
+        deviation = np.sqrt(2 * reference * (1 - reference) / draws)
+        assert abs(share - reference) <= 5 * deviation + 5 / draws
+
+
+def test_what_is_kept_in_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [row.tolist() for row in sampled(0.3)]
+    for most in (0, 50):
+        monkeypatch.setattr(module, "_MOST_STATES", most)
+        assert [row.tolist() for row in sampled(0.3)] == expected
+
+
+@pytest.fixture
+def vocab(tmp_path: Path) -> Path:
+    for side in ("source", "target"):
+        vocabulary().save(tmp_path / "vocab" / side / "tokenizer.json")
+        ColumnWriter(tmp_path / "train", side, vocabulary().size).write(encoded())
+    return tmp_path / "vocab"
+
+
+def test_epochs_sides_and_seeds_differ_and_come_again(vocab: Path) -> None:
+    write_bpe_dropout(vocab, 0.2)
+
+    def column(side: str, *, epoch: int, seed: int) -> list[list[int]]:
+        dropout = BpeDropout.open(vocab, seed)
+        assert dropout is not None
+        view = dropout.column(side, EncodedColumn(vocab.parent / "train", side), epoch)
+        assert view.lengths.tolist() == [len(row) for row in encoded()]
+        return [view[row].tolist() for row in range(len(view))]
+
+    first = column("source", epoch=1, seed=1)
+    assert first == column("source", epoch=1, seed=1)
+    others = [column("source", epoch=2, seed=1), column("target", epoch=1, seed=1), column("source", epoch=1, seed=2)]
+    for other in others:
+        assert sum(a != b for a, b in zip(first, other, strict=True)) > 100
+
+
+def test_pairs_have_their_epochs_pieces_and_stay_as_stored(vocab: Path) -> None:
+    size = vocabulary().size
+    model = Seq2SeqParams(**LAYERS, encoder_layers=1, decoder_layers=1)
+    config = Seq2SeqConfig(model=model, source_size=size, target_size=size, source_pad_id=0, target_pad_id=0)
+    pairs = EncodedPairs(vocab.parent / "train", config)
+    write_bpe_dropout(vocab, 0.3)
+    rows, device = np.arange(20), torch.device("cpu")
+    stored = [side.tolist() for side in pairs.batch(rows, device)]
+    first, second = (pairs.resegmented(BpeDropout.open(vocab, 1), epoch).batch(rows, device) for epoch in (1, 2))
+    assert first[0].tolist() != stored[0] != second[0].tolist() != first[0].tolist()
+    assert max(first[0].shape[1], first[1].shape[1]) <= model.max_length
+    assert [side.tolist() for side in pairs.batch(rows, device)] == stored
+    assert pairs.resegmented(None, 1) is pairs
+
+
+def test_without_dropout_there_is_nothing_to_draw(vocab: Path) -> None:
+    write_bpe_dropout(vocab, 0.0)
+    assert BpeDropout.open(vocab, 1) is None
