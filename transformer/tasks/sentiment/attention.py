@@ -28,4 +28,5 @@ def classify_with_attention(reviewer: Reviewer, text: str, *, longest: int) -> A
     with torch.inference_mode(), collect_attention(reviewer.model) as maps:
         logits = reviewer.model(torch.from_numpy(ids)[None].to(device))
     positive = logits[0].float().softmax(dim=-1)[1].item()
-    return AttendedReview(token_labels(reviewer.vocabulary, ids), prediction(positive), maps)
+    put_before = ["[CLS]"] if getattr(reviewer.model.config.model, "pooling", "") == "cls" else []
+    return AttendedReview(put_before + token_labels(reviewer.vocabulary, ids), prediction(positive), maps)
