@@ -65,7 +65,7 @@ def test_local_corpora_keep_comments_and_point_at_the_folders(project: Path, dat
 
 
 def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no profile `paper`: choose one of"):
-        use_profile(project, "paper", None)
+    with pytest.raises(UserError, match="no profile `nowhere`: choose one of"):
+        use_profile(project, "nowhere", None)
     with pytest.raises(UserError, match="has no folder multi30k or translation"):
         use_profile(project, "seed", tmp_path / "profiles")
