@@ -15,7 +15,9 @@ def dropout(states: Tensor, probability: float) -> Tensor:
     PyTorch draws one double a value on CPUs, a fifth of a training step; here one 64-bit draw serves four values.
     So the probability is a multiple of 1/65,536 there, and the scale fits the one that is drawn.
     """
-    if probability == 0.0 or states.device.type != "cpu":
+    if probability == 0.0:
+        return states
+    if states.device.type != "cpu":
         return F.dropout(states, probability)
     dropped = min(round(probability * 65536), 65535)
     draws = torch.empty(-(-states.numel() // _LANES), dtype=torch.int64).random_(-(2**63), None)
