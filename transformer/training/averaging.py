@@ -54,7 +54,7 @@ class BestEpoch:
 class MovingAverage(BestEpoch):
     """An exponential moving average of all updates, of which the best epoch's is kept (Polyak and Juditsky 1992).
 
-    Early on it keeps less of the past, (1 + t) / (10 + t) after t updates, so that the first weights fade.
+    An update's weights count decay^age, over the sum of all those, so that the first ones do not count for more.
     """
 
     def __init__(self, decay: float) -> None:
@@ -68,9 +68,9 @@ class MovingAverage(BestEpoch):
         state = unique_state(model)
         if not self.average:
             self.average = {name: tensor.detach().clone() for name, tensor in state.items()}
-        keep = min(self.decay, (1 + self.updates) / (10 + self.updates))
         self.updates += 1
-        torch._foreach_lerp_(list(self.average.values()), [t.detach() for t in state.values()], 1 - keep)
+        share = (1 - self.decay) / (1 - self.decay**self.updates)  # the sum of decay^age is a geometric series
+        torch._foreach_lerp_(list(self.average.values()), [t.detach() for t in state.values()], share)
 
     def weights(self, model: nn.Module) -> State | None:
         """The average."""
