@@ -1,11 +1,12 @@
 """train: the encoded store to a model."""
 
+from transformer.training.stage import TrainingPaths
 from transformer.workflow import Stage, main
 
 
 def train(stage: Stage) -> None:
     """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained, reports/TASK/training.json and history.tsv."""
-    stage.run(
+    paths = TrainingPaths(
         encoded=stage.data / "encoded",
         vocab=stage.data / "vocab",
         trained=stage.models / "trained",
@@ -13,6 +14,7 @@ def train(stage: Stage) -> None:
         history=stage.reports / "history.tsv",
         states=stage.states,
     )
+    stage.run(paths=paths)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ OWN = ("transformer", "stages")
 def closure(stage: str, task: str) -> set[str]:
     """Paths, relative to the root, of every module that `python -m stages.STAGE TASK` imports."""
     roots = [f"stages.{stage}", f"transformer.tasks.{task}.{stage}"]
-    if stage == "export":  # opens the bundle that it wrote, whose predictor is loaded by name
-        roots.append(f"transformer.tasks.{task}.predictor")
+    # Loaded by name: the predictor of the bundle that `export` opens again, and how `report` scores two results.
+    by_name = {"export": "predictor", "report": "compare"}
+    if stage in by_name:
+        roots.append(f"transformer.tasks.{task}.{by_name[stage]}")
     seen: set[Path] = set()
     waiting = [path for root in roots for path in _files(root)]
     while waiting:

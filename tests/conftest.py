@@ -93,7 +93,7 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     `make test` keeps the tests of a file in one process (`--dist loadfile`), so that few such runs are made.
     """
     clone = make_clone(tmp_path_factory.mktemp("workflow") / "clone")
-    assert len(clone.repro()) == 14
+    assert len(clone.repro()) == 16
     clone.commit("result")
     return clone
 

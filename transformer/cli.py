@@ -1,4 +1,6 @@
-"""The console command `transformer`: translate, classify, attention, compare, check, profile, sync, summary."""
+"""The console command `transformer`: translate, classify, attention, compare, check, profile, sync,
+report, summary.
+"""
 
 import argparse
 import sys
@@ -67,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--data", type=Path, help="a folder with local corpora, multi30k/ and imdb/")
     profile.set_defaults(run=_profile)
     commands.add_parser("sync", help="write every result that DVC tracks into MLflow").set_defaults(run=_sync)
+    report = commands.add_parser("report", help="write reports/TASK/report.html of the results in the workspace")
+    report.add_argument("--task", choices=TASKS, help="one task; by default all that have a result")
+    report.set_defaults(run=_report)
     commands.add_parser("summary", help="print the main metrics and where to look").set_defaults(run=_summary)
     return parser
 
@@ -221,6 +226,14 @@ def _sync(arguments: argparse.Namespace) -> None:
 
     written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
     print(f"{written} rows written")
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from transformer.comparing.results import WORKSPACE, find_results
+    from transformer.reporting.page.build import write_page
+
+    for task in [arguments.task] if arguments.task else find_results(Path.cwd(), WORKSPACE).chains:
+        print(write_page(Path.cwd(), task))
 
 
 def _summary(arguments: argparse.Namespace) -> None:

@@ -3,28 +3,36 @@
 from pathlib import Path
 from typing import Any
 
+from tabulate import tabulate
+
 from transformer.files import read_json
+from transformer.headline import metric_label, splits, with_interval
+from transformer.reporting.page.build import missing_pages, write_page
 from transformer.tasks import TASKS, headline_figures
 from transformer.tracking.sync import missing_rows, sync
 
 
 def print_summary(root: Path) -> None:
-    """Print a table of test and validation figures a task; write MLflow rows that are missing."""
+    """Print a table of test and validation figures a task; write reports and MLflow rows that are missing."""
     for task in TASKS:
         path = root / "reports" / task / "evaluation.json"
         if path.is_file():
             _print_task(task, read_json(path))
-    if missing_rows(root):
+    pages = missing_pages(root)
+    for task in pages:
+        write_page(root, task)
+    if pages or missing_rows(root):
         sync(root, echo=print)
-    print("\nWhere to look")
-    print("  reports/             figures, predictions and plots (dvc metrics show, dvc plots show)")
-    print("  models/TASK/bundle/  the models: transformer translate 'Ein Mann ...', transformer classify 'A film ...'")
-    print("  make ui              every result beside the others, in MLflow at http://127.0.0.1:5000")
+    print("\nNext")
+    print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
+    print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
+    print("  dvc exp run -S translation.train.epochs=20   change a parameter; transformer compare HEAD workspace")
+    print("  make ui                             every result beside the others, in MLflow at http://127.0.0.1:5000")
 
 
 def _print_task(task: str, figures: dict[str, dict[str, Any]]) -> None:
     names = headline_figures(task)
-    print(f"\n{task:<20}" + "".join(f"{name:>12}" for name in names))
-    for split, values in figures.items():
-        if split != "signatures":
-            print(f"  {split:<18}" + "".join(f"{values.get(name, float('nan')):>12.4g}" for name in names))
+    rows = [[split, *(with_interval(name, figures[split]) for name in names)] for split in splits(figures)]
+    header = [f"{task}, 95 % intervals", *map(metric_label, names)]
+    print()
+    print(tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True))

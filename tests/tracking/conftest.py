@@ -59,6 +59,10 @@ stages:
     deps: ["models/${item.task}/trained", "reports/${item.task}/evaluation.json", "data/${item.task}/vocab"]
     params: ["${item.task}.export"]
     outs: ["models/${item.task}/bundle"]
+  report:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py report ${item.task}
+    deps: ["models/${item.task}/bundle", "reports/${item.task}/figures"]
 """
 TASK_PARAMS = """\
 {task}:
@@ -110,7 +114,17 @@ def make_repository(root: Path) -> None:
     shutil.copy(Path(__file__).with_name("pipeline.py"), root)
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "params.yaml").write_text(PARAMS)
-    ignored = ("mlflow.db", "mlartifacts", "data", "models", "predictions.tsv", "plots", "figures", "__pycache__")
+    ignored = (
+        "mlflow.db",
+        "mlartifacts",
+        "data",
+        "models",
+        "predictions.tsv",
+        "plots",
+        "figures",
+        "report.html",
+        "__pycache__",
+    )
     (root / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
     run_in(root, "git", "init", "--quiet")
     run_in(root, "dvc", "init", "--quiet")

@@ -9,6 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from transformer.tracking.chain import chains_in_lock
+
 EPOCHS = 3
 
 
@@ -66,6 +68,12 @@ def export(task: str, params: dict[str, Any]) -> None:
     score = json.loads(Path(f"reports/{task}/evaluation.json").read_text())["validation"]["score"]
     metric = {"name": "validation.score", "value": score, "higher_is_better": True}
     write(f"models/{task}/bundle/config.json", {"task": task, "main_metric": metric})
+
+
+def report(task: str, params: dict[str, Any]) -> None:
+    lock = Path("dvc.lock").read_bytes()
+    key = next(chain.row_key() for chain in chains_in_lock(lock) if chain.task == task)
+    write(f"reports/{task}/report.html", f'<meta name="row" content="{key}">')
 
 
 def main() -> None:

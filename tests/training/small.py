@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from transformer.observer import Observer
 from transformer.params.load import stage_params
 from transformer.tasks import implementation
+from transformer.training.stage import TrainingPaths
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "profiles" / "smoke.yaml"
@@ -28,7 +29,7 @@ def smoke(task: str, changes: Changes) -> dict[str, Any]:
     return content
 
 
-def run_stage(content: dict[str, Any], task: str, stage: str, *, observer: Observer, **paths: Path) -> None:
+def run_stage(content: dict[str, Any], task: str, stage: str, *, observer: Observer, **paths: Any) -> None:
     """Run a stage in this process."""
     module = implementation(task, stage)
     params = stage_params(content, task, module.Params, where=Path("smoke"))
@@ -50,9 +51,8 @@ def train(
     """Train on what `prepare` wrote; the outputs lie in `root` as in a repository."""
     out = {name: root / path.format(task) for name, path in OUTPUTS.items()}
     with own_torch_settings():
-        inputs = {"encoded": data / "encoded", "vocab": data / "vocab"}
-        more = {} if states is None else {"states": states}
-        run_stage(content, task, "train", observer=observer, **inputs, **out, **more)
+        paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", states=states, **out)
+        run_stage(content, task, "train", observer=observer, paths=paths)
 
 
 @contextmanager

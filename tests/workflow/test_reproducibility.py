@@ -34,7 +34,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 def reproduced(elsewhere: Clone) -> Clone:
     """The other clone after its own run, with workers and without tracking, which the shared one has."""
     elsewhere.change({"runtime.tracking": False, "runtime.workers": 2})
-    assert len(elsewhere.repro()) == 14
+    assert len(elsewhere.repro()) == 16
     return elsewhere
 
 

@@ -51,7 +51,7 @@ def differences(task: str, first: Results, second: Results, *, samples: int) -> 
     answers = [result.predictions(task) if samples else {} for result in (first, second)]
     return Differences(
         task=task,
-        params=list(_changed(_leaves(one.params), _leaves(two.params))),
+        params=list(_changed(leaves(one.params), leaves(two.params))),
         data=list(_changed(_data(one), _data(two))),
         code=[path for path, _, _ in _changed(_code(one), _code(two))],
         scores=list(_scores(task, first, second, answers, samples)),
@@ -71,7 +71,8 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
     return values[name] if isinstance(values[name], str) else json.dumps(values[name])
 
 
-def _leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters of a chain by dotted name."""
     found: dict[str, Any] = {}
 
     def walk(prefix: str, value: Any) -> None:

@@ -1,6 +1,7 @@
 """Differences for a person: plain text, or Markdown."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from tabulate import tabulate
 
@@ -13,19 +14,38 @@ _MD5 = 8
 def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Iterator[str]:
     """The lines of a report; first, second: the results' names."""
     yield from _heading(found.task, "##", markdown)
+    for table in tables(found, first, second):
+        yield from _table(table, markdown)
+
+
+class Shown(NamedTuple):
+    """One table of differences."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+    """What to say below the rows, or instead of none."""
+
+
+def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
+    """The differences of scores, parameters, data and code; first, second: the results' names."""
     scores = [_score(score) for score in found.scores]
+    missing = " and ".join(found.without_answers)
+    note = f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)." if missing else ""
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
-    yield from _table("Scores", header, scores, markdown, none="no split that both have")
-    if found.without_answers:
-        yield ""
-        yield f"No intervals: DVC has no predictions of {' and '.join(found.without_answers)} here (`dvc pull` them)."
-    yield from _table("Parameters", ("parameter", first, second), found.params, markdown, none="the same")
+    yield Shown("Scores", header, scores, note if scores else "no split that both have")
+    yield Shown("Parameters", ("parameter", first, second), found.params, _note(found.params))
     data = [(path, one[:_MD5], two[:_MD5]) for path, one, two in found.data]
-    yield from _table("Data", ("output", first, second), data, markdown, none="the same")
+    yield Shown("Data", ("output", first, second), data, _note(data))
     code = [(path,) for path in found.code[:_CODE_SHOWN]]
     if len(found.code) > _CODE_SHOWN:
         code.append((f"and {len(found.code) - _CODE_SHOWN} more",))
-    yield from _table("Code", ("changed",), code, markdown, none="the same")
+    yield Shown("Code", ("changed",), code, _note(code))
+
+
+def _note(rows: Sequence[object]) -> str:
+    return "" if rows else "the same"
 
 
 def _score(score: Score) -> tuple[str, ...]:
@@ -42,15 +62,16 @@ def _heading(text: str, marks: str, markdown: bool) -> Iterator[str]:
         yield ""
 
 
-def _table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool, *, none: str
-) -> Iterator[str]:
+def _table(table: Shown, markdown: bool) -> Iterator[str]:
     yield ""
-    if not rows:
-        yield f"**{title}:** {none}" if markdown else f"{title}: {none}"
+    if not table.rows:
+        yield f"**{table.title}:** {table.note}" if markdown else f"{table.title}: {table.note}"
         return
-    yield from _heading(title, "###", markdown)
+    yield from _heading(table.title, "###", markdown)
     # Pipes would end a cell of Markdown's table.
-    cells = [[cell.replace("|", "\\|") if markdown else cell for cell in row] for row in (header, *rows)]
+    cells = [[cell.replace("|", "\\|") if markdown else cell for cell in row] for row in (table.header, *table.rows)]
     style = "pipe" if markdown else "simple"
     yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True)
+    if table.note:
+        yield ""
+        yield table.note

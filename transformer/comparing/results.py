@@ -12,6 +12,7 @@ from transformer.tracking.chain import LOCK, Chain, chains_in_lock
 from transformer.tracking.git import blob, experiments, git, snapshots
 
 WORKSPACE = "workspace"
+_SHORT = 10  # digits of a commit
 Figures = dict[str, float]
 Row = dict[str, str]
 
@@ -57,6 +58,15 @@ def find_results(root: Path, name: str) -> Results:
     if not chains:
         raise UserError(f"{name} holds no complete result in {LOCK}: run `dvc repro` there and commit, or name another")
     return Results(root, name, commit, chains)
+
+
+def results_before(root: Path, chain: Chain) -> Results | None:
+    """The newest results, in the history of what is checked out, whose result of the chain's task is another one."""
+    for commit in git(root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
+        chains = {found.task: found for found in chains_in_lock(blob(root, commit, LOCK))}
+        if chain.task in chains and chains[chain.task].row_key() != chain.row_key():
+            return Results(root, commit[:_SHORT], commit, chains)
+    return None
 
 
 def _commit(root: Path, name: str) -> str:

@@ -5,6 +5,7 @@ SVG whose text stays text, so that it can be searched, and read aloud. A person'
 
 import warnings
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,22 @@ def save(path: Path, title: str, draw: Callable[[], Figure]) -> None:
 
     The ending of `path` is .svg or .png.
     """
-    kind = path.suffix.removeprefix(".")
+    content = rendered(path.suffix.removeprefix("."), title, draw)
+    with atomic_write(path) as stream:
+        stream.write(content)
+
+
+def rendered(kind: str, title: str, draw: Callable[[], Figure]) -> bytes:
+    """The file of a figure in the house style; kind: svg or png."""
     unset = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    stream = BytesIO()
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
         # Only the layout asks matplotlib's font; the viewer's own fonts show the text.
         warnings.filterwarnings("ignore", message="Glyph")
-        figure = draw()
-        with atomic_write(path) as stream:
-            figure.savefig(stream, format=kind, metadata=unset | {"Title": title}, dpi=150)
+        draw().savefig(stream, format=kind, metadata=unset | {"Title": title}, dpi=150)
+    return stream.getvalue()
 
 
 def plain(text: str) -> str:

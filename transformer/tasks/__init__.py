@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 
 TASKS = ("translation", "sentiment")
-STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export")
+STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "report")
 
 
 def implementation(task: str, module: str) -> ModuleType:

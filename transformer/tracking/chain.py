@@ -12,6 +12,8 @@ from transformer.tracking.lockfile import parse_lock
 STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
 FIGURES = "figures"
 """The stage that shows a result and is no part of it: no key holds it, and a result may have none."""
+REPORT = "report"
+"""The stage that writes a result's page. It has no output, and no run of its own."""
 _FIGURES_FROM = "train"
 LOCK = "dvc.lock"
 _SHORT = 8

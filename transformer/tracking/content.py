@@ -23,6 +23,9 @@ class MissingContentError(Exception):
 class Content(Protocol):
     """Finds outputs of a chain."""
 
+    directory: Path
+    """The workspace, which may hold this or another result."""
+
     def place(self, path: str, target: Path) -> None:
         """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
 
@@ -31,11 +34,11 @@ class WorkspaceContent:
     """The files as they lie in a working directory: right while a stage of the chain runs there."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory.resolve()
+        self.directory = directory.resolve()
 
     def place(self, path: str, target: Path) -> None:
         """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
-        source = self._directory / path
+        source = self.directory / path
         if source.is_dir():
             for file in sorted(source.rglob("*")):
                 if file.is_file():
@@ -50,7 +53,7 @@ class TrackedContent:
     """The files that DVC tracks: in its cache, else in the workspace or at the chain's commit if they are the same."""
 
     def __init__(self, repo: Repo, chain: Chain, commit: str | None) -> None:
-        self._repo, self._root, self._chain, self._commit = repo, Path(repo.root_dir), chain, commit
+        self._repo, self.directory, self._chain, self._commit = repo, Path(repo.root_dir), chain, commit
 
     def place(self, path: str, target: Path) -> None:
         """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
@@ -80,23 +83,23 @@ class TrackedContent:
         return {}
 
     def _in_workspace(self, out: str) -> dict[str, str]:
-        folder = self._root / out
+        folder = self.directory / out
         files = (file for file in folder.rglob("*") if file.is_file())
         return {file.relative_to(folder).as_posix(): _md5(file.read_bytes()) for file in files}
 
     def _in_git(self, out: str) -> dict[str, str]:
         if self._commit is None:
             return {}
-        names = git.files(self._root, self._commit, out)
-        return {name: _md5(git.blob(self._root, self._commit, f"{out}/{name}")) for name in names}
+        names = git.files(self.directory, self._commit, out)
+        return {name: _md5(git.blob(self.directory, self._commit, f"{out}/{name}")) for name in names}
 
     def _place_file(self, path: str, md5: str, target: Path) -> None:
-        cached, here = self._cached(md5), self._root / path
+        cached, here = self._cached(md5), self.directory / path
         if cached.is_file():
             _link(cached, target)
         elif here.is_file() and _md5(here.read_bytes()) == md5:
             _link(here, target)
-        elif self._commit and _md5(content := git.blob(self._root, self._commit, path)) == md5:
+        elif self._commit and _md5(content := git.blob(self.directory, self._commit, path)) == md5:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         else:
@@ -116,10 +119,9 @@ def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def folder_md5(folder: Path) -> str:
-    """The MD5 that DVC will give to this folder of the workspace."""
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return _folder_md5({file.relative_to(folder).as_posix(): _md5(file.read_bytes()) for file in files})
+def file_md5(path: Path) -> str | None:
+    """The MD5 of a file's content; None where there is none."""
+    return _md5(path.read_bytes()) if path.is_file() else None
 
 
 def _link(source: Path, target: Path) -> None:

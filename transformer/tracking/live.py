@@ -10,20 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain as concatenated
 from pathlib import Path
 from typing import IO
 
-from transformer.tracking.chain import (
-    FIGURES,
-    LOCK,
-    Chain,
-    chains_in_lock,
-    figures_path,
-    running_chain,
-    with_figures,
-)
+from transformer.tracking.chain import LOCK, REPORT, STAGES, chains_in_lock, running_chain
 from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.origin import current_origin
 from transformer.tracking.store import find_root, open_store
@@ -33,6 +24,7 @@ _BATCH_EVENTS = 500
 # Importing MLflow and opening its database takes 2.5 s of a core. A stage that ends sooner leaves it to the next one,
 # so that logging costs less than 2 % of any training.
 _SHORT_SECONDS = 180.0
+_LAST = STAGES[-1]
 Events = queue.SimpleQueue[Event | None]
 
 
@@ -68,39 +60,41 @@ def batches(events: Events, *, seconds: float) -> Iterator[list[Event]]:
 
 
 def follow(task: str, stage: str, events: Events, started: int) -> None:
-    """Observe the stage; when `export` has finished, write the row of the result; `figures` go to it if it is there."""
+    """Observe the stage; when `export` has finished, write the result's row, and after `report` what shows it."""
     directory = Path.cwd()
     root = find_root(directory)
+    if stage == REPORT:
+        _complete_row(task, directory, root, events)
+        return
     chain = running_chain(directory, task, stage)
     child = child_of(chain, stage, root, started)
-    writes_rows = stage in ("export", FIGURES)
-    stream = batches(events, seconds=0.0 if writes_rows else _SHORT_SECONDS)
+    stream = batches(events, seconds=0.0 if stage == _LAST else _SHORT_SECONDS)
     beginning = next(stream)
-    if status_of(beginning) == "FINISHED" and not writes_rows:
+    if status_of(beginning) == "FINISHED" and stage != _LAST:
         keep(root, child, beginning)
         return
     store = open_store(root, task)
     write_kept(store, task)
     status = write_live(store, child, concatenated([beginning], stream))
-    if writes_rows and status == "FINISHED":
+    if stage == _LAST and status == "FINISHED":
         from transformer.tracking.content import WorkspaceContent
-        from transformer.tracking.rows import finished_row, write_row
+        from transformer.tracking.rows import write_row
 
-        for result in [chain] if stage == "export" else _shown(directory, chain):
-            if stage == "export" or finished_row(store, result.row_key()):
-                write_row(store, result, WorkspaceContent(directory), current_origin(root))
+        write_row(store, chain, WorkspaceContent(directory), current_origin(root))
 
 
-def _shown(directory: Path, running: Chain) -> Iterator[Chain]:
-    """The result in dvc.lock, if there is one, with the figures that have just been drawn of it."""
-    from transformer.tracking.content import folder_md5
+def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:
+    """Give the row of the result in dvc.lock its figures and its page; `export` could not know them."""
+    from transformer.tracking.content import WorkspaceContent
+    from transformer.tracking.rows import write_row
 
-    assert running.figures is not None
-    path = figures_path(running.task)
-    figures = replace(running.figures, outs={path: folder_md5(directory / path)})
+    if not any(status_of(batch) == "FINISHED" for batch in batches(events, seconds=0.0)):
+        return
+    store = open_store(root, task)
+    write_kept(store, task)
     for chain in chains_in_lock((directory / LOCK).read_bytes()):
-        if chain.task == running.task and with_figures(chain, figures).figures is figures:
-            yield with_figures(chain, figures)
+        if chain.task == task:
+            write_row(store, chain, WorkspaceContent(directory), current_origin(root))
 
 
 def main(arguments: list[str]) -> int:

@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ HISTORY = "history.tsv"
 _NOT_IN_NAMES = re.compile(r"[^\w\-./ :]")
 _DIGEST_LENGTH = 36
 _TAG_LENGTH = 5000
+_NAMED = 4  # changes in a row's name
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,22 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
                 leaves = flat({name: plain(value)}).items()
                 found |= {path: _text(item) for path, item in leaves if path not in _WHERE_FROM}
     return found
+
+
+def changes(chain: Chain, base: Chain) -> str:
+    """The hyperparameters that differ from another result's, such as `d_model=512 train.batch_size=32`.
+
+    A name stands without its section where no other section has it.
+    """
+    own, other = hyperparameters(chain), hyperparameters(base)
+    leaves = Counter(name.rpartition(".")[2] for name in own)
+    changed = []
+    for name, value in own.items():
+        leaf = name.rpartition(".")[2]
+        if value != other.get(name):
+            changed.append(f"{leaf if leaves[leaf] == 1 else name}={value}")
+    more = [f"+{len(changed) - _NAMED}"] if len(changed) > _NAMED else []
+    return " ".join([*changed[:_NAMED], *more])
 
 
 def _text(value: Any) -> str:

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer.files import read_json, write_json
-from transformer.tracking import model, record
-from transformer.tracking.chain import FIGURES, Chain, figures_path
-from transformer.tracking.content import Content, MissingContentError, gathered
+from transformer.headline import headline
+from transformer.reporting.page.place import page_path, row_key_of
+from transformer.tasks import headline_figures
+from transformer.tracking import git, model, record
+from transformer.tracking.chain import FIGURES, LOCK, Chain, chains_in_lock, figures_path
+from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
 from transformer.tracking.origin import Origin, note_origin, noted_origin
 from transformer.tracking.store import Store, locked
 
@@ -21,7 +24,7 @@ _PARAM_BATCH = 100
 
 
 def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> bool:
-    """Write the row of a chain if it is not there yet, and give it the chain's figures if it has not got them.
+    """Write the row of a chain if it is not there yet, and give it the views that it has not got.
 
     Returns whether the row was written.
     Raises content.MissingContentError, with nothing written, when a file of the chain is nowhere.
@@ -30,7 +33,7 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
     with locked(store.root):
         row = finished_row(store, key)
         if row is not None:
-            _log_pictures(store, chain, content, row)
+            _log_views(store, chain, content, row)
             _adopt_children(store, chain, row.info.run_id)
             return False
         origin = noted_origin(store.root, key) or origin
@@ -41,7 +44,7 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
             except BaseException:
                 store.client.delete_run(run_id)
                 raise
-        _log_pictures(store, chain, content, store.client.get_run(run_id))
+        _log_views(store, chain, content, store.client.get_run(run_id))
         store.client.set_terminated(run_id, status="FINISHED", end_time=origin.time * 1000)
         note_origin(store.root, key, origin)
         _adopt_children(store, chain, run_id)
@@ -59,20 +62,37 @@ def finished_row(store: Store, row_key: str) -> "Run | None":
     return complete
 
 
-def row_figures(store: Store) -> dict[str, str | None]:
-    """The keys of all complete rows of the task, with the MD5 of the figures that they have."""
+class Views(NamedTuple):
+    """The MD5 of what shows a row's result."""
+
+    figures: str | None
+    report: str | None
+
+
+def recorded_views(store: Store) -> dict[str, Views]:
+    """The keys of all complete rows of the task, with the views that they have."""
     rows = _all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
-    return {run.data.tags["row_key"]: run.data.tags.get(FIGURES) for run in rows}
+    return {run.data.tags["row_key"]: Views(*map(run.data.tags.get, Views._fields)) for run in rows}
 
 
-def _log_pictures(store: Store, chain: Chain, content: Content, row: "Run") -> None:
-    """Later figures of the same result replace earlier ones by name. Figures whose files are nowhere are left out."""
-    md5, path = chain.figures_md5, figures_path(chain.task)
-    if md5 in (None, row.data.tags.get(FIGURES)):
+def views(chain: Chain, directory: Path) -> Views:
+    """The views of a result that DVC or the workspace has; None for one that it has not."""
+    page = page_path(directory, chain.task)
+    return Views(chain.figures_md5, file_md5(page) if row_key_of(page) == chain.row_key() else None)
+
+
+def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
+    """Later views of the same result replace earlier ones by name. Figures whose files are nowhere are left out."""
+    run_id, tags, new = row.info.run_id, row.data.tags, views(chain, content.directory)
+    if new.report not in (None, tags.get("report")):
+        store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), "reports")
+        store.client.set_tag(run_id, "report", new.report)
+    if new.figures in (None, tags.get("figures")):
         return
+    path = figures_path(chain.task)
     with suppress(MissingContentError), gathered(content, [path], store.root / ".dvc" / "tmp") as folder:
-        store.client.log_artifacts(row.info.run_id, str(folder / path), f"reports/{FIGURES}")
-        store.client.set_tag(row.info.run_id, FIGURES, md5)
+        store.client.log_artifacts(run_id, str(folder / path), f"reports/{FIGURES}")
+        store.client.set_tag(run_id, "figures", new.figures)
 
 
 def orphan_stage_keys(store: Store) -> set[str]:
@@ -113,10 +133,30 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
     run = store.client.create_run(
         store.experiment_id,
         start_time=origin.time * 1000,
-        run_name=origin.experiment or chain.row_name(),
+        run_name=origin.experiment or _name(store.root, chain, origin),
         tags=tags,
     )
-    return str(run.info.run_id)
+    run_id = str(run.info.run_id)
+    store.client.set_tag(run_id, "mlflow.note.content", _description(store, chain, run_id, folder))
+    return run_id
+
+
+def _name(root: Path, chain: Chain, origin: Origin) -> str:
+    """What differs from the parameters of the commit that the result was made on, and the key's start."""
+    lock = git.blob(root, origin.commit, LOCK) if origin.commit else b""
+    base = next((other for other in chains_in_lock(lock) if other.task == chain.task), chain)
+    changes = record.changes(chain, base)
+    return f"{changes} {chain.row_key()[:8]}" if changes else chain.row_name()
+
+
+def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
+    """Markdown: the headline, and where the report is."""
+    evaluation = read_json(folder / "reports" / chain.task / "evaluation.json")
+    artifacts = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts"
+    return (
+        f"{headline(headline_figures(chain.task)[0], evaluation)}\n\n"
+        f"[Report]({artifacts}/reports/report.html) · [answers]({artifacts}/reports/predictions.tsv)"
+    )
 
 
 def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> None:

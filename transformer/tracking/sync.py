@@ -16,6 +16,7 @@ from transformer.tracking.store import DATABASE, open_store, waiting
 if TYPE_CHECKING:
     from dvc.repo import Repo
 
+    from transformer.tracking.rows import Views
     from transformer.tracking.store import Store
 
 _ROWS = """
@@ -65,28 +66,29 @@ class _Recorded:
     """What the tracking store has of a task."""
 
     store: "Store"
-    rows: dict[str, str | None]
-    """Their keys, with the MD5 of their figures."""
+    rows: "dict[str, Views]"
+    """By their keys."""
     orphans: set[str]
 
 
 def _open(root: Path, task: str) -> _Recorded:
     from transformer.tracking.child import write_kept
-    from transformer.tracking.rows import orphan_stage_keys, row_figures
+    from transformer.tracking.rows import orphan_stage_keys, recorded_views
 
     store = open_store(root, task)
     write_kept(store, task)
-    return _Recorded(store, row_figures(store), orphan_stage_keys(store))
+    return _Recorded(store, recorded_views(store), orphan_stage_keys(store))
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.tracking.content import MissingContentError, TrackedContent
-    from transformer.tracking.rows import write_row
+    from transformer.tracking.rows import views, write_row
 
     chain = known.chain
     stage_keys = {chain.stage_key(stage.name) for stage in chain.executed}
-    row = chain.row_key()
-    if row in recorded.rows and chain.figures_md5 in (None, recorded.rows[row]) and not stage_keys & recorded.orphans:
+    has = recorded.rows.get(chain.row_key())
+    shown = has and all(new in (None, old) for new, old in zip(views(chain, Path(repo.root_dir)), has, strict=True))
+    if shown and not stage_keys & recorded.orphans:
         return "there"
     try:
         content = TrackedContent(repo, chain, known.commit)

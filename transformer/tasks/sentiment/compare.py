@@ -6,7 +6,7 @@ import numpy as np
 
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.sentiment.scores import resampled_scores, scores
-from transformer.tasks.sentiment.inference import LABELS
+from transformer.tasks.sentiment import LABELS
 
 Row = dict[str, str]
 

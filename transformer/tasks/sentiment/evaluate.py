@@ -25,8 +25,9 @@ from transformer.evaluation.sentiment.scores import (
 from transformer.files import read_rows, write_json, write_table
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
+from transformer.tasks.sentiment import LABELS
 from transformer.tasks.sentiment.encoded import EncodedReviews
-from transformer.tasks.sentiment.inference import LABELS, EvaluateParams, Reviewer, prediction
+from transformer.tasks.sentiment.inference import EvaluateParams, Reviewer, prediction
 from transformer.text.batching import Ids
 from transformer.training.device import prepare
 

@@ -11,6 +11,7 @@ from transformer.params.schema import Hardware, StageParams
 from transformer.reporting.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
 from transformer.reporting.config import FiguresParams
 from transformer.reporting.explain import explain
+from transformer.reporting.explorer import write_explorer
 from transformer.reporting.inputs import FigureInputs
 from transformer.reporting.style import save
 from transformer.tasks.sentiment.attention import AttendedReview, classify_with_attention
@@ -37,17 +38,20 @@ class Params(StageParams):
 
 
 def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files into the folder `figures`. Returns their number."""
+    """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     reviewer = Reviewer(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     pooling = reviewer.model.config.model.pooling
     total = params.train.epochs * inputs.updates_an_epoch()
     written = explain(figures, Schedule(params.train, total, reviewer.model.d_model))
+    explored = []
     for number, text in enumerate(inputs.sentences(params.figures, "text"), start=1):
         review = classify_with_attention(reviewer, text, longest=_LONGEST)
         for drawing in drawings(review, pooling, layers=params.figures.layers):
             save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
+        explored.append((text, list(drawings(review, pooling, layers="all"))))
+    write_explorer(figures, explored)
     return {"figures": written}
 
 

@@ -15,14 +15,12 @@ from transformer.nn.classifier.build import build_model
 from transformer.nn.classifier.config import ClassifierConfig
 from transformer.observer import Observer
 from transformer.params.schema import Section
+from transformer.tasks.sentiment import LABELS
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 from transformer.text.vocabulary import clip, read_vocabularies
 from transformer.training.trained import load_config, load_weights
-
-LABELS = ("negative", "positive")
-"""The names of classes 0 and 1."""
 
 
 class ClassificationParams(Section):

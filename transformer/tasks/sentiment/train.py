@@ -1,16 +1,13 @@
 """train: the classifier on the encoded reviews."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
 from transformer.nn.classifier.build import build_model
 from transformer.nn.classifier.config import AnyClassifierParams, ClassifierConfig
-from transformer.nn.layers import count_parameters
 from transformer.observer import Observer
-from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.sentiment.encoded import EncodedReviews
 from transformer.text.batching import Ids, sorted_batches
 from transformer.text.bpe_dropout import BpeDropout
@@ -18,20 +15,17 @@ from transformer.text.vocabulary import read_vocabularies
 from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.loop import BatchLoss, fit
+from transformer.training.loop import BatchLoss
 from transformer.training.objective import objective
-from transformer.training.results import write_results
-from transformer.training.resume import resumable
+from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 
 CLASSES = 2
 
 
-class Params(StageParams):
+class Params(TrainStageParams):
     """What the stage reads."""
 
     model: AnyClassifierParams
-    train: TrainParams
-    hardware: Hardware
 
 
 class SentimentTraining:
@@ -75,32 +69,13 @@ class SentimentTraining:
         return {"validation_loss": loss / count, "validation_accuracy": correct / count}
 
 
-def run(
-    params: Params,
-    *,
-    encoded: Path,
-    vocab: Path,
-    trained: Path,
-    metrics: Path,
-    history: Path,
-    observer: Observer,
-    states: Path | None = None,
-) -> dict[str, float]:
-    """Train; write the model to `trained`, its figures to `metrics`, every epoch's to `history`.
-
-    states: a folder for what a killed training leaves to go on from; None for none.
-    """
+def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
     compute = prepare(params.hardware)
-    vocabulary = read_vocabularies(vocab)["text"]
+    vocabulary = read_vocabularies(paths.vocab)["text"]
     config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
-    train, validation = (EncodedReviews(encoded / split, config) for split in ("train", "validation"))
-    dropout = BpeDropout.open(vocab, params.train.seed)
+    train, validation = (EncodedReviews(paths.encoded / split, config) for split in ("train", "validation"))
+    dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = SentimentTraining(config, train, validation, params.train, compute, dropout)
-    figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
-    with resumable(states, params, compute, (encoded, vocab), observer) as resume:
-        log_every = params.runtime.log_every
-        fitted = fit(training, params.train, compute, log_every=log_every, observer=observer, resume=resume)
-        kept = write_results(fitted, config, compute, figures, trained=trained, metrics=metrics, history=history)
-        resume.remove()
-    return kept
+    return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

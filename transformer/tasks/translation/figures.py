@@ -11,6 +11,7 @@ from transformer.params.schema import Hardware, StageParams
 from transformer.reporting.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.reporting.config import FiguresParams
 from transformer.reporting.explain import explain
+from transformer.reporting.explorer import write_explorer
 from transformer.reporting.inputs import FigureInputs
 from transformer.reporting.style import save
 from transformer.tasks.translation.attention import AttendedTranslation, translate_with_attention
@@ -32,18 +33,21 @@ class Params(StageParams):
 
 
 def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files into the folder `figures`. Returns their number."""
+    """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     column = str(translator.pretokenizers["source"].language)
     total = params.train.epochs * inputs.updates_an_epoch()
     written = explain(figures, Schedule(params.train, total, translator.model.d_model))
+    explored = []
     for number, sentence in enumerate(inputs.sentences(params.figures, column), start=1):
         attended = translate_with_attention(translator, sentence, longest=_LONGEST)
         observer.say(f"{sentence} -> {attended.text}")
         for drawing in drawings(attended, layers=params.figures.layers, self_attention=number == 1):
             save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
+        explored.append((sentence, list(drawings(attended, layers="all", self_attention=True))))
+    write_explorer(figures, explored)
     return {"figures": written}
 
 

@@ -1,15 +1,12 @@
 """train: the encoder-decoder on the encoded pairs."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
-from transformer.nn.layers import count_parameters
 from transformer.nn.seq2seq.build import build_model
 from transformer.nn.seq2seq.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.observer import Observer
-from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
 from transformer.text.batching import Ids
 from transformer.text.bpe_dropout import BpeDropout
@@ -17,18 +14,15 @@ from transformer.text.vocabulary import read_vocabularies
 from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.loop import BatchLoss, fit
+from transformer.training.loop import BatchLoss
 from transformer.training.objective import objective
-from transformer.training.results import write_results
-from transformer.training.resume import resumable
+from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 
 
-class Params(StageParams):
+class Params(TrainStageParams):
     """What the stage reads."""
 
     model: AnySeq2SeqParams
-    train: TrainParams
-    hardware: Hardware
 
 
 class TranslationTraining:
@@ -70,23 +64,10 @@ class TranslationTraining:
         }
 
 
-def run(
-    params: Params,
-    *,
-    encoded: Path,
-    vocab: Path,
-    trained: Path,
-    metrics: Path,
-    history: Path,
-    observer: Observer,
-    states: Path | None = None,
-) -> dict[str, float]:
-    """Train; write the model to `trained`, its figures to `metrics`, every epoch's to `history`.
-
-    states: a folder for what a killed training leaves to go on from; None for none.
-    """
+def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
     compute = prepare(params.hardware)
-    source, target = (read_vocabularies(vocab)[side] for side in ("source", "target"))
+    source, target = (read_vocabularies(paths.vocab)[side] for side in ("source", "target"))
     config = Seq2SeqConfig(
         model=params.model,
         source_size=source.size,
@@ -94,14 +75,8 @@ def run(
         source_pad_id=source.pad_id,
         target_pad_id=target.pad_id,
     )
-    train, validation = (EncodedPairs(encoded / split, config) for split in ("train", "validation"))
-    dropout = BpeDropout.open(vocab, params.train.seed)
+    train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
+    dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = TranslationTraining(config, train, validation, params.train, compute, dropout)
-    figures = {"parameters": count_parameters(training.model), "truncated": train.truncated}
     train.report(observer)
-    with resumable(states, params, compute, (encoded, vocab), observer) as resume:
-        log_every = params.runtime.log_every
-        fitted = fit(training, params.train, compute, log_every=log_every, observer=observer, resume=resume)
-        kept = write_results(fitted, config, compute, figures, trained=trained, metrics=metrics, history=history)
-        resume.remove()
-    return kept
+    return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

@@ -1,0 +1,123 @@
+"""The report's page: escaped, self-contained, and readable by other means than eyes."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from transformer.headline import headline, splits, with_interval
+from transformer.reporting.packed import STEPS, packed
+from transformer.reporting.page.charts import bar_chart, line_chart
+from transformer.reporting.page.content import Page, Picture, Section, Table
+from transformer.reporting.page.render import render
+
+HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, and the text of each kind of element."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.text.setdefault(self._open[-1], []).append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def page(text: str) -> str:
+    history = {"epoch": ["1", "2"], "train_loss": ["2.5", "1.5"], "validation_loss": ["3", "2"]}
+    chart = line_chart("Loss", history, x="epoch", ys={"train_loss": text, "missing": "x"}, y_label="nats")
+    table = Table(text, ["a", text], [["1", text], ["2", "b"]], long=True)
+    sections = [Section(text, text, [chart, Picture(text, b"<svg/>")], [table, Table("none", ["a"], [], folded=True)])]
+    maps = [{"name": text, "queries": {}, "keys": {}, "panels": []}]
+    return render(
+        Page(text, "0123456789abcdef", text, [text], [(text, text)], sections, sections, json.dumps({"texts": maps}))
+    )
+
+
+def test_texts_are_escaped_wherever_they_stand() -> None:
+    plain, hostile = Parsed(page("harmless")), Parsed(page(HOSTILE))
+    assert [name for name, _ in hostile.elements] == [name for name, _ in plain.elements]
+    assert HOSTILE in hostile.text["h1"] and HOSTILE in hostile.text["td"]
+    (data,) = (text for text in hostile.text["script"] if text.startswith("{"))
+    assert json.loads(data)["texts"][0]["name"] == HOSTILE
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    parsed = Parsed(page("text"))
+    for _, attributes in parsed.elements:
+        for name in ("src", "href", "action", "data"):
+            assert (attributes.get(name) or "data:").startswith(("data:", "#"))
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", "".join(parsed.text["style"] + parsed.text["script"]))
+    policy = next(meta["content"] for meta in parsed.all("meta") if meta.get("http-equiv"))
+    assert policy is not None and policy.startswith("default-src 'none';")
+
+
+def test_figures_have_words_and_tables_have_headers() -> None:
+    parsed = Parsed(page("text"))
+    assert all(image["alt"] for image in parsed.all("img"))
+    assert {header.get("scope") for header in parsed.all("th")} == {"col", "row"}
+    assert len(parsed.all("caption")) == len(parsed.all("table"))
+    assert parsed.all("html") == [{"lang": "en"}]
+    levels = [int(tag[1]) for tag, _ in parsed.elements if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1 and set(levels[1:]) == {2}
+
+
+def test_a_chart_has_its_numbers_and_its_course_in_words() -> None:
+    history = {"epoch": ["1", "2", "3"], "loss": ["2.5", "", "1.25"]}
+    chart = line_chart("Loss", history, x="epoch", ys={"loss": "training", "other": "x"}, y_label="nats")
+    assert chart.alt == "Loss. training: from 2.5 at 1 to 1.25 at 3."
+    assert chart.numbers and chart.numbers.rows == [["1", "2.5"], ["2", ""], ["3", "1.25"]]
+    groups = {"words": ["1-8", "9-"], "bleu": ["30.5", "20"], "n": ["5", "7"]}
+    bars = bar_chart("BLEU", groups, group="words", value="bleu", count="n", label="words", x_label="BLEU")
+    assert bars.alt == "BLEU. 1-8 (n = 5): 30.5; 9- (n = 7): 20."
+    assert b"1-8 (n = 5)" in bars.svg
+
+
+def test_weights_are_packed_row_by_row() -> None:
+    weights = np.array([[0, 1, 0.5], [0.25, 0.75, 0]], dtype=np.float32)
+    unpacked = np.frombuffer(base64.b64decode(packed(weights)), dtype=np.uint8).reshape(2, 3) / STEPS
+    np.testing.assert_allclose(unpacked, weights, atol=0.5 / STEPS)
+
+
+EVALUATION: dict[str, dict[str, Any]] = {
+    "signatures": {"bleu": "v1"},
+    "test_2017": {"bleu": 31.25},
+    "test": {"bleu": 38.04, "bleu_low": 36.96, "bleu_high": 39.11, "accuracy": 0.8766},
+    "validation": {"bleu": 40.0},
+}
+
+
+def test_the_headline_is_of_the_main_test_split() -> None:
+    assert splits(EVALUATION) == ["test", "test_2017", "validation"]
+    assert headline("bleu", EVALUATION) == "BLEU 38.0 on test, 95 % interval 37.0 to 39.1"
+    assert headline("accuracy", EVALUATION) == "Accuracy 87.7 % on test"
+    assert headline("chrf", EVALUATION) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "words"),
+    [("bleu", "test", "38.0 (37.0 to 39.1)"), ("bleu", "test_2017", "31.2"), ("accuracy", "validation", "")],
+)
+def test_a_value_has_its_interval_where_there_is_one(name: str, split: str, words: str) -> None:
+    assert with_interval(name, EVALUATION[split]) == words

@@ -1,0 +1,67 @@
+"""The main figures of a result in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Split = Mapping[str, Any]
+"""The figures of one split in evaluation.json."""
+_WORDS = {
+    "bleu": ("BLEU", "{:.1f}"),
+    "bleu_13a_cased": ("BLEU, cased 13a", "{:.1f}"),
+    "bleu_13a_lowercased": ("BLEU, lowercased 13a", "{:.1f}"),
+    "chrf": ("chrF", "{:.1f}"),
+    "perplexity": ("perplexity", "{:.2f}"),
+    "word_perplexity": ("perplexity a word", "{:.2f}"),
+    "accuracy": ("accuracy", "{:.1f} %"),
+    "f1": ("F1", "{:.1f} %"),
+    "roc_auc": ("ROC-AUC", "{:.3f}"),
+    "pr_auc": ("PR-AUC", "{:.3f}"),
+    "brier": ("Brier score", "{:.3f}"),
+    "ece": ("calibration error", "{:.3f}"),
+    "ece_with_temperature": ("calibration error with temperature", "{:.3f}"),
+}
+
+
+def metric_label(name: str) -> str:
+    """What people call a metric."""
+    return _WORDS[name][0] if name in _WORDS else name.replace("_", " ")
+
+
+def value(name: str, number: float) -> str:
+    """A metric's value as people write it."""
+    if name not in _WORDS:
+        return f"{number:.4g}"
+    form = _WORDS[name][1]
+    return form.format(100 * number if form.endswith("%") else number)
+
+
+def with_interval(name: str, split: Split) -> str:
+    """A metric's value with its 95 % interval, where there is one; empty where the split has no such metric."""
+    if name not in split:
+        return ""
+    between = interval(name, split)
+    return value(name, split[name]) + (f" ({between})" if between else "")
+
+
+def interval(name: str, split: Split) -> str:
+    """A metric's 95 % interval; empty where it was not asked for."""
+    low, high = split.get(f"{name}_low"), split.get(f"{name}_high")
+    return "" if low is None or high is None else f"{value(name, low)} to {value(name, high)}"
+
+
+def splits(evaluation: Mapping[str, Split]) -> list[str]:
+    """The splits in evaluation.json, the main test split first and validation last."""
+    return sorted(
+        (name for name in evaluation if name != "signatures"), key=lambda name: (name.startswith("validation"), name)
+    )
+
+
+def headline(name: str, evaluation: Mapping[str, Split]) -> str:
+    """One line: a metric on the main test split, with its interval; empty where the split has no such metric."""
+    split = splits(evaluation)[0]
+    if name not in evaluation[split]:
+        return ""
+    between = interval(name, evaluation[split])
+    sure = f", 95 % interval {between}" if between else ""
+    line = f"{metric_label(name)} {value(name, evaluation[split][name])} on {split}{sure}"
+    return line[0].upper() + line[1:]

@@ -1,0 +1,110 @@
+"""report: from a result's files to its page."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.comparing.differences import differences, leaves
+from transformer.comparing.output import tables
+from transformer.comparing.results import WORKSPACE, Results, find_results, results_before
+from transformer.files import atomic_write
+from transformer.observer import Observer
+from transformer.params.schema import StageParams
+from transformer.reporting.page.content import Page, Section, Table
+from transformer.reporting.page.place import page_path, row_key_of
+from transformer.reporting.page.render import render
+from transformer.reporting.page.result import Result, all_figures, duplicates, explained, facts, parameters
+from transformer.tasks import implementation
+from transformer.tracking.chain import LOCK, chains_in_lock
+from transformer.tracking.git import git
+from transformer.tracking.origin import current_origin, noted_origin
+
+_CODE = ("transformer", "stages", "dvc.yaml")
+_COMMIT = 10
+
+
+class ReportParams(StageParams):
+    """All sections of a task: the page shows them."""
+
+    download: Mapping[str, Any]
+    tokenize: Mapping[str, Any]
+    vocab: Mapping[str, Any]
+    model: Mapping[str, Any]
+    train: Mapping[str, Any]
+    figures: Mapping[str, Any]
+    evaluate: Mapping[str, Any]
+    export: Mapping[str, Any]
+    hardware: Mapping[str, Any]
+
+
+def write_report(params: ReportParams, *, root: Path, task: str, observer: Observer) -> dict[str, float]:
+    """As `write_page`, with the size as a figure."""
+    return {"kilobytes": round(write_page(root, task).stat().st_size / 1000)}
+
+
+def write_page(root: Path, task: str) -> Path:
+    """Write `reports/TASK/report.html` of the result in the workspace, beside the last one committed before it.
+
+    Raises UserError when dvc.lock or the workspace has no complete result.
+    """
+    page, target = render(_page(root, task)), page_path(root, task)
+    with atomic_write(target) as stream:
+        stream.write(page.encode())
+    return target
+
+
+def missing_pages(root: Path) -> list[str]:
+    """The tasks whose result in dvc.lock the workspace has no page of, as in a fresh clone."""
+    lock = root / LOCK
+    chains = chains_in_lock(lock.read_bytes()) if lock.is_file() else ()
+    return [chain.task for chain in chains if row_key_of(page_path(root, chain.task)) != chain.row_key()]
+
+
+def _page(root: Path, task: str) -> Page:
+    own, result = find_results(root, WORKSPACE), Result(root, task)
+    code = implementation(task, "report")
+    chain = own.chains[task]
+    before = results_before(root, chain)
+    return Page(
+        title=f"{task.capitalize()}: {chain.params['params.yaml'][f'{task}.export']['registered_name']}",
+        row_key=chain.row_key(),
+        headline=code.summary(result),
+        weaknesses=list(code.weaknesses(result)),
+        facts=[*_origin(root, chain.row_key()), *facts(result)],
+        sections=[*code.sections(result), _change(task, before, own)],
+        folded=[
+            explained(result),
+            duplicates(result),
+            all_figures(result),
+            parameters(dict(leaves(chain.params))),
+        ],
+        attention=result.attention(),
+    )
+
+
+def _origin(root: Path, row_key: str) -> Iterator[tuple[str, str]]:
+    origin = noted_origin(root, row_key) or current_origin(root)
+    if origin.experiment:
+        yield "experiment", origin.experiment
+    changed = git(root, "status", "--porcelain", "--", *_CODE).strip()
+    commit = origin.commit[:_COMMIT] if origin.commit else "none"
+    yield "commit", f"{commit}, and changes of the code since" if changed else commit
+    yield "result", row_key
+
+
+def _change(task: str, before: Results | None, own: Results) -> Section:
+    title = "Change from the previous result"
+    if before is None:
+        return Section(title, "No commit holds another result of this task.")
+    shown = list(tables(differences(task, before, own, samples=_samples(own, task)), before.name, "this result"))
+    same = [table.title.lower() for table in shown if not table.rows]
+    text = f"The previous result is the one that commit {before.name} holds."
+    if same:
+        text += f" The same in both: {', '.join(same)}."
+    # What the scores changed by is the news; a list of modules is for those who ask.
+    rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]
+    return Section(title, text, tables=rows)
+
+
+def _samples(own: Results, task: str) -> int:
+    return int(leaves(own.chains[task].params)[f"{task}.evaluate.bootstrap_samples"])

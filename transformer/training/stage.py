@@ -1,0 +1,71 @@
+"""What the train stages of all tasks share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.files import write_json, write_table
+from transformer.nn.layers import count_parameters
+from transformer.observer import Observer
+from transformer.params.schema import Hardware, Section, StageParams
+from transformer.training.config import TrainParams
+from transformer.training.device import Compute
+from transformer.training.loop import Fitted, Trainable, fit
+from transformer.training.resume import resumable
+from transformer.training.trained import save_trained
+
+
+class TrainStageParams(StageParams):
+    """What every train stage reads, beside the model's parameters."""
+
+    train: TrainParams
+    hardware: Hardware
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPaths:
+    """What the train stages read and write."""
+
+    encoded: Path
+    vocab: Path
+    trained: Path
+    """The folder of the kept weights and their configuration."""
+    metrics: Path
+    """The kept weights' figures."""
+    history: Path
+    """One row an epoch."""
+    states: Path | None = None
+    """A folder for what a killed training leaves to go on from; None for none."""
+
+
+def train_and_write(
+    trainable: Trainable,
+    config: Section,
+    params: TrainStageParams,
+    compute: Compute,
+    paths: TrainingPaths,
+    *,
+    truncated: int,
+    observer: Observer,
+) -> dict[str, float]:
+    """Train, or go on with a training that was killed, and write the results. Returns the kept weights' row.
+
+    config: the model's, written beside its weights; truncated: training texts that were cut, for the figures.
+    """
+    figures = {"parameters": count_parameters(trainable.model), "truncated": truncated}
+    with resumable(paths.states, params, compute, (paths.encoded, paths.vocab), observer) as resume:
+        log_every = params.runtime.log_every
+        fitted = fit(trainable, params.train, compute, log_every=log_every, observer=observer, resume=resume)
+        _write(fitted, config, compute, figures, paths)
+        resume.remove()
+    return fitted.figures
+
+
+def _write(fitted: Fitted, config: Section, compute: Compute, figures: dict[str, int], paths: TrainingPaths) -> None:
+    rows = fitted.history.rows
+    save_trained(paths.trained, config, fitted.state)
+    write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
+    where = {"device": compute.device.type, "precision": compute.precision}
+    totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
+    endings = ("_loss", "_perplexity", "_accuracy")
+    final = {name: value for name, value in fitted.figures.items() if name.endswith(endings)}
+    write_json(paths.metrics, final | totals | figures | where)
