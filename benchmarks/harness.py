@@ -153,7 +153,7 @@ def main(
     if arguments is not None:
         arguments(parser)
     found = parser.parse_args()
-    hardware = Hardware(device=found.device, precision=found.precision, threads=found.threads)
+    hardware = Hardware(device=found.device, precision=found.precision, threads=found.threads, deterministic=False)
     try:
         options = Options(found.rounds, found.data, hardware, prepare(hardware), found)
         report = measure(options)

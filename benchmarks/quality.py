@@ -36,7 +36,8 @@ from transformer.tasks.translation.evaluate import Params as EvaluateParams
 from transformer.tasks.translation.train import Params
 from transformer.text.batching import Ids
 from transformer.training.device import Compute
-from transformer.training.loop import BatchLoss, fit
+from transformer.training.loop import fit
+from transformer.training.update import BatchLoss
 
 OURS = "ours"
 STRAIGHTFORWARD = "straightforward"

@@ -13,7 +13,8 @@ from transformer.observer import Observer
 from transformer.text.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute
-from transformer.training.loop import BatchLoss, Trainable, fit
+from transformer.training.loop import Trainable, fit
+from transformer.training.update import BatchLoss
 
 
 class Steps(NamedTuple):

@@ -52,6 +52,8 @@ TRAIN: dict[str, Any] = {
     "ema_decay": 0.9,
     "monitor": "loss",
     "clip": None,
+    "non_finite": "stop",
+    "out_of_memory": "halve",
 }
 
 

@@ -65,7 +65,8 @@ def make_clone(root: Path, **environment: str) -> Clone:
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True)
     for name in listed.stdout.decode().split("\0"):
-        if name and (ROOT / name).is_file() and not name.startswith("reports/") and name != "dvc.lock":
+        written = name == "dvc.lock" or (name.startswith("reports/") and not name.endswith(".gitignore"))
+        if name and (ROOT / name).is_file() and not written:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes((ROOT / name).read_bytes())
     (root / "params.yaml").write_bytes((root / "profiles" / "smoke.yaml").read_bytes())

@@ -1,6 +1,4 @@
-"""The console command `transformer`: translate, classify, attention, compare, check, profile, sync,
-report, summary.
-"""
+"""The console command `transformer`, which `transformer --help` describes."""
 
 import argparse
 import sys
@@ -8,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from transformer.errors import UserError
+from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.tasks import TASKS, implementation
 from transformer.tasks.translation.options import add_options, overridden, scored_lines
 
@@ -22,6 +20,10 @@ def main() -> None:
         arguments.run(arguments)
     except UserError as error:
         sys.exit(f"error: {error}")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        sys.exit(f"error: {OUT_OF_MEMORY}")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of a pipe has gone; the interpreter would complain once more as it ends
@@ -61,6 +63,10 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--samples", type=int, default=1000, help="of the paired bootstrap; %(default)s; 0: none")
     compare.add_argument("--markdown", action="store_true", help="for a pull request or a note")
     compare.set_defaults(run=_compare)
+    verify = commands.add_parser("verify", help="whether the workspace's results are those of a commit, made again")
+    verify.add_argument("revision", nargs="?", default="HEAD", metavar="COMMIT", help="%(default)s")
+    verify.add_argument("--exact", action="store_true", help="no other bytes, as on the same kind of processor")
+    verify.set_defaults(run=_verify)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
@@ -146,6 +152,13 @@ def _compare(arguments: argparse.Namespace) -> None:
         print()
 
 
+def _verify(arguments: argparse.Namespace) -> None:
+    from transformer.comparing.reproduction import verify
+
+    for line in verify(Path.cwd(), arguments.revision, exact=arguments.exact):
+        print(line)
+
+
 def _opened(arguments: argparse.Namespace) -> Any:
     from transformer.export.bundle import open_bundle  # torch takes seconds that the other commands need not wait
 
@@ -222,9 +235,15 @@ def _profile(arguments: argparse.Namespace) -> None:
 
 
 def _sync(arguments: argparse.Namespace) -> None:
+    from transformer.tracking.store import in_words
     from transformer.tracking.sync import sync
 
-    written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
+    try:
+        written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
+    except UserError:
+        raise
+    except Exception as error:  # the boundary: what MLflow, its database, DVC and the connection raise
+        raise UserError(f"not all rows written: {in_words(error)}; mend that, then sync again") from error
     print(f"{written} rows written")
 
 

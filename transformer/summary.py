@@ -9,6 +9,7 @@ from transformer.files import read_json
 from transformer.headline import metric_label, splits, with_interval
 from transformer.reporting.page.build import missing_pages, write_page
 from transformer.tasks import TASKS, headline_figures
+from transformer.tracking.store import in_words
 from transformer.tracking.sync import missing_rows, sync
 
 
@@ -22,12 +23,19 @@ def print_summary(root: Path) -> None:
     for task in pages:
         write_page(root, task)
     if pages or missing_rows(root):
-        sync(root, echo=print)
+        _sync(root)
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
     print("  dvc exp run -S translation.train.epochs=20   change a parameter; transformer compare HEAD workspace")
     print("  make ui                             every result beside the others, in MLflow at http://127.0.0.1:5000")
+
+
+def _sync(root: Path) -> None:
+    try:
+        sync(root, echo=print)
+    except Exception as error:  # the boundary: a tracking store that cannot be reached makes no result worse
+        print(f"tracking: {in_words(error)}; run `transformer sync` later")
 
 
 def _print_task(task: str, figures: dict[str, dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from transformer.errors import UserError
+from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.observer import Observer
 from transformer.params.load import read_params, stage_params
 from transformer.params.schema import Runtime, StageParams
@@ -118,8 +118,10 @@ def main(name: str, script: Callable[[Stage], None]) -> None:
         print(f"error: {name}@{task}: {interrupt or 'stopped'}", file=sys.stderr)
         observer.end("KILLED")
         sys.exit(130)
-    except BaseException:
+    except BaseException as error:
         observer.end("FAILED")
+        if is_out_of_memory(error):
+            sys.exit(f"error: {name}@{task}: {OUT_OF_MEMORY}")
         raise
     observer.end("FINISHED")
 

@@ -20,7 +20,7 @@ from transformer.training.device import Compute
 
 @pytest.fixture
 def options() -> Options:
-    hardware = Hardware(device="cpu", precision="fp32", threads=1)
+    hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)
     return Options(3, None, hardware, Compute(torch.device("cpu"), "fp32"), argparse.Namespace())
 
 

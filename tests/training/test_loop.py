@@ -18,8 +18,9 @@ from transformer.params.schema import Hardware
 from transformer.text.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.loop import BatchLoss, Fitted, fit
+from transformer.training.loop import Fitted, fit
 from transformer.training.trained import load_config, load_weights, save_trained, unique_state
+from transformer.training.update import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")
 
@@ -31,12 +32,11 @@ def params(**changes: Any) -> TrainParams:
 class Line:
     """Fits y = 2x; its validation figures are given."""
 
-    def __init__(self, validation: Sequence[float] = (), *, fault: float = 1.0) -> None:
+    def __init__(self, validation: Sequence[float] = ()) -> None:
         torch.manual_seed(0)
         self.model: nn.Module = nn.Linear(1, 1)
         self.d_model = 1
         self.figures = iter(validation)
-        self.fault = fault
         self.seen: list[list[int]] = []
 
     def batches(self, epoch: int) -> Sequence[Ids]:
@@ -45,8 +45,7 @@ class Line:
     def loss(self, rows: Ids) -> BatchLoss:
         self.seen.append(rows.tolist())
         x = torch.from_numpy(rows).float()[:, None] / 8
-        error = (self.model(x) - 2 * x) * self.fault
-        total = error.square().sum()
+        total = (self.model(x) - 2 * x).square().sum()
         return BatchLoss(total, total.detach(), len(rows), tokens=len(rows))
 
     def validate(self) -> dict[str, float]:
@@ -89,11 +88,6 @@ def test_clipping_bounds_the_update() -> None:
     plain, clipped = (run(Line(), epochs=1, clip=clip).state["weight"].item() for clip in (None, 1e-12))
     start = Line().model.state_dict()["weight"].item()
     assert abs(clipped - start) < abs(plain - start) / 10
-
-
-def test_a_loss_that_is_no_number_stops_in_one_line() -> None:
-    with pytest.raises(UserError, match=r"loss is (nan|inf) at step 1: lower train.learning_rate"):
-        run(Line(fault=float("inf")))
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
@@ -197,10 +191,10 @@ EMBEDDINGS = ("source_embedding.tokens.weight", "target_embedding.tokens.weight"
 def test_a_missing_device_is_one_clear_line() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(UserError, match=r"hardware.device is `cuda`"):
-            prepare(Hardware(device="cuda", precision="fp32", threads=1))
+            prepare(Hardware(device="cuda", precision="fp32", threads=1, deterministic=False))
     threads = torch.get_num_threads()
     try:
-        assert prepare(Hardware(device="cpu", precision="bf16", threads=1)).precision == "bf16"
+        assert prepare(Hardware(device="cpu", precision="bf16", threads=1, deterministic=False)).precision == "bf16"
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(False)

@@ -8,10 +8,9 @@ from typing import Any
 from transformer.comparing.results import Results, Row
 from transformer.evaluation.bootstrap import interval, p_value
 from transformer.tasks import headline_figures, implementation
-from transformer.tracking.chain import Chain, plain
+from transformer.tracking.chain import DATA_STAGES, Chain, plain
 
 _CODE = ("transformer/", "stages/")
-_DATA = ("download", "tokenize", "build_vocab")
 ABSENT = "-"
 
 
@@ -88,7 +87,7 @@ def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _data(chain: Chain) -> dict[str, str]:
-    return {path: md5 for stage in chain.stages if stage.name in _DATA for path, md5 in stage.outs.items()}
+    return {path: md5 for stage in chain.stages if stage.name in DATA_STAGES for path, md5 in stage.outs.items()}
 
 
 def _code(chain: Chain) -> dict[str, str]:

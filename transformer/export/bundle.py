@@ -20,6 +20,7 @@ from transformer.text.pretokenize import PRETOKENIZERS
 
 FORMAT = 1
 CONFIG, MODEL, VOCAB = "config.json", "model", "vocab"
+_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def write_bundle(
@@ -41,7 +42,13 @@ def open_bundle(path: Path, device: str = "auto") -> Any:
     config = read_json(path / CONFIG)
     if not isinstance(config, dict) or config.get("format") != FORMAT or config.get("task") not in TASKS:
         raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
-    return implementation(config["task"], "predictor").open_predictor(path, config, _device(device))
+    try:
+        return implementation(config["task"], "predictor").open_predictor(path, config, _device(device))
+    except _UNFIT as error:  # the boundary: the files may say anything
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path} is no whole model of this version ({type(error).__name__}: {reason}): export it again"
+        ) from error
 
 
 def _device(name: str) -> torch.device:

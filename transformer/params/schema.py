@@ -2,7 +2,10 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+_LARGEST = 2**53
+"""Beyond it, floats and with them JSON and YAML readers no longer know every integer."""
 
 
 class Section(BaseModel):
@@ -24,6 +27,16 @@ class Section(BaseModel):
         }
         return values | whole
 
+    @field_validator("*")
+    @classmethod
+    def _what_every_reader_knows(cls, value: Any) -> Any:
+        for item in value if isinstance(value, list) else [value]:
+            if type(item) is int and abs(item) > _LARGEST:
+                raise ValueError(f"Integer should be at most {_LARGEST}")
+            if isinstance(item, str) and ("\0" in item or any("\ud800" <= letter <= "\udfff" for letter in item)):
+                raise ValueError("Text should hold neither NUL nor half of a surrogate pair")
+        return value
+
 
 class Hardware(Section):
     """Where and how the numbers are computed. Declared by the stages that compute: it can change numbers."""
@@ -34,6 +47,8 @@ class Hardware(Section):
     """Of the training's matrix products: `auto` takes bf16 where the device has units for it, else fp32."""
     threads: int = Field(ge=1, le=1024)
     """CPU threads of torch. Another number sums in another order, so it can change the last bits."""
+    deterministic: bool
+    """On CUDA, take kernels that give the same bits each time, at the price of speed. CPUs always do."""
 
 
 class Runtime(Section):

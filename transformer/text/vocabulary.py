@@ -90,6 +90,15 @@ def read_vocabularies(folder: Path) -> dict[str, Vocabulary]:
     return {path.parent.name: Vocabulary.load(path) for path in sorted(folder.glob("*/tokenizer.json"))}
 
 
+def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
+    """Raise UserError when a model with `size` embeddings was not trained with this vocabulary."""
+    if vocabulary.size != size:
+        raise UserError(
+            f"{where}: the vocabulary has {vocabulary.size} tokens, and the model {size}: run `dvc repro`, or export"
+            " again"
+        )
+
+
 def same_vocabulary(folder: Path) -> bool:
     """Whether all sides of a folder share one vocabulary, so that their embeddings may be shared too."""
     return len({path.read_bytes() for path in folder.glob("*/tokenizer.json")}) == 1

@@ -10,6 +10,8 @@ from typing import Any
 from transformer.tracking.lockfile import parse_lock
 
 STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
+DATA_STAGES = STAGES[:3]
+"""What they write is the same on every machine; what the others compute, on the same kind of processor."""
 FIGURES = "figures"
 """The stage that shows a result and is no part of it: no key holds it, and a result may have none."""
 REPORT = "report"

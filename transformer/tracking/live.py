@@ -17,7 +17,7 @@ from typing import IO
 from transformer.tracking.chain import LOCK, REPORT, STAGES, chains_in_lock, running_chain
 from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.origin import current_origin
-from transformer.tracking.store import find_root, open_store
+from transformer.tracking.store import find_root, in_words, open_store
 
 _BATCH_SECONDS = 5.0
 _BATCH_EVENTS = 500
@@ -108,8 +108,7 @@ def main(arguments: list[str]) -> int:
         task, stage = arguments
         follow(task, stage, events, started)
     except Exception as error:  # the boundary: no fault of the tracking may reach the stage
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        print(f"tracking: {reason}; run `transformer sync` later", file=sys.stderr, flush=True)
+        print(f"tracking: {in_words(error)}; run `transformer sync` later", file=sys.stderr, flush=True)
     reader.join()  # the stage may still write
     return 0
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlartifacts"
 _LOCK_SECONDS = 300
+_LETTERS = 300
+_PASSWORD = re.compile(r"//[^/@\s]+@")
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -53,6 +56,12 @@ def find_root(directory: Path) -> Path:
 def tracking_uri(root: Path) -> str:
     """MLFLOW_TRACKING_URI, or the database in the root."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / DATABASE}"
+
+
+def in_words(error: Exception) -> str:
+    """An error of the store in one line, without the password of an address."""
+    reason = " ".join(str(error).split())[:_LETTERS] or type(error).__name__
+    return _PASSWORD.sub("//***@", reason)
 
 
 def quiet_mlflow() -> None:

@@ -51,6 +51,10 @@ class TrainParams(Section):
     """The validation figure that chooses the best epoch."""
     clip: float | None = Field(gt=0)
     """Largest norm of the gradient; null for no limit."""
+    non_finite: Literal["stop", "skip"]
+    """An update whose loss or gradient is not finite ends the training, or is left out and counted."""
+    out_of_memory: Literal["stop", "halve"]
+    """A batch that does not fit into memory ends the training, or is split, as all that follow, with one update."""
 
     @property
     def validation_rows(self) -> int:

@@ -1,6 +1,7 @@
 """Where to compute, and how precisely."""
 
 import ctypes
+import os
 import platform
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ class Compute:
     device: torch.device
     precision: str
     """`fp32` or `bf16`."""
+    repeatable: bool = True
+    """Whether the same computation gives the same bits again."""
 
     def autocast(self) -> AbstractContextManager[object]:
         """The context of a training step's forward pass."""
@@ -27,18 +30,21 @@ class Compute:
 
 
 def prepare(hardware: Hardware) -> Compute:
-    """Choose the device and precision, set the threads, and make CPU kernels repeatable.
+    """Choose the device and precision, set the threads, and make kernels repeatable where `hardware` says so.
 
     Raises UserError when the device or precision is not to be had here.
     """
     torch.set_num_threads(hardware.threads)
     _keep_freed_memory()
     device = torch.device(_available(hardware.device))
-    # On CUDA the flag would refuse the fast attention kernels, so it holds on the CPU alone.
-    torch.use_deterministic_algorithms(device.type == "cpu")
+    repeatable = device.type == "cpu" or (device.type == "cuda" and hardware.deterministic)
+    if repeatable:
+        # cuBLAS reads it when it starts, so before the first product.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(repeatable)
     # Repeatable kernels write all of their outputs; filling memory beforehand costs a tenth of the step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property
-    return Compute(device, _precision(hardware.precision, device))
+    return Compute(device, _precision(hardware.precision, device), repeatable)
 
 
 def _keep_freed_memory() -> None:

@@ -1,48 +1,30 @@
 """The training loop: epochs of batches, clipped updates, the best epoch by validation, early stopping."""
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from transformer.errors import UserError
+from transformer.errors import UserError, is_out_of_memory
 from transformer.observer import Observer
 from transformer.text.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute
 from transformer.training.history import History
-from transformer.training.optimizer import make_optimizer
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
 from transformer.training.states import Tree
 from transformer.training.trained import put_state, unique_state
+from transformer.training.update import BatchLoss, Learner, NonFiniteError, Updates
 
 
-class BatchLoss(NamedTuple):
-    """The loss of a batch."""
-
-    total: Tensor
-    """Scalar: what is minimised, summed over what is predicted (tokens, or texts)."""
-    nll: Tensor
-    """Scalar: the plain negative log-likelihood of the same in nats, detached."""
-    predicted: int
-    """How many."""
-    tokens: int
-    """Real tokens that were read, for the speed."""
-
-
-class Trainable(Protocol):
+class Trainable(Learner, Protocol):
     """What the loop needs of a task."""
-
-    @property
-    def model(self) -> nn.Module:
-        """What is trained."""
 
     @property
     def d_model(self) -> int:
@@ -50,9 +32,6 @@ class Trainable(Protocol):
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The epoch's batches of row numbers, in order."""
-
-    def loss(self, rows: Ids) -> BatchLoss:
-        """The loss on these rows of the training split."""
 
     def validate(self) -> dict[str, float]:
         """Figures on the validation split: `validation_loss`, `validation_accuracy`, and further `validation_...`."""
@@ -84,6 +63,8 @@ class Fitted(NamedTuple):
     figures: dict[str, float]
     """Their epoch's row of the history; for a mean over epochs, the last row with the mean's validation figures."""
     steps: int
+    skipped: int
+    """Updates that were left out because their numbers were not finite."""
 
 
 def fit(
@@ -97,12 +78,21 @@ def fit(
 ) -> Fitted:
     """Train until the epochs or the patience are used up, from the state that `resume` has, if it has one.
 
-    Raises UserError when the loss is no longer finite, KeyboardInterrupt when `resume` was told to stop.
+    Raises UserError when the loss or a gradient is no longer finite or the memory is used up, KeyboardInterrupt when
+    `resume` was told to stop.
     """
-    training = _Training(trainable, params, compute, log_every, observer, resume or Resume(None, 0, observer))
+    resume = resume or Resume(None, 0, observer)
+    training = _Training(trainable, params, compute, log_every, observer, resume)
     training.take_up()
-    while not (training.over or training.out_of_patience):
-        training.run_epoch()
+    try:
+        while not (training.over or training.out_of_patience):
+            training.run_epoch()
+    except NonFiniteError as error:
+        raise UserError(
+            f"the loss or a gradient is not finite at step {error.step} ({training.place_of(error.step)}); the last"
+            f" good state is {resume.newest()}: lower train.learning_rate, set train.clip, or set train.non_finite to"
+            " skip"
+        ) from error
     if training.out_of_patience:
         observer.say(f"no better {training.monitor.name} for {params.patience} epochs: stopped")
     return training.finish()
@@ -122,13 +112,13 @@ class _Training:
     ) -> None:
         self.trainable, self.params, self.compute = trainable, params, compute
         self.log_every, self.observer, self.resume = log_every, observer, resume
-        self.optimizer = make_optimizer(trainable.model, params)
+        self.updates = Updates(trainable, params, compute, observer)
         self.monitor = MONITORS[params.monitor]
         self.averaging: Averaging = make_averaging(
             params, name=self.monitor.name, higher_is_better=self.monitor.higher_is_better
         )
-        updates = -(-len(trainable.batches(1)) // params.accumulation)
-        self.schedule = Schedule(params, total=params.epochs * updates, d_model=trainable.d_model)
+        each = -(-len(trainable.batches(1)) // params.accumulation)
+        self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.d_model)
         self.history = History()
         self.step = 0
         self.done = 0
@@ -163,15 +153,14 @@ class _Training:
 
     def state(self) -> Tree:
         """All that decides how the training goes on."""
-        optimizer = self.optimizer.state_dict()["state"]
         return {
+            "updates": self.updates.state(),
             "step": self.step,
             "done": self.done,
             "mean": self.mean.state(),
             "history": self.history.rows,
             "best": self.history.best,
             "model": unique_state(self.trainable.model),
-            "optimizer": {str(number): tensors for number, tensors in optimizer.items()},
             "averaging": self.averaging.state(),
             "random": random_state(self.compute.device),
             "observer": self.observer.memory(),
@@ -186,8 +175,7 @@ class _Training:
         self.mean.restore(state["mean"])
         self.history = History(state["history"], state["best"])
         put_state(self.trainable.model, state["model"])
-        moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        self.updates.restore(state["updates"])
         self.averaging.restore(state["averaging"], self.compute.device)
         set_random_state(state["random"], self.compute.device)
         self.observer.resume(self.step, state["observer"])
@@ -196,16 +184,26 @@ class _Training:
         """The weights to keep, with their figures."""
         history, state = self.history, self.averaging.result()
         if self.params.averaging not in ("last", "best"):
-            return Fitted(history, state, history.best_row, self.step)
+            return Fitted(history, state, history.best_row, self.step, self.updates.skipped)
         with _weights(self.trainable.model, state):
             validation = self._validate()
         self.observer.say("mean of epochs  " + _figures(validation))
-        return Fitted(history, state, history.rows[-1] | validation, self.step)
+        return Fitted(history, state, history.rows[-1] | validation, self.step, self.updates.skipped)
+
+    def place_of(self, step: int) -> str:
+        """Where a step of the epoch at hand is in it."""
+        first = self.step - self.done
+        return f"epoch {len(self.history.rows) + 1}, update {step - first + 1}"
 
     def _validate(self) -> dict[str, float]:
         self.trainable.model.eval()
-        with torch.inference_mode():
-            return self.trainable.validate()
+        try:
+            with torch.inference_mode():
+                return self.trainable.validate()
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                raise UserError("out of memory in validation: lower train.batch_size or model.max_length") from error
+            raise
 
     def _train(self, epoch: int) -> float:
         """Update once a group of batches; returns the mean negative log-likelihood."""
@@ -215,43 +213,25 @@ class _Training:
         left, started, tokens = groups[self.done :], time.perf_counter(), 0
         for group in self.observer.progress(left, total=len(left), what=f"epoch {epoch}"):
             self.step += 1
-            losses = self._update(group)
+            losses = self.updates(group, self.step, self.schedule(self.step))
             for loss in losses:
                 self.mean.add(loss)
                 tokens += loss.tokens
-            if self.step % self.log_every == 0:
+            if losses:
+                self.averaging.after_update(self.trainable.model)
+            if losses and self.step % self.log_every == 0:
                 self._log(losses[-1], tokens / (time.perf_counter() - started))
             self.done += 1
             self.resume.checkpoint(self.step, self.state)
-        _check_finite(self.mean.value, f"epoch {epoch}")
+        self.updates.check()
+        if not self.mean.count:
+            raise UserError(f"no update of epoch {epoch} had finite numbers: lower train.learning_rate")
         return self.mean.value
 
-    def _update(self, group: Sequence[Ids]) -> list[BatchLoss]:
-        rate = self.schedule(self.step)
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = rate
-        losses: list[BatchLoss] = []
-        for rows in group:
-            with self.compute.autocast():
-                losses.append(self.trainable.loss(rows))
-            # The size of the whole group is not known yet: divide by the first batch's now, and mend it below.
-            (losses[-1].total / losses[0].predicted).backward()  # type: ignore[no-untyped-call]
-        trained = [parameter for parameter in self.trainable.model.parameters() if parameter.grad is not None]
-        if len(group) > 1:
-            share = losses[0].predicted / sum(loss.predicted for loss in losses)
-            torch._foreach_mul_([p.grad for p in trained if p.grad is not None], share)
-        if self.params.clip is not None:
-            nn.utils.clip_grad_norm_(trained, self.params.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.averaging.after_update(self.trainable.model)
-        return losses
-
     def _log(self, loss: BatchLoss, speed: float) -> None:
-        objective = loss.total.item() / loss.predicted
-        _check_finite(objective, f"step {self.step}")
-        rate = self.optimizer.param_groups[0]["lr"]
+        self.updates.check()
         nll = loss.nll.item() / loss.predicted
+        rate = self.schedule(self.step)
         self.observer.metrics(self.step, {"train_loss": nll, "learning_rate": rate, "tokens_per_second": speed})
 
 
@@ -260,22 +240,23 @@ class _Mean:
 
     def __init__(self, device: torch.device) -> None:
         self._total = torch.zeros((), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
-        self._count = 0
+        self.count = 0
+        """Of what was predicted."""
 
     def add(self, loss: BatchLoss) -> None:
         self._total += loss.nll
-        self._count += loss.predicted
+        self.count += loss.predicted
 
     @property
     def value(self) -> float:
-        return self._total.item() / max(self._count, 1)
+        return self._total.item() / max(self.count, 1)
 
     def state(self) -> Tree:
-        return {"total": self._total, "count": self._count}
+        return {"total": self._total, "count": self.count}
 
     def restore(self, state: Tree) -> None:
         self._total.copy_(state["total"])
-        self._count = state["count"]
+        self.count = state["count"]
 
 
 @contextmanager
@@ -288,11 +269,6 @@ def _weights(model: nn.Module, state: State | None) -> Iterator[None]:
     put_state(model, state)
     yield
     put_state(model, own)
-
-
-def _check_finite(loss: float, where: str) -> None:
-    if not math.isfinite(loss):
-        raise UserError(f"the training loss is {loss} at {where}: lower train.learning_rate or set train.clip")
 
 
 def _copy(model: nn.Module) -> State:

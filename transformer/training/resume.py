@@ -62,6 +62,11 @@ class Resume:
                 self._observer.say(f"warning: {error}: the state before it is taken, or none")
         return None
 
+    def newest(self) -> str:
+        """Where the newest saved state is, in words."""
+        states = saved_states(self._folder) if self._folder is not None else []
+        return str(states[0]) if states else "none"
+
     def checkpoint(self, step: int, state: Callable[[], Tree]) -> None:
         """Between two updates: save if it is time, or if a signal waits; then raise KeyboardInterrupt."""
         interrupted = self._interrupted()
@@ -73,8 +78,9 @@ class Resume:
 
     def _save(self, folder: Path, state: Callable[[], Tree]) -> None:
         started = time.monotonic()
+        content = state()
         try:
-            write_state(folder, state())
+            write_state(folder, content)
             for old in saved_states(folder)[_GENERATIONS:]:
                 old.unlink(missing_ok=True)
             self._failing = False

@@ -51,6 +51,11 @@ def train_and_write(
 
     config: the model's, written beside its weights; truncated: training texts that were cut, for the figures.
     """
+    if not compute.repeatable:
+        observer.say(
+            f"warning: {compute.device.type} kernels may sum in another order each time, so weights may differ in their"
+            " last bits; hardware.deterministic gives the same ones on CUDA, slower"
+        )
     figures = {"parameters": count_parameters(trainable.model), "truncated": truncated}
     with resumable(paths.states, params, compute, (paths.encoded, paths.vocab), observer) as resume:
         log_every = params.runtime.log_every
@@ -66,6 +71,7 @@ def _write(fitted: Fitted, config: Section, compute: Compute, figures: dict[str,
     write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
     where = {"device": compute.device.type, "precision": compute.precision}
     totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
+    totals["skipped_updates"] = fitted.skipped
     endings = ("_loss", "_perplexity", "_accuracy")
     final = {name: value for name, value in fitted.figures.items() if name.endswith(endings)}
     write_json(paths.metrics, final | totals | figures | where)

@@ -19,7 +19,7 @@ from transformer.tasks.sentiment import LABELS
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
-from transformer.text.vocabulary import clip, read_vocabularies
+from transformer.text.vocabulary import clip, read_vocabularies, require_size
 from transformer.training.trained import load_config, load_weights
 
 
@@ -60,6 +60,7 @@ class Reviewer:
         load_weights(trained, self.model)
         self.model.to(device).eval()
         self.vocabulary = read_vocabularies(vocab)["text"]
+        require_size(self.vocabulary, config.size, vocab)
         self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer)["text"])
         self._params = params
 

@@ -15,9 +15,9 @@ from transformer.text.vocabulary import read_vocabularies
 from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.loop import BatchLoss
 from transformer.training.objective import objective
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
+from transformer.training.update import BatchLoss
 
 CLASSES = 2
 

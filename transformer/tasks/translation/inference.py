@@ -16,7 +16,7 @@ from transformer.observer import Observer
 from transformer.text.batching import Ids
 from transformer.text.clean import one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
-from transformer.text.vocabulary import read_vocabularies
+from transformer.text.vocabulary import read_vocabularies, require_size
 from transformer.training.trained import load_config, load_weights
 
 
@@ -50,6 +50,8 @@ class Translator:
         self.model.to(device).eval()
         self.vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
         self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
+        require_size(self._source, config.source_size, vocab)
+        require_size(self._target, config.target_size, vocab)
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
         self.decoding = decoding
         """May be replaced: the next call decodes so."""

@@ -1,0 +1,40 @@
+"""Small exported models."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.small import prepare, smoke, train
+from transformer.export.bundle import write_bundle
+from transformer.observer import Observer
+from transformer.params.load import stage_params
+from transformer.tasks import TASKS, implementation
+
+ROWS: dict[str, dict[str, Any]] = {
+    "download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}},
+    "train": {"epochs": 1},
+}
+
+
+@pytest.fixture(scope="session")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A bundle a task, after one epoch on a part of the sample corpus."""
+    found = {}
+    for task in TASKS:
+        root = tmp_path_factory.mktemp(task)
+        content = smoke(task, ROWS)
+        prepare(content, task, root / "data")
+        train(content, task, root / "data", root, observer=Observer())
+        params = stage_params(content, task, implementation(task, "export").Params, where=Path("smoke"))
+        found[task] = root / "bundle"
+        write_bundle(
+            found[task],
+            task,
+            trained=root / "models" / task / "trained",
+            vocab=root / "data" / "vocab",
+            tokens=root / "data" / "tokens",
+            card="",
+            config={"decoding": params.evaluate.answering()},
+        )
+    return found

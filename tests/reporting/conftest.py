@@ -1,0 +1,5 @@
+"""What the tests of pages share."""
+
+from tests.browser import browser
+
+__all__ = ["browser"]

@@ -1,0 +1,114 @@
+"""The report as a reader has it before them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.reporting.test_page import HOSTILE
+from transformer.reporting.attention import Axis, Drawing
+from transformer.reporting.explorer import write_explorer
+from transformer.reporting.packed import FILE
+from transformer.reporting.page.content import Page as Content
+from transformer.reporting.page.content import Section, Table
+from transformer.reporting.page.render import render
+
+PHONE = 390  # CSS pixels
+SOURCE = ["<bos>", "ein", "Hund", "<eos>"]
+TARGET = ["a", "dog", "<eos>"]
+
+
+def weights(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    drawn = np.random.default_rng(seed).random((len(TARGET), len(SOURCE)), dtype=np.float32)
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """A report with hostile texts, on a phone in the dark; fails on anything the browser complains of."""
+    panels = {f"layer 1, head {number}": weights(number) for number in (1, 2)}
+    cross = Drawing("cross_attention", "", panels, Axis("target", TARGET), Axis("source", SOURCE))
+    own = Drawing("encoder_attention", "", {"layer 1, head 1": np.eye(4, dtype=np.float32)}, cross.keys, cross.keys)
+    write_explorer(tmp_path, [("Ein Hund " * 20, [cross, own]), (HOSTILE, [own])])
+    long = Table(
+        "Errors", ["id", "text"], [["1", "ein Hund"], ["2", HOSTILE * 3], ["3", "eine Katze " * 30]], long=True
+    )
+    content = Content(
+        title=HOSTILE,
+        row_key="0" * 16,
+        headline="BLEU 1.0",
+        weaknesses=[HOSTILE],
+        facts=[("data", HOSTILE)],
+        sections=[Section("Errors", HOSTILE, tables=[long])],
+        folded=[Section("More", tables=[long])],
+        attention=(tmp_path / FILE).read_text(encoding="utf-8"),
+    )
+    path = tmp_path / "report.html"
+    path.write_text(render(content), encoding="utf-8")
+    complaints: list[str] = []
+    page = browser.new_page(viewport={"width": PHONE, "height": 800}, color_scheme="dark")
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
+    page.goto(path.as_uri())
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def cells(page: Page) -> list[list[float]]:
+    rows = page.locator("#map tbody tr").all()
+    return [[float(cell) for cell in row.locator("td .unseen").all_text_contents()] for row in rows]
+
+
+def test_every_text_map_and_head_can_be_chosen(opened: Page) -> None:
+    np.testing.assert_allclose(cells(opened), weights(1), atol=0.01)
+    opened.select_option("#choice-panel", label="layer 1, head 2")
+    np.testing.assert_allclose(cells(opened), weights(2), atol=0.01)
+    assert opened.locator("#map thead th").all_text_contents() == SOURCE
+    opened.select_option("#choice-map", label="encoder attention")
+    np.testing.assert_allclose(cells(opened), np.eye(4), atol=0.01)
+    opened.select_option("#choice-text", index=1)
+    assert opened.locator("#choice-map option").all_text_contents() == ["encoder attention"]
+    assert opened.locator("#map tbody th").all_text_contents() == SOURCE
+
+
+def test_rows_can_be_searched(opened: Page) -> None:
+    field = opened.get_by_label("Show rows of Errors with").first
+    field.fill("HUND")
+    shown = opened.locator("section").first.locator("tbody tr:visible")
+    assert shown.count() == 1 and "ein Hund" in shown.inner_text()
+    field.fill("")
+    assert shown.count() == 3
+
+
+def test_it_fits_a_phone_and_follows_the_dark(opened: Page) -> None:
+    assert opened.evaluate("document.documentElement.scrollWidth") <= PHONE
+    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    opened.emulate_media(color_scheme="light")
+    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_paper_has_all_of_it(opened: Page) -> None:
+    opened.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert all(opened.evaluate("[...document.querySelectorAll('details')].map((each) => each.open)"))
+    opened.emulate_media(media="print")
+    assert opened.evaluate("getComputedStyle(document.querySelector('.long')).maxHeight") == "none"
+    assert not opened.locator("#choices").is_visible()
+
+
+def test_maps_are_data_for_any_program(tmp_path: Path) -> None:
+    drawing = Drawing(
+        "own", "", {"head 1": np.eye(2, dtype=np.float32)}, Axis("q", ["a\0", "b"]), Axis("k", ["a", "b"])
+    )
+    write_explorer(tmp_path, [("text\x1b", [drawing])])
+    (text,) = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))["texts"]
+    assert text["title"] == "text\ufffd"
+    assert text["maps"][0]["queries"] == {"label": "q", "tokens": ["a\ufffd", "b"]}
+    assert text["maps"][0]["panels"] == [{"title": "head 1", "weights": "/wAA/w=="}]
+    write_explorer(tmp_path / "none", [("text", [])])
+    assert not (tmp_path / "none").exists()

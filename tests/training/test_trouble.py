@@ -1,0 +1,177 @@
+"""Numbers that are not finite, and memory that is used up."""
+
+import resource
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.test_loop import CPU, Line, params
+from transformer.errors import UserError
+from transformer.observer import Observer
+from transformer.text.batching import Ids
+from transformer.training.averaging import State
+from transformer.training.device import Compute
+from transformer.training.loop import Fitted, fit
+from transformer.training.resume import Resume
+from transformer.training.states import saved_states
+from transformer.training.update import BatchLoss
+
+ROW = 1 << 30  # bytes; they are never touched
+
+
+@dataclass
+class Listener(Observer):
+    """Notes what it is told."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+
+class Faulty(Line):
+    """Four batches an epoch, of which some have no finite loss, or a finite loss without a finite gradient."""
+
+    def __init__(self, *bad: int, without: Sequence[int] = (), kind: str = "loss") -> None:
+        super().__init__()
+        self.bad, self.without, self.kind = bad, without, kind
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        return [batch for number, batch in enumerate(np.split(np.arange(8), 4)) if number not in self.without]
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        total, nll, predicted, tokens = super().loss(rows)
+        if rows[0] // 2 in self.bad:
+            # The root of 0 is 0, and its slope infinite.
+            total = (
+                total * float("nan")
+                if self.kind == "loss"
+                else total + (next(self.model.parameters()) * 0).sum().sqrt()
+            )
+        return BatchLoss(total, nll, predicted, tokens)
+
+
+def run(
+    line: Line, observer: Observer | None = None, compute: Compute = CPU, resume: Resume | None = None, **changes: Any
+) -> Fitted:
+    return fit(line, params(**changes), compute, log_every=1, observer=observer or Observer(), resume=resume)
+
+
+@pytest.mark.parametrize("kind", ["loss", "gradient"])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_a_training_stops_before_bad_numbers_reach_the_weights(kind: str, clip: float | None) -> None:
+    line = Faulty(2, kind=kind)
+    with pytest.raises(UserError) as stopped:
+        run(line, epochs=3, clip=clip)
+    assert str(stopped.value) == (
+        "the loss or a gradient is not finite at step 3 (epoch 1, update 3); the last good state is none: lower"
+        " train.learning_rate, set train.clip, or set train.non_finite to skip"
+    )
+    good = run(Faulty(without=(2, 3)), epochs=1, clip=clip)
+    assert torch.equal(line.model.state_dict()["weight"], good.state["weight"])
+
+
+def test_the_last_good_state_is_named_and_kept(tmp_path: Path) -> None:
+    observer = Observer()
+    with Resume(tmp_path / "key", 1e-9, observer) as resume, pytest.raises(UserError) as stopped:
+        run(Faulty(2), resume=resume, observer=observer)
+    (newest, *_) = saved_states(tmp_path / "key")
+    assert f"the last good state is {newest}: " in str(stopped.value)
+
+
+@pytest.mark.parametrize("kind", ["loss", "gradient"])
+def test_a_skipped_update_is_as_if_its_batch_were_not_there(kind: str) -> None:
+    observer = Listener()
+    skipped = run(Faulty(1, kind=kind), observer, epochs=2, non_finite="skip", averaging="ema")
+    without = run(Faulty(without=(1,)), epochs=2, averaging="ema")
+    assert torch.equal(skipped.state["weight"], without.state["weight"])
+    assert (skipped.skipped, without.skipped) == (2, 0)
+    assert skipped.history.rows[0]["train_loss"] == without.history.rows[0]["train_loss"]
+    steps = [line for line in observer.lines if line.startswith("warning")]
+    assert steps == [f"warning: the loss or a gradient is not finite at step {step}: skipped" for step in (2, 6)]
+
+
+def test_an_epoch_without_any_finite_update_stops() -> None:
+    with pytest.raises(UserError, match="no update of epoch 1 had finite numbers"):
+        run(Faulty(0, 1, 2, 3), non_finite="skip")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_is_asked_later_and_names_the_first_bad_step() -> None:
+    class OnGpu(Faulty):
+        def __init__(self, *bad: int) -> None:
+            super().__init__(*bad)
+            self.model.cuda()
+
+        def loss(self, rows: Ids) -> BatchLoss:
+            x = torch.from_numpy(rows).float()[:, None].cuda() / 8
+            total = (self.model(x) - 2 * x).square().sum() * (float("nan") if rows[0] // 2 in self.bad else 1)
+            return BatchLoss(total, total.detach(), len(rows), tokens=len(rows))
+
+    with pytest.raises(UserError, match=r"at step 2 \(epoch 1, update 2\)"):
+        fit(OnGpu(1, 2), params(), Compute(torch.device("cuda"), "fp32"), log_every=100, observer=Observer())
+
+
+class Large(Line):
+    """Eight rows in two batches, each row of which takes 1 GiB."""
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        torch.empty(len(rows) * ROW, dtype=torch.uint8)
+        return super().loss(rows)
+
+
+def limited(rows: float, changes: dict[str, Any]) -> tuple[list[str], list[int], State]:
+    """Train with a real limit: beyond what the process has, room for so many rows. Its lines, batch sizes, weights."""
+    observer, line = Listener(), Large()
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = int(pages * resource.getpagesize() + rows * ROW)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    state = run(line, observer, **changes).state
+    return observer.lines, [len(rows) for rows in line.seen], state
+
+
+def in_own_process(rows: float, **changes: Any) -> tuple[list[str], list[int], State]:
+    """What an older process has freed would still be there."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(limited, rows, changes).result()
+
+
+def test_a_batch_that_does_not_fit_is_split_and_updates_the_same() -> None:
+    lines, sizes, state = in_own_process(1.5, epochs=4)
+    torch.testing.assert_close(state, run(Large(), epochs=4).state)
+    warnings = [line for line in lines if line.startswith("warning")]
+    assert warnings == [f"warning: out of memory: every batch is split into {n} from now on" for n in (2, 4)]
+    assert sizes == [1] * 32
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "message"),
+    [
+        (
+            1.5,
+            {"out_of_memory": "stop"},
+            r"batch of 4 rows: lower train\.batch_size .* set train\.out_of_memory to halve$",
+        ),
+        (0.5, {}, "batch of 4 rows, split into 4: lower train"),
+    ],
+)
+def test_memory_that_no_splitting_helps_ends_in_advice(rows: float, changes: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=f"^out of memory with a {message}"):
+        in_own_process(rows, **changes)
+
+
+def test_validation_out_of_memory_ends_in_advice() -> None:
+    class Greedy(Line):
+        def validate(self) -> dict[str, float]:
+            torch.empty(1 << 60, dtype=torch.uint8)
+            return super().validate()
+
+    with pytest.raises(UserError, match=r"out of memory in validation: lower train\.batch_size"):
+        run(Greedy())

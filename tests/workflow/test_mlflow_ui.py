@@ -1,0 +1,128 @@
+"""MLflow's pages as a person sees them: the default workflow's store after a small sweep. `make stress`.
+
+With SCREENSHOTS=docs/screenshots the pictures in docs/ are taken again.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.conftest import Clone
+
+pytestmark = pytest.mark.stress
+RATES = ("5e-3", "2e-2")
+ROWS = """
+import json
+from pathlib import Path
+from transformer.tracking.store import open_store
+store = open_store(Path.cwd(), "sentiment")
+found = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
+own = [{"experiment": store.experiment_id, "run": run.info.run_id, "name": run.info.run_name} for run in found]
+print(json.dumps(own))
+"""
+Show = Callable[[str, str], Page]
+
+
+@pytest.fixture(scope="module")
+def swept(workflow: Clone) -> Clone:
+    """The shared clone, with two experiments in its store."""
+    for rate in RATES:
+        change = f"sentiment.train.learning_rate={rate}"
+        workflow.run("dvc", "exp", "run", "--temp", "--name", f"rate-{rate}", "--set-param", change)
+    return workflow
+
+
+@pytest.fixture(scope="module")
+def address(swept: Clone) -> Iterator[str]:
+    """MLflow's UI as `make ui` starts it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        ["make", "ui", f"PORT={port}", "--old-file=.venv/.installed"],
+        cwd=swept.root,
+        env=swept.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=1):
+            break
+        time.sleep(0.3)
+    yield url
+    os.killpg(server.pid, signal.SIGTERM)
+
+
+@pytest.fixture
+def show(browser: Browser, address: str, tmp_path: Path) -> Iterator[Show]:
+    """Opens a path of the UI; its picture is taken when the test has passed."""
+    page = browser.new_page(viewport={"width": 1300, "height": 800})
+    taken: list[str] = []
+
+    def open_path(path: str, name: str) -> Page:
+        page.goto(f"{address}/#{path}")
+        taken.append(name)
+        return page
+
+    yield open_path
+    folder = Path(os.environ.get("SCREENSHOTS") or tmp_path)
+    # The page of an artifact shows the path of this machine, so the artifact alone is taken.
+    frames = page.locator("iframe")
+    (frames.first if frames.count() else page).screenshot(path=folder / f"{taken[-1]}.png")
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def sentiment(swept: Clone) -> list[dict[str, str]]:
+    """The rows of the task: name, run and experiment."""
+    found = json.loads(swept.run(sys.executable, "-c", ROWS).stdout)
+    assert len(found) >= 1 + len(RATES)
+    return list(found)
+
+
+def test_the_run_table_names_what_was_run(show: Show, sentiment: list[dict[str, str]]) -> None:
+    page = show(f"/experiments/{sentiment[0]['experiment']}/runs", "mlflow_runs")
+    for row in sentiment:
+        expect(page.get_by_text(row["name"][:14]).first).to_be_visible(timeout=30_000)
+
+
+def test_two_runs_are_compared_by_parallel_coordinates(show: Show, sentiment: list[dict[str, str]]) -> None:
+    chosen = json.dumps([row["run"] for row in sentiment[:3]], separators=(",", ":"))
+    experiment = json.dumps([sentiment[0]["experiment"]])
+    page = show(f"/compare-runs?runs={chosen}&experiments={experiment}", "mlflow_compare")
+    expect(page.get_by_text("Parallel Coordinates Plot")).to_be_visible(timeout=30_000)
+    expect(page.locator(".js-plotly-plot .parcoords").first).to_be_visible(timeout=30_000)
+    for row in sentiment[:3]:
+        expect(page.get_by_text(row["name"]).first).to_be_visible()
+    expect(page.get_by_text("train.learning_rate", exact=True).first).to_be_attached()
+
+
+def test_curves_of_runs_lie_in_one_chart(show: Show, sentiment: list[dict[str, str]]) -> None:
+    page = show(f"/experiments/{sentiment[0]['experiment']}/runs?compareRunsMode=CHART", "mlflow_charts")
+    page.get_by_placeholder("Search metric charts").fill("validation_loss")
+    chart = page.locator(".js-plotly-plot", has=page.locator(".scatterlayer")).first
+    expect(chart).to_be_visible(timeout=30_000)
+    expect(chart.locator(".scatterlayer .trace").nth(1)).to_be_attached(timeout=30_000)
+
+
+def test_the_report_is_shown_among_the_artifacts(show: Show, sentiment: list[dict[str, str]]) -> None:
+    row = next(row for row in sentiment if row["name"] == f"rate-{RATES[0]}")
+    path = f"/experiments/{row['experiment']}/runs/{row['run']}/artifacts/reports/report.html"
+    page = show(path, "mlflow_report")
+    headline = page.frame_locator("iframe").first.locator(".headline")
+    expect(headline).to_contain_text("Accuracy", timeout=30_000)
+    expect(headline).to_contain_text("95 % interval")

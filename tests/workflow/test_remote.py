@@ -1,0 +1,101 @@
+"""Results through a remote, and caches that are broken."""
+
+import hashlib
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.conftest import Clone
+from transformer.tasks import TASKS
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@pytest.fixture
+def s3() -> Iterator[str]:
+    """A real S3 server on loopback, empty."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    yield f"http://127.0.0.1:{port}"
+    server.stop()
+
+
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.stress)])
+def remote(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """The address of an empty remote, and its settings."""
+    if request.param == "local":
+        return str(tmp_path / "remote"), {}
+    import boto3
+
+    endpoint = request.getfixturevalue("s3")
+    boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
+    ).create_bucket(Bucket="results")
+    return "s3://results/cache", {"endpointurl": endpoint}
+
+
+def use(clone: Clone, remote: tuple[str, dict[str, str]]) -> None:
+    """Make it the clone's remote, outside of git."""
+    address, settings = remote
+    clone.run("dvc", "remote", "add", "--local", "--default", "--force", "store", address)
+    for name, value in settings.items():
+        clone.run("dvc", "remote", "modify", "--local", "store", name, value)
+
+
+def test_a_fresh_clone_that_pulls_runs_nothing_and_shows_the_rows(
+    workflow: Clone, remote: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    pushing = Clone(workflow.root, workflow.environment | CREDENTIALS)
+    use(pushing, remote)
+    try:
+        pushing.run("dvc", "push", "--quiet")
+    finally:
+        (workflow.root / ".dvc" / "config.local").unlink()
+    workflow.run("git", "clone", "--quiet", str(workflow.root), str(tmp_path / "fresh"))
+    fresh = Clone(tmp_path / "fresh", pushing.environment)
+    use(fresh, remote)
+    fresh.run("dvc", "pull", "--quiet")
+    assert fresh.repro() == []
+    assert fresh.run("transformer", "sync").stdout == "2 rows written\n"
+    assert (
+        fresh.run("transformer", "translate", "Ein Hund.").stdout
+        == workflow.run("transformer", "translate", "Ein Hund.").stdout
+    )
+    for task in TASKS:
+        assert not (fresh.root / f"reports/{task}/report.html").exists()
+    fresh.run("transformer", "summary")
+    for task in TASKS:
+        assert (fresh.root / f"reports/{task}/report.html").exists()
+    assert fresh.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_a_broken_cache_file_is_made_again(workflow: Clone, tmp_path: Path) -> None:
+    clone = Clone(Path(shutil.copytree(workflow.root, tmp_path / "copy", symlinks=True)), workflow.environment)
+    lock = (clone.root / "dvc.lock").read_bytes()
+    tokens = clone.root / "data" / "translation" / "tokens"
+    before = {path.name: path.read_bytes() for path in tokens.iterdir()}
+    cached = _in_cache(clone, tokens / "train.jsonl")
+    cached.chmod(stat.S_IWUSR | stat.S_IRUSR)
+    cached.write_bytes(cached.read_bytes()[:-100])
+    shutil.rmtree(tokens)
+    assert clone.repro() == ["tokenize@translation"]
+    assert {path.name: path.read_bytes() for path in tokens.iterdir()} == before
+    assert (clone.root / "dvc.lock").read_bytes() == lock
+    assert cached.read_bytes() == before["train.jsonl"]
+
+
+def _in_cache(clone: Clone, path: Path) -> Path:
+    """Where DVC's cache has a file of a folder."""
+    md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+    found = clone.root / ".dvc" / "cache" / "files" / "md5" / md5[:2] / md5[2:]
+    assert found.is_file()
+    return found

@@ -1,0 +1,171 @@
+"""One optimizer step, and what to do when its numbers are not finite or its batch does not fit into memory."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.errors import UserError, is_out_of_memory
+from transformer.observer import Observer
+from transformer.text.batching import Ids
+from transformer.training.config import TrainParams
+from transformer.training.device import Compute
+from transformer.training.optimizer import make_optimizer
+from transformer.training.randomness import random_state, set_random_state
+from transformer.training.states import Tree
+
+
+class BatchLoss(NamedTuple):
+    """The loss of a batch."""
+
+    total: Tensor
+    """Scalar: what is minimised, summed over what is predicted (tokens, or texts)."""
+    nll: Tensor
+    """Scalar: the plain negative log-likelihood of the same in nats, detached."""
+    predicted: int
+    """How many."""
+    tokens: int
+    """Real tokens that were read, for the speed."""
+
+
+class Learner(Protocol):
+    """What an update needs of a task."""
+
+    @property
+    def model(self) -> nn.Module:
+        """What is trained."""
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        """The loss on these rows of the training split."""
+
+
+class NonFiniteError(Exception):
+    """The loss or a gradient is infinite or not a number."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+class Updates:
+    """The optimizer and its steps."""
+
+    def __init__(self, trainable: Learner, params: TrainParams, compute: Compute, observer: Observer) -> None:
+        self._trainable, self._params, self._compute, self._observer = trainable, params, compute, observer
+        self._optimizer = make_optimizer(trainable.model, params)
+        self._pieces = 1
+        """What each batch is split into to fit into memory."""
+        self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
+        """The first step whose numbers were not finite; 0 for none."""
+        self.skipped = 0
+        """Updates that were left out because their numbers were not finite."""
+
+    def __call__(self, group: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
+        """Update once with the gradient of all batches of a group. Returns their losses; none for a skipped update.
+
+        Raises NonFiniteError, before the weights change on CPUs, else when `check` comes; UserError when there is no
+        memory for the batch.
+        """
+        losses = self._with_gradients(group)
+        parameters = [parameter for parameter in self._trainable.model.parameters() if parameter.grad is not None]
+        norm = self._norm(parameters)
+        finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
+        if not self._go_on(finite, step):
+            self._optimizer.zero_grad()
+            return []
+        if self._params.clip is not None:
+            nn.utils.clip_grads_with_norm_(parameters, self._params.clip, norm)
+        for settings in self._optimizer.param_groups:
+            settings["lr"] = rate
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        return losses
+
+    def check(self) -> None:
+        """Raise NonFiniteError if the numbers of an earlier step were not finite. Waits for the device."""
+        if step := int(self._failed.item()):
+            raise NonFiniteError(step)
+
+    def state(self) -> Tree:
+        """All that decides how the next updates go. Raises NonFiniteError: such a state is not worth saving."""
+        self.check()
+        moments = self._optimizer.state_dict()["state"]
+        return {
+            "optimizer": {str(number): tensors for number, tensors in moments.items()},
+            "pieces": self._pieces,
+            "skipped": self.skipped,
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Take up what `state` gave."""
+        moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
+        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
+        self._pieces, self.skipped = state["pieces"], state["skipped"]
+
+    def _go_on(self, finite: Tensor, step: int) -> bool:
+        """Whether the weights may change. To ask a GPU at every step would make it wait, so `stop` asks it later."""
+        if self._params.non_finite == "skip":
+            if finite.item():
+                return True
+            self.skipped += 1
+            self._observer.say(f"warning: the loss or a gradient is not finite at step {step}: skipped")
+            return False
+        self._failed = torch.where((self._failed == 0) & ~finite, step, self._failed)
+        if self._compute.device.type == "cpu":
+            self.check()
+        return True
+
+    def _norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        return nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+
+    def _with_gradients(self, group: Sequence[Ids]) -> list[BatchLoss]:
+        """The losses of the group's batches, whose gradient lies in the parameters.
+
+        Out of memory, with `out_of_memory: halve`, batches are split from then on: the gradient is that of the whole
+        batch all the same, but for the order of its sums and other draws of dropout.
+        """
+        device = self._compute.device
+        before = random_state(device)
+        while True:
+            try:
+                return self._backward(_split(group, self._pieces))
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._optimizer.zero_grad()  # what came before the fault
+                largest = max(map(len, group))
+                if self._params.out_of_memory == "stop" or self._pieces >= largest:
+                    raise UserError(_advice(largest, self._pieces)) from error
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+            set_random_state(before, device)
+            self._pieces *= 2
+            self._observer.say(f"warning: out of memory: every batch is split into {self._pieces} from now on")
+
+    def _backward(self, group: Sequence[Ids]) -> list[BatchLoss]:
+        losses: list[BatchLoss] = []
+        for rows in group:
+            with self._compute.autocast():
+                losses.append(self._trainable.loss(rows))
+            # The size of the whole group is not known yet: divide by the first batch's now, and mend it below.
+            (losses[-1].total / losses[0].predicted).backward()  # type: ignore[no-untyped-call]
+        if len(group) > 1:
+            share = losses[0].predicted / sum(loss.predicted for loss in losses)
+            gradients = [parameter.grad for parameter in self._trainable.model.parameters()]
+            torch._foreach_mul_([gradient for gradient in gradients if gradient is not None], share)
+        return losses
+
+
+def _split(group: Sequence[Ids], pieces: int) -> list[Ids]:
+    return [part for rows in group for part in np.array_split(rows, min(pieces, len(rows)))]
+
+
+def _advice(rows: int, pieces: int) -> str:
+    parts = f", split into {pieces}" if pieces > 1 else ""
+    halve = "" if pieces > 1 else ", or set train.out_of_memory to halve"
+    return (
+        f"out of memory with a batch of {rows} rows{parts}: lower train.batch_size (and raise train.accumulation for"
+        f" the same updates), model.max_length or the model's size{halve}"
+    )
