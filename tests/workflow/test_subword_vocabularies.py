@@ -31,7 +31,9 @@ def test_from_the_corpus_to_an_exported_model(kind: str, tmp_path: Path) -> None
     clone = make_clone(tmp_path)
     clone.change({"runtime.tracking": False, "translation.tokenize.kind": "none"})
     clone.change({f"translation.vocab.{name}": value for name, value in CHANGES[kind].items()})
-    run(clone, *STAGES)  # export compares every answer of the bundle with evaluate's
+    # Export compares every answer of the bundle with evaluate's. The report is of a result in dvc.lock, and DVC is not
+    # asked here.
+    run(clone, *(stage for stage in STAGES if stage != "report"))
     answers = clone.run("python", "-c", CONSOLE, "translate", "Ein Hund  \u2581 你好.", "").stdout.splitlines()
     assert len(answers) == 2
     assert answers[1] == ""
