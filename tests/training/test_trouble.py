@@ -1,5 +1,6 @@
 """Numbers that are not finite, and memory that is used up."""
 
+import platform
 import resource
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,9 +16,10 @@ import torch
 from tests.training.test_loop import CPU, Line, params
 from transformer.errors import UserError
 from transformer.observer import Observer
+from transformer.params.schema import Hardware
 from transformer.text.batching import Ids
 from transformer.training.averaging import State
-from transformer.training.device import Compute
+from transformer.training.device import Compute, prepare
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume
 from transformer.training.states import saved_states
@@ -117,6 +119,28 @@ def test_a_gpu_is_asked_later_and_names_the_first_bad_step() -> None:
 
     with pytest.raises(UserError, match=r"at step 2 \(epoch 1, update 2\)"):
         fit(OnGpu(1, 2), params(), Compute(torch.device("cuda"), "fp32"), log_every=100, observer=Observer())
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's allocator alone is told to keep memory")
+def test_an_epoch_gives_back_what_it_has_freed() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    class Scattered(Line):
+        """Each epoch leaves 400 MB in free pieces between small ones that stay."""
+
+        def validate(self) -> dict[str, float]:
+            pieces = [torch.ones(100_000) for _ in range(1000)]
+            self.kept = pieces[::100]
+            return super().validate()
+
+    prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False))
+    try:
+        before = resident()
+        run(Scattered(), epochs=3)
+        assert resident() - before < 100e6
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 class Large(Line):

@@ -16,7 +16,7 @@ _VEGA_LITE = "5.21"  # the version that DVC's templates are written for is 5
 def main() -> None:
     """Write Vega, Vega-Lite and Vega-Embed as one script."""
     with atomic_write(SCRIPT) as stream:
-        stream.write(vl_convert.javascript_bundle(vl_version=_VEGA_LITE).encode())
+        stream.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE).encode())
 
 
 if __name__ == "__main__":

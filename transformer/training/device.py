@@ -49,11 +49,23 @@ def prepare(hardware: Hardware) -> Compute:
 
 def _keep_freed_memory() -> None:
     """Let glibc reuse large blocks: returned to the kernel, their page faults cost a tenth of a step."""
-    if platform.libc_ver()[0] == "glibc":
+    if libc := _glibc():
         trim_threshold, mmap_max = -1, -4  # malloc.h
-        libc = ctypes.CDLL(None)
         libc.mallopt(trim_threshold, 2**31 - 1)
         libc.mallopt(mmap_max, 0)
+
+
+def return_freed_memory() -> None:
+    """Give freed blocks back to the kernel, once in a while: of batches of many sizes, pieces stay free for ever.
+
+    With the profile `paper` a process grew by 0.4 GB an epoch; this takes 0.15 s.
+    """
+    if libc := _glibc():
+        libc.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None
 
 
 def _available(wanted: str) -> str:

@@ -13,7 +13,7 @@ from transformer.observer import Observer
 from transformer.text.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute
+from transformer.training.device import Compute, return_freed_memory
 from transformer.training.history import History
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
@@ -149,6 +149,7 @@ class _Training:
         self.averaging.after_epoch(validated, self.history)
         self.done, self.mean = 0, _Mean(self.compute.device)
         self.observer.say(_epoch_line(self.history, self.params.epochs))
+        return_freed_memory()
         self.resume.checkpoint(self.step, self.state)
 
     def state(self) -> Tree:
