@@ -96,9 +96,12 @@ def _change(task: str, before: Results | None, own: Results) -> Section:
     title = "Change from the previous result"
     if before is None:
         return Section(title, "No commit holds another result of this task.")
-    shown = list(tables(differences(task, before, own, samples=_samples(own, task)), before.name, "this result"))
+    found = differences(task, before, own, samples=_samples(own, task))
+    shown = list(tables(found, before.name, "this result"))
     same = [table.title.lower() for table in shown if not table.rows]
     text = f"The previous result is the one that commit {before.name} holds."
+    if any(path == f"data/{task}/corpus" for path, _, _ in found.data):
+        text += " It is of another corpus, so the scores do not compare."
     if same:
         text += f" The same in both: {', '.join(same)}."
     # What the scores changed by is the news; a list of modules is for those who ask.

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from transformer.reporting.page.content import Picture, Table
 from transformer.reporting.style import COLOURS, DASHES, plain, rendered
@@ -72,6 +73,8 @@ def _lines(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], x_lab
     axes.set_title(title)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
+    if all(x.is_integer() for points in lines.values() for x, _ in points):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half epoch
     if len(lines) > 1:
         axes.legend()
     return figure
