@@ -1,6 +1,7 @@
 """The parameters of judging answers, which every task's `evaluate` has beside those of making them."""
 
 import re
+import reprlib
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -26,8 +27,8 @@ class ScoringParams(Section):
         if baseline is None or COMMIT.fullmatch(baseline) or _FILE.fullmatch(baseline):
             return baseline
         raise ValueError(
-            f"baseline must be a commit's id (`git rev-parse {baseline}` of a branch or tag, which may move) or the"
-            f" name of a .tsv file in data/local/baseline/, not {baseline!r}"
+            "baseline must be a commit's id (`git rev-parse NAME` gives that of a branch or tag, which may move) or the"
+            f" name of a .tsv file in data/local/baseline/, not {reprlib.repr(baseline)}"
         )
 
     def answering(self) -> dict[str, Any]:
