@@ -1,9 +1,7 @@
-"""One row a result in MLflow, from the real workflow; the exported models; the console command."""
+"""One row a result in MLflow, from the real workflow; reports; the exported models."""
 
-import io
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conftest import Clone
-from transformer.cli import main
 from transformer.files import read_json, read_rows, read_table
 from transformer.tasks import TASKS
 from transformer.text.vocabulary import read_vocabularies
@@ -260,66 +257,6 @@ def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
     assert all(row["label"] != row["prediction"] for row in errors)
 
 
-def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Path) -> None:
-    texts = ["Ein Mann schläft.", "Zwei Hunde spielen im Park."]
-    (tmp_path / "texts").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    by_argument = workflow.run("transformer", "translate", *texts).stdout
-    by_file = workflow.run("transformer", "translate", "--file", str(tmp_path / "texts")).stdout
-    assert len(by_argument.splitlines()) == 2
-    assert by_file == by_argument
-    lines = workflow.run("transformer", "classify", "A fine film.").stdout.splitlines()
-    label, probability, text = lines[0].split("\t")
-    assert label in ("negative", "positive")
-    assert 0.5 <= float(probability) <= 1
-    assert text == "A fine film."
-
-
-def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    """Run the console command where the libraries are loaded already, which takes most of its time."""
-    monkeypatch.chdir(clone.root)
-    monkeypatch.setattr(sys, "argv", ["transformer", *arguments])
-    main()
-
-
-def test_translate_takes_decoding_options(
-    workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = ["Ein Mann schläft.", "", "Zwei Hunde spielen im Park."]
-
-    def lines(*options: str) -> list[str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(texts).encode())))
-        in_this_process(workflow, monkeypatch, "translate", *options)
-        return capsys.readouterr().out.splitlines()
-
-    plain = lines()
-    assert lines("--beam", "1") == plain
-    assert [line.split("\t")[1] for line in lines("--n-best", "1")] == plain
-    three = [line.split("\t") for line in lines("--beam", "3", "--n-best", "3", "--max-length", "4")]
-    assert len(three) == 9
-    assert three[3:6] == [["0.0000", ""], ["-inf", ""], ["-inf", ""]]
-    assert len({text for _, text in three[:3]}) == 3
-    assert [text for _, text in three[::3]] == lines("--beam", "3", "--max-length", "4")
-    sampled = ("--sample", "--seed", "7", "--temperature", "3")
-    assert lines(*sampled) != plain
-    assert lines(*sampled, "--top-k", "1") == plain
-
-
-def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
-    command = ("transformer", "translate", "--sample", "--temperature", "3")
-    texts = ["Ein Mann schläft."] * 3
-    together = workflow.run(*command, *texts).stdout.splitlines()
-    assert len(set(together)) > 1, "every sentence has numbers of its own"
-    with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin and process.stdout
-        for text, answer in zip(texts, together, strict=True):
-            process.stdin.write(f"{text}\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == f"{answer}\n"
-        process.stdin.close()
-
-
 @pytest.mark.parametrize("method", ["beam", "sample"])
 def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: str) -> None:
     restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3, **QUIET})
@@ -332,69 +269,9 @@ def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: s
     assert (restored.root / "reports/translation/predictions.tsv").read_bytes() == predictions
 
 
-def test_a_slow_pipe_is_answered_line_by_line(workflow: Clone) -> None:
-    command = ("transformer", "classify")
-    with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin and process.stdout
-        for text in ("A fine film.", "Never again."):
-            process.stdin.write(f"{text}\n")
-            process.stdin.flush()
-            assert process.stdout.readline().endswith(f"\t{text}\n")
-        process.stdin.close()
-    assert process.returncode == 0
-
-
-def test_attention_of_a_text_is_shown_and_drawn(workflow: Clone, tmp_path: Path) -> None:
-    shown = workflow.run("transformer", "attention", "Ein Hund läuft.").stdout
-    assert "1 <bos>  2 ein  3 " in shown
-    assert shown.startswith("Cross-attention: ein ")
-    model = ("-m", "models/sentiment/bundle")
-    workflow.run("transformer", "attention", *model, "--layers", "all", "A fine film.", "-o", str(tmp_path / "map.png"))
-    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_faults_of_the_command_line_are_one_line(
-    workflow: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = workflow.run("transformer", "translate", "-m", "nowhere", "a", check=False)
-    assert done.returncode == 1
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "nowhere is no exported model" in done.stderr
-    (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
-    for arguments, message in [
-        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for sentiment, not for translation"),
-        (("translate", "-f", "nowhere"), "cannot read nowhere"),
-        (("translate", "-f", str(tmp_path / "bad")), "line 2: no UTF-8"),
-        (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
-        (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
-        (("translate", "--temperature", "2", "a"), "--temperature changes nothing without --sample"),
-        (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
-        (("attention", "--map", "x", "ein Hund"), "--map is one of cross_attention, encoder_attention"),
-        (("attention", "-o", "map.gif", "ein Hund"), "map.gif is no .png or .svg file"),
-        (("attention", "-o", "params.yaml/map.png", "ein Hund"), "cannot write params.yaml/map.png"),
-        (("attention", " "), "has no token"),
-        (("compare", "nowhere"), "'nowhere' is no commit, experiment or row"),
-        (("compare", "HEAD~1"), "HEAD~1 holds no complete result in dvc.lock"),
-    ]:
-        with pytest.raises(SystemExit) as ended:  # with a text, which Python writes to stderr, and the status 1
-            in_this_process(workflow, monkeypatch, *arguments)
-        assert message in str(ended.value.code)
-        assert len(str(ended.value.code).splitlines()) == 1
-        assert capsys.readouterr().err == ""
-
-
 def test_a_stage_with_a_bad_parameter_ends_in_one_line(restored: Clone) -> None:
     restored.change({"sentiment.tokenize.kind": "magic"})
     done = restored.run(sys.executable, "-m", "stages.tokenize", "sentiment", check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: tokenize@sentiment: params.yaml: `sentiment.tokenize.kind`")
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_the_summary_names_figures_and_places(workflow: Clone) -> None:
-    output = workflow.run("transformer", "summary").stdout
-    accuracy = read_json(workflow.root / "reports/sentiment/evaluation.json")["test"]["accuracy"]
-    assert f"{100 * accuracy:.1f} % (" in output
-    assert "make ui" in output
