@@ -168,8 +168,9 @@ def in_own_process(rows: float, **changes: Any) -> tuple[list[str], list[int], S
 
 
 def test_a_batch_that_does_not_fit_is_split_and_updates_the_same() -> None:
-    lines, sizes, state = in_own_process(1.5, epochs=4)
-    torch.testing.assert_close(state, run(Large(), epochs=4).state)
+    # With a small epsilon, Adam takes the same step however the gradient is scaled.
+    lines, sizes, state = in_own_process(1.5, epochs=4, epsilon=1.0)
+    torch.testing.assert_close(state, run(Large(), epochs=4, epsilon=1.0).state)
     warnings = [line for line in lines if line.startswith("warning")]
     assert warnings == [f"warning: out of memory: every batch is split into {n} from now on" for n in (2, 4)]
     assert sizes == [1] * 32
