@@ -17,6 +17,7 @@ PARTS = (
     "decoding",
     "inference_cpu",
     "pipeline",
+    "growth",
     "workflow_overhead",
     "tracking",
 )

@@ -27,6 +27,7 @@ LAYERS: dict[str, Any] = {
     "positions": "learned",
     "max_length": 32,
     "embedding_init": "xavier",
+    "residual_init": "xavier",
     "scale_embeddings": True,
 }
 

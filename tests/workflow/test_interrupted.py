@@ -90,6 +90,40 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
     assert runs[-1]["steps"] == whole[0]["steps"]
 
 
+def test_killed_between_any_two_stages(workflow: Clone, tmp_path: Path) -> None:
+    """Once at the start of every stage: the next run begins with that stage, and the end is as if nothing happened."""
+    clone, remaining = make_clone(tmp_path / "clone", PYTHONUNBUFFERED="1"), 16
+    while remaining := remaining - 1:
+        begun = killed_at_the_second_stage(clone)
+        assert len(begun) == 2
+    assert len(clone.repro()) == 1
+    assert (clone.root / "dvc.lock").read_bytes() == (workflow.root / "dvc.lock").read_bytes()
+    clone.run("transformer", "sync")
+    assert clone.repro() == []
+
+
+def killed_at_the_second_stage(clone: Clone) -> list[str]:
+    """Run the workflow until it begins its second stage, then kill its process group; the stages that it began."""
+    begun = []
+    with subprocess.Popen(
+        ["dvc", "repro"],
+        cwd=clone.root,
+        env=clone.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("Running stage '"):
+                begun.append(line.split("'")[1])
+            if len(begun) == 2:
+                os.killpg(process.pid, signal.SIGKILL)
+                break
+    return begun
+
+
 def test_an_experiment_in_a_temporary_clone_goes_on(tmp_path: Path) -> None:
     clone = make_clone(tmp_path / "clone")
     clone.change(SETTINGS | {"translation.train.epochs": 90})

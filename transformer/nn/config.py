@@ -33,6 +33,9 @@ class TransformerParams(Section):
     """Longest sequence in tokens, the special ones included."""
     embedding_init: Literal["xavier", "normal"]
     """Xavier-uniform like the other matrices, or N(0, 1/d_model), which scaling turns into unit variance."""
+    residual_init: Literal["xavier", "scaled"]
+    """`scaled`: what the N sublayers of a stack add to the residual sum starts 1 / sqrt(N) times as large (Radford et
+    al. 2019, section 2.3). Without it a post-norm encoder may forget which token is where, and never recover."""
     scale_embeddings: bool
     """Multiply embeddings by sqrt(d_model) (section 3.4)."""
 

@@ -102,14 +102,23 @@ class Encoder(nn.Module):
 
 
 def initialise(module: nn.Module, params: TransformerParams) -> None:
-    """Xavier-uniform for every matrix (Glorot and Bengio 2010), embeddings as `params` say; biases as PyTorch does."""
+    """Xavier-uniform for every matrix (Glorot and Bengio 2010), or as `params` say; biases as PyTorch does."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
-    if params.embedding_init == "normal":
-        for part in module.modules():
-            if isinstance(part, nn.Embedding):
-                nn.init.normal_(part.weight, std=params.d_model**-0.5)
+    for part in module.modules():
+        if isinstance(part, nn.Embedding) and params.embedding_init == "normal":
+            nn.init.normal_(part.weight, std=params.d_model**-0.5)
+        if isinstance(part, nn.ModuleList) and params.residual_init == "scaled":
+            _scale_outputs(part)
+
+
+def _scale_outputs(layers: nn.ModuleList) -> None:
+    """Divide the last matrix of every sublayer of a stack by the square root of their number."""
+    outputs = [part.output for part in layers.modules() if isinstance(part, MultiHeadAttention)]
+    outputs += [part.outer for part in layers.modules() if isinstance(part, FeedForward)]
+    for output in outputs:
+        output.weight.detach().div_(len(outputs) ** 0.5)
 
 
 def count_parameters(module: nn.Module) -> int:

@@ -1,8 +1,10 @@
 """Where the runs go: a server named by MLFLOW_TRACKING_URI, else `mlflow.db` and `mlartifacts/` in the root."""
 
+import hashlib
 import logging
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,8 +84,15 @@ def waiting(root: Path) -> Path:
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """One writer at a time: for the creation of the database, and for finding or creating a row."""
+    """One writer at a time: for the creation of the database, and for finding or creating a row.
+
+    A store that the environment names may have writers in other clones and worktrees: they meet at a lock of this
+    user and machine. Writers on other machines are not kept out.
+    """
     path = root / ".dvc" / "tmp" / "mlflow.lock"
+    if os.environ.get("MLFLOW_TRACKING_URI"):
+        users_store = f"{os.environ.get('HOME')} {tracking_uri(root)}"
+        path = Path(tempfile.gettempdir()) / f"mlflow-{hashlib.sha256(users_store.encode()).hexdigest()[:16]}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path, timeout=_LOCK_SECONDS):
         yield
@@ -115,8 +124,8 @@ def open_store(root: Path, task: str) -> Store:
     quiet_mlflow()
     from mlflow.tracking import MlflowClient
 
-    uri = tracking_uri(root)
-    with locked(root), _without_syncing(new=uri.startswith("sqlite:") and not (root / DATABASE).exists()):
+    uri, database = tracking_uri(root), root / DATABASE
+    with locked(root), _without_syncing(new=uri == f"sqlite:///{database}" and not database.exists()):
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         experiment = client.get_experiment_by_name(task)
         if experiment is not None:

@@ -1,0 +1,99 @@
+"""How the cost of a training step grows with vocabulary, sentence length and model, `python -m benchmarks.growth`.
+
+The seed's translation model with one size changed at a time, on drawn words: all batches have the same number of target
+tokens, so that a time is comparable, and all sentences of a batch the same length.
+"""
+
+import argparse
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.harness import Options, Report, Table, Work, main, measured
+from benchmarks.training import OurLoop
+from benchmarks.workspace import ROOT
+from transformer.nn.layers import count_parameters
+from transformer.nn.seq2seq.config import Seq2SeqConfig
+from transformer.params.load import read_params, stage_params
+from transformer.tasks.translation.encoded import EncodedPairs
+from transformer.tasks.translation.train import Params, TranslationTraining
+from transformer.text.store import ColumnWriter
+
+TOKENS = 2048
+"""Of the target in a batch, and as many of the source."""
+PROFILE = ROOT / "profiles" / "seed.yaml"
+
+
+class Size(NamedTuple):
+    """What is varied; the seed's where nothing is said."""
+
+    vocabulary: int = 8000
+    """Words of the source, and as many of the target."""
+    length: int = 16
+    """Tokens of every sentence."""
+    model: Mapping[str, Any] = {}
+    """Parameters of the model."""
+
+
+SERIES: Mapping[str, Mapping[str, Size]] = {
+    "Words of each vocabulary": {f"{words:,}": Size(vocabulary=words) for words in (2000, 8000, 32_000)},
+    "Tokens of a sentence": {str(length): Size(length=length) for length in (16, 64, 256)},
+    "d_model (d_ff = 2 d_model)": {
+        str(width): Size(model={"d_model": width, "d_ff": 2 * width}) for width in (128, 256, 512)
+    },
+    "Layers of encoder and decoder each": {
+        str(layers): Size(model={"encoder_layers": layers, "decoder_layers": layers}) for layers in (1, 3, 6)
+    },
+}
+
+
+def measure(options: Options) -> Report:
+    """Milliseconds a step."""
+    tables, parameters = [], {}
+    for title, sizes in SERIES.items():
+        with TemporaryDirectory() as folder:
+            loops = {name: _loop(size, options, Path(folder, str(i))) for i, (name, size) in enumerate(sizes.items())}
+            done = measured({name: partial(_work, loop) for name, loop in loops.items()}, options, warm=False)
+        times = {name: [1000 * work.seconds / work.amount for work in works] for name, works in done.items()}
+        tables.append(Table(title, "ms a step", times, next(iter(times))))
+        parameters[title] = {name: count_parameters(loop.model) for name, loop in loops.items()}
+    return Report(tables, {"target tokens a step": TOKENS, "parameters": parameters})
+
+
+def _work(loop: OurLoop, number: int) -> Work:
+    batches = loop.trainable.batches(number)
+    return Work(len(batches) - 1, loop.steps(batches).seconds)  # the first one is not timed
+
+
+def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
+    """Our training on `steps + 1` batches of drawn words."""
+    plain = stage_params(read_params(PROFILE), "translation", Params, where=PROFILE)
+    rows = TOKENS // size.length
+    model = plain.model.model_copy(update={"max_length": size.length, **size.model})
+    train = plain.train.model_copy(update={"batch_size": rows, "averaging": "none"})
+    config = Seq2SeqConfig(
+        model=model,
+        source_size=size.vocabulary,
+        target_size=size.vocabulary,
+        source_pad_id=0,
+        target_pad_id=0,
+    )
+    generator = np.random.default_rng(1)
+    for side in ("source", "target"):
+        words = generator.integers(4, size.vocabulary, (rows * (options.more.steps + 1), size.length - 2))
+        ColumnWriter(folder / "train", side, size.vocabulary).write(np.array([2, *row, 3]) for row in words)
+    pairs = EncodedPairs(folder / "train", config)
+    return OurLoop(TranslationTraining(config, pairs, pairs, train, options.compute, None), train, options.compute)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What this part takes besides."""
+    parser.add_argument("--steps", type=int, default=4, help="updates a round (default: 4)")
+
+
+if __name__ == "__main__":
+    main("growth", __doc__, measure, arguments=arguments, rounds=5)

@@ -1,0 +1,95 @@
+"""Two workflows at once, in one repository and in two worktrees."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Clone, make_clone
+from tests.training.small import outputs
+from transformer.tasks import TASKS
+
+BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
+ROWS = """
+import json
+from pathlib import Path
+from transformer.tracking.store import open_store
+found = {}
+for task in ("translation", "sentiment"):
+    store = open_store(Path.cwd(), task)
+    runs = store.client.search_runs([store.experiment_id])
+    found[task] = [[run.info.status, run.data.tags["kind"], run.data.tags.get("stage_key")] for run in runs]
+print(json.dumps(found))
+"""
+
+
+def start(clone: Clone, *targets: str) -> subprocess.Popen[str]:
+    """`dvc repro` in the background."""
+    return subprocess.Popen(
+        ["dvc", "repro", *targets],
+        cwd=clone.root,
+        env=clone.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def refused(process: subprocess.Popen[str]) -> bool:
+    """Whether it was refused, for the one reason that is allowed, instead of having done its work."""
+    printed, _ = process.communicate(timeout=500)
+    assert process.returncode == 0 or any(reason in printed for reason in BUSY), printed[-3000:]
+    return process.returncode != 0
+
+
+def rows(clone: Clone) -> dict[str, list[list[str]]]:
+    """By task: status, kind and stage key of every run in the tracking store."""
+    return dict(json.loads(clone.run(sys.executable, "-c", ROWS).stdout))
+
+
+def assert_once_each(found: dict[str, list[list[str]]]) -> None:
+    """A finished row a task, and no two runs of a stage's execution."""
+    for task in TASKS:
+        assert {status for status, _, _ in found[task]} == {"FINISHED"}
+        assert [kind for _, kind, _ in found[task]].count("result") == 1
+
+
+def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
+    """DVC lets one of them write and refuses the other; what is there afterwards is what one alone writes."""
+    clone, target = make_clone(tmp_path / "clone"), "build_vocab@translation"
+    both = [start(clone, target) for _ in range(2)]
+    assert sum(refused(process) for process in both) < len(both)
+    assert clone.repro(target) == []
+    assert outputs(clone.root / "data" / "translation") == outputs(workflow.root / "data" / "translation")
+    assert clone.run("dvc", "status", target).stdout.strip() == "Data and pipelines are up to date."
+
+
+@pytest.mark.stress
+def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:
+    clone = make_clone(tmp_path / "clone")
+    both = [start(clone, f"report@{task}") for task in TASKS]
+    for process in both:
+        refused(process)
+    clone.repro()
+    assert (clone.root / "dvc.lock").read_bytes() == (workflow.root / "dvc.lock").read_bytes()
+    clone.run("transformer", "sync")
+    assert_once_each(rows(clone))
+
+
+@pytest.mark.stress
+def test_two_worktrees_with_one_store(workflow: Clone, tmp_path: Path) -> None:
+    """The same results at the same time, written to the same database: it is intact, and has each row once."""
+    store = f"sqlite:///{tmp_path / 'shared.db'}"
+    here = make_clone(tmp_path / "clone", MLFLOW_TRACKING_URI=store)
+    here.run("git", "worktree", "add", "-q", str(tmp_path / "other"))
+    there = Clone(tmp_path / "other", here.environment)
+    both = [start(clone) for clone in (here, there)]
+    assert not any(refused(process) for process in both)
+    for clone in (here, there):
+        assert (clone.root / "dvc.lock").read_bytes() == (workflow.root / "dvc.lock").read_bytes()
+        assert clone.repro() == []
+    syncing = [subprocess.Popen(["transformer", "sync"], cwd=c.root, env=c.environment) for c in (here, there)]
+    assert [process.wait(timeout=300) for process in syncing] == [0, 0]
+    assert_once_each(rows(here))
