@@ -31,6 +31,7 @@ RECURRENT = {
 CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "post-norm, learned positions": ("translation", {"model": POST}),
     "pre-norm, sinusoidal positions": ("translation", {}),
+    "scaled residuals": ("translation", {"model": POST | {"residual_init": "scaled"}}),
     "no positions, GELU": ("translation", {"model": {"positions": "none", "activation": "gelu"}}),
     "all dropouts": (
         "translation",

@@ -1,4 +1,4 @@
-"""Training in bf16 reaches what training in fp32 reaches, on a part of the sample corpora."""
+"""Training in bf16 reaches what training in fp32 reaches, on a part of the sample corpus."""
 
 from pathlib import Path
 
@@ -9,27 +9,23 @@ from transformer.files import read_json
 from transformer.observer import Observer
 
 SETTINGS = {
-    "translation": {
-        "download": {"sample_rows": {"train": 2000, "validation": 300, "test": 10}},
-        "tokenize": {"kind": "whitespace"},
-        "train": {"epochs": 8, "patience": None, "averaging": "none"},
-    },
-    "sentiment": {
-        "download": {"sample_rows": {"train": 2000, "validation": 500, "test": 10}},
-        "train": {"epochs": 4, "patience": None, "averaging": "none"},
-    },
+    "download": {"sample_rows": {"train": 1500, "validation": 300, "test": 10}},
+    "tokenize": {"kind": "whitespace"},
+    "model": {"d_model": 64, "heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2},
+    "train": {"epochs": 6, "patience": None, "averaging": "none", "learning_rate": 3e-3, "warmup": 60},
 }
 
 
-@pytest.mark.parametrize("task", SETTINGS)
-def test_bf16_reaches_the_quality_of_fp32(task: str, tmp_path: Path) -> None:
-    content = smoke(task, SETTINGS[task])
-    prepare(content, task, tmp_path / "data")
-    figures = {}
+def test_bf16_reaches_the_quality_of_fp32(tmp_path: Path) -> None:
+    content = smoke("translation", SETTINGS)
+    prepare(content, "translation", tmp_path / "data")
+    found = {}
     for precision in ("fp32", "bf16"):
         content["hardware"]["precision"] = precision
-        train(content, task, tmp_path / "data", tmp_path / precision, observer=Observer())
-        figures[precision] = read_json(tmp_path / precision / f"reports/{task}/training.json")
-    print(figures)
-    assert figures["bf16"]["validation_loss"] == pytest.approx(figures["fp32"]["validation_loss"], rel=0.02)
-    assert figures["bf16"]["validation_accuracy"] >= figures["fp32"]["validation_accuracy"] - 0.02
+        train(content, "translation", tmp_path / "data", tmp_path / precision, observer=Observer())
+        found[precision] = read_json(tmp_path / precision / "reports/translation/training.json")
+        assert found[precision]["precision"] == precision
+    assert found["fp32"]["validation_perplexity"] < 20, "learned nothing, so that the precision cannot matter"
+    # Seeds 1 to 3 differ by up to 1.9 %, the precisions of one seed by 0.04 %.
+    assert found["bf16"]["validation_loss"] == pytest.approx(found["fp32"]["validation_loss"], rel=0.01)
+    assert found["bf16"]["validation_loss"] != found["fp32"]["validation_loss"]
