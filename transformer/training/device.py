@@ -58,7 +58,8 @@ def _keep_freed_memory() -> None:
 def return_freed_memory() -> None:
     """Give freed blocks back to the kernel, once in a while: of batches of many sizes, pieces stay free for ever.
 
-    With the profile `paper` a process grew by 0.4 GB an epoch; this takes 0.15 s.
+    With the profile `paper` a process grew to 7.5 GB in an epoch of 60 s, and by 0.4 GB an epoch; this leaves 2.3 GB
+    and takes 0.15 s.
     """
     if libc := _glibc():
         libc.malloc_trim(0)

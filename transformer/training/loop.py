@@ -22,6 +22,9 @@ from transformer.training.states import Tree
 from transformer.training.trained import put_state, unique_state
 from transformer.training.update import BatchLoss, Learner, NonFiniteError, Updates
 
+_MEMORY_SECONDS = 60
+"""Between two returns of freed memory in an epoch: what follows one is slower, until memory is there again."""
+
 
 class Trainable(Learner, Protocol):
     """What the loop needs of a task."""
@@ -125,6 +128,7 @@ class _Training:
         """Updates of the epoch at hand."""
         self.mean = _Mean(compute.device)
         """Of the epoch at hand."""
+        self._returned = time.monotonic()
 
     @property
     def over(self) -> bool:
@@ -149,7 +153,7 @@ class _Training:
         self.averaging.after_epoch(validated, self.history)
         self.done, self.mean = 0, _Mean(self.compute.device)
         self.observer.say(_epoch_line(self.history, self.params.epochs))
-        return_freed_memory()
+        self._return_memory()
         self.resume.checkpoint(self.step, self.state)
 
     def state(self) -> Tree:
@@ -223,11 +227,18 @@ class _Training:
             if losses and self.step % self.log_every == 0:
                 self._log(losses[-1], tokens / (time.perf_counter() - started))
             self.done += 1
+            self._return_memory(every=_MEMORY_SECONDS)
             self.resume.checkpoint(self.step, self.state)
         self.updates.check()
         if not self.mean.count:
             raise UserError(f"no update of epoch {epoch} had finite numbers: lower train.learning_rate")
         return self.mean.value
+
+    def _return_memory(self, *, every: float = 0.0) -> None:
+        """Unless it was done in the last `every` seconds."""
+        if time.monotonic() - self._returned >= every:
+            return_freed_memory()
+            self._returned = time.monotonic()
 
     def _log(self, loss: BatchLoss, speed: float) -> None:
         self.updates.check()
