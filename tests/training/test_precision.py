@@ -1,6 +1,7 @@
 """Training in bf16 reaches what training in fp32 reaches, on a part of the sample corpus."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.training.small import prepare, smoke, train
 from transformer.files import read_json
 from transformer.observer import Observer
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "download": {"sample_rows": {"train": 1500, "validation": 300, "test": 10}},
     "tokenize": {"kind": "whitespace"},
     "model": {"d_model": 64, "heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2},
