@@ -18,6 +18,7 @@ PARTS = (
     "inference_cpu",
     "pipeline",
     "growth",
+    "operators",
     "workflow_overhead",
     "tracking",
 )
