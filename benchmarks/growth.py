@@ -96,4 +96,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    main("growth", __doc__, measure, arguments=arguments, rounds=5)
+    main("growth", __doc__, measure, arguments=arguments, rounds=3)
