@@ -45,8 +45,8 @@ def measure(options: Options) -> Report:
     sample = Sample(task.train.lengths[:, 0], steps=options.more.steps, batch_size=task.params.train.batch_size)
     loop.steps(sample.random(0))
     rounds = [_shares(loop, sample, number) for number in range(1, options.rounds + 1)]
-    mean = {kind: sum(shares[kind] for shares in rounds) for kind in (*KINDS, OTHER)}
-    order = sorted(mean, key=lambda kind: -mean[kind])
+    total = {kind: sum(shares[kind] for shares in rounds) for kind in (*KINDS, OTHER)}
+    order = sorted(total, key=lambda kind: -total[kind])
     values = {kind: [shares[kind] for shares in rounds] for kind in order}
     return Report([Table("Operators of a training step", "% of their time", values, order[0])])
 

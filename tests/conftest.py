@@ -32,6 +32,18 @@ class Clone:
         assert not check or done.returncode == 0, f"{command} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done
 
+    def start(self, *command: str, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
+        """Run it in the background, in a process group of its own; what it prints can be read."""
+        return subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+
     def repro(self, *targets: str) -> list[str]:
         """`dvc repro`; returns the stages that ran, in order."""
         output = self.run("dvc", "repro", *targets).stdout

@@ -53,15 +53,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 def interrupted(clone: Clone, command: tuple[str, ...], seconds: float, number: int) -> str:
     """Run a command and send its whole process group a signal after some time; what it printed."""
-    process = subprocess.Popen(
-        command,
-        cwd=clone.root,
-        env=clone.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    process = clone.start(*command)
     try:
         return process.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:
@@ -105,15 +97,7 @@ def test_killed_between_any_two_stages(workflow: Clone, tmp_path: Path) -> None:
 def killed_at_the_second_stage(clone: Clone) -> list[str]:
     """Run the workflow until it begins its second stage, then kill its process group; the stages that it began."""
     begun = []
-    with subprocess.Popen(
-        ["dvc", "repro"],
-        cwd=clone.root,
-        env=clone.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with clone.start("dvc", "repro", stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("Running stage '"):

@@ -115,7 +115,8 @@ def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str
         if any(name in history for name in ys)
     ]
     best, epochs = result.training["best_epoch"], result.training["epochs"]
-    text = f"Epoch {best} of {epochs} was kept. Validation far above training means that the model learns by heart."
+    text = f"Validation was best in epoch {best:.0f} of {epochs}; `train.averaging` says which weights were kept."
+    text += " Validation far above training means that the model learns by heart."
     return Section("Learning curves", text, pictures)
 
 
@@ -153,7 +154,10 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "texts", rows
     training = result.training
     yield "model", f"{training['parameters']:,} parameters"
-    yield "training", f"{training['steps']:,} steps in {training['epochs']} epochs, epoch {training['best_epoch']} kept"
+    yield (
+        "training",
+        f"{training['steps']:,} steps in {training['epochs']} epochs, the best was {training['best_epoch']:.0f}",
+    )
     yield "machine", f"{training['device']}, {training['precision']}"
 
 
