@@ -115,7 +115,7 @@ def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str
         if any(name in history for name in ys)
     ]
     best, epochs = result.training["best_epoch"], result.training["epochs"]
-    text = f"Validation was best in epoch {best:.0f} of {epochs}; `train.averaging` says which weights were kept."
+    text = f"Validation was best in epoch {best:.0f} of {epochs}; train.averaging says which weights were kept."
     text += " Validation far above training means that the model learns by heart."
     return Section("Learning curves", text, pictures)
 
