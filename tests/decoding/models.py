@@ -23,6 +23,7 @@ PARAMS: dict[str, Any] = {
     "method": "greedy",
     "beam_size": 4,
     "n_best": 1,
+    "stopping": "exact",
     "length_normalization": "length",
     "length_penalty": 1.0,
     "no_repeat_ngram": None,

@@ -54,7 +54,11 @@ def greedy(model: Seq2SeqModel, source: Ids, target: Vocabulary, steps: int) -> 
 
 
 def beam(model: Seq2SeqModel, source: Ids, target: Vocabulary, params: DecodingParams) -> list[list[int]]:
-    """Beam search that never stops before the greatest length."""
+    """Beam search that stops as `params.stopping` says; `exact` never before the greatest length."""
+
+    def of(found: Scored, length: int) -> float:
+        return -score(found[0], length, params.length_normalization, params.length_penalty)
+
     running: list[Scored] = [(0.0, [])]
     finished: list[Scored] = []
     for _ in range(params.max_length):
@@ -66,11 +70,15 @@ def beam(model: Seq2SeqModel, source: Ids, target: Vocabulary, params: DecodingP
         candidates = candidates[: 2 * params.beam_size]
         finished += [found for found in candidates[: params.beam_size] if found[1][-1] == target.end_id]
         running = [found for found in candidates if found[1][-1] != target.end_id][: params.beam_size]
+        if params.stopping != "exact" and running and len(finished) >= params.beam_size:
+            worst = sorted(of(found, len(found[1])) for found in finished)[params.beam_size - 1]
+            if params.stopping == "first" or worst <= of(running[0], len(running[0][1])):
+                break
 
-    def of(found: Scored) -> float:
-        return -score(found[0], len(found[1]), params.length_normalization, params.length_penalty)
+    def by_length(found: Scored) -> float:
+        return of(found, len(found[1]))
 
-    ranked = [*sorted(finished, key=of), *sorted(running, key=of)]
+    ranked = [*sorted(finished, key=by_length), *sorted(running, key=by_length)]
     return [[i for i in ids if i != target.end_id] for _, ids in ranked[: params.n_best]]
 
 

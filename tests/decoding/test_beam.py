@@ -16,6 +16,7 @@ from transformer.nn.seq2seq.cache import DecoderCache
 from transformer.nn.seq2seq.model import Seq2SeqTransformer
 from transformer.text.batching import Ids, pad
 
+STOPPING = ["exact", "heuristic", "first"]
 NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]
 
 
@@ -44,7 +45,8 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(kind: str, alpha: float) ->
     assert len(lengths) > 1, "every best sequence is as long: the normalization would not show"
 
 
-def test_thirty_random_models_against_the_definition() -> None:
+@pytest.mark.parametrize("stopping", STOPPING)
+def test_thirty_random_models_against_the_definition(stopping: str) -> None:
     generator, unfinished, stopped_early = np.random.default_rng(5), 0, 0
     for seed in range(30):
         kind, alpha = NORMALIZATIONS[seed % len(NORMALIZATIONS)]
@@ -53,6 +55,7 @@ def test_thirty_random_models_against_the_definition() -> None:
             method="beam",
             beam_size=beam_size,
             n_best=int(generator.integers(1, beam_size + 1)),
+            stopping=stopping,
             length_normalization=kind,
             length_penalty=alpha,
             max_length=int(generator.integers(1, 9)),
@@ -136,6 +139,12 @@ def test_a_sentence_ends_as_soon_as_nothing_can_change() -> None:
     assert without.rows < 4 * 7 * without.steps, "sentences do not leave the batch as they end"
 
 
+def test_each_way_of_stopping_takes_fewer_steps_than_the_one_before() -> None:
+    rows = [counted(trained("post"), max_length=31, stopping=stopping).rows for stopping in STOPPING]
+    assert rows == sorted(rows, reverse=True)
+    assert len(set(rows)) == 3
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_every_batch_size_gives_the_same(dtype: torch.dtype) -> None:
     model = deepcopy(trained("post")).to(dtype)
@@ -143,6 +152,15 @@ def test_every_batch_size_gives_the_same(dtype: torch.dtype) -> None:
     for batch_size in (2, 3, 7):
         together = run(model, sources(), method="beam", n_best=4, batch_size=batch_size)
         assert [[each.ids for each in found] for found in together] == [[each.ids for each in f] for f in alone]
+
+
+def test_more_hypotheses_than_are_ranked_at_a_time() -> None:
+    settings: dict[str, Any] = {"method": "beam", "beam_size": 5, "no_repeat_ngram": 2}
+    assert 5 * len(sources()) < 128 < 5 * 5 * len(sources())
+    together = run(trained("post"), sources() * 5, **settings)
+    assert [found[0].ids for found in together] == [
+        found[0].ids for found in run(trained("post"), sources(), **settings)
+    ] * 5
 
 
 def test_equal_scores_come_in_the_order_of_their_indices() -> None:

@@ -215,6 +215,7 @@ def test_any_option_is_an_answer_or_one_line(bundles: dict[str, Path], asked: Ca
         "--beam",
         "--n-best",
         "--length-penalty",
+        "--stopping",
         "--temperature",
         "--top-k",
         "--top-p",

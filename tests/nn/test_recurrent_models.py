@@ -77,7 +77,7 @@ def test_steps_equal_the_whole_forward(variant: dict[str, Any]) -> None:
     together = model.output(model(padded(SOURCES), targets))
     cache = model.start(padded(SOURCES))
     for position in range(targets.shape[1]):
-        close(model.step(targets[:, position], cache), together[:, position])
+        close(model.output(model.step(targets[:, position], cache)), together[:, position])
 
 
 @VARIANTS
@@ -89,7 +89,7 @@ def test_rows_of_the_cache_are_chosen_ordered_and_repeated(variant: dict[str, An
     rows, second, third = torch.tensor([3, 0, 3, 1]), torch.tensor([5, 6, 7, 8]), torch.tensor([9, 9, 2, 4])
     cache.select(rows)
     model.step(second, cache)
-    logits = model.step(third, cache)
+    logits = model.output(model.step(third, cache))
     for index, row in enumerate(rows.tolist()):
         target = torch.stack((first[row], second[index], third[index]))[None]
         close(logits[index], model.output(model(torch.tensor([SOURCES[row]]), target))[0, -1])

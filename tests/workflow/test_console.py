@@ -110,6 +110,7 @@ def test_faults_of_the_command_line_are_one_line(
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
         (("translate", "--temperature", "2", "a"), "--temperature changes nothing without --sample"),
+        (("translate", "--greedy", "--stopping", "first", "a"), "--stopping changes nothing without --beam"),
         (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
         (("attention", "--map", "x", "ein Hund"), "--map is one of cross_attention, encoder_attention"),
         (("attention", "-o", "map.gif", "ein Hund"), "map.gif is no .png or .svg file"),

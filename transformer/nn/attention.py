@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from transformer.nn.dropout import draw_mask
 from transformer.nn.ragged import Ragged
 
+# Of a head and sequence: below it, plain products are faster on CPUs than PyTorch's fused kernel, most for few queries.
+_FEW_SCORES = 64**2
+
 
 class KeyValue(NamedTuple):
     """Projected keys and values, (B, H, S, D) each: what a decoder may keep between steps."""
@@ -27,7 +30,8 @@ def scaled_dot_product_attention(
     causal: position t sees only keys up to t (no mask may be given then); dropout: on the weights.
     Returns (B, H, T, D). A query row whose mask is all False gives zeros, not NaN.
     """
-    if query.device.type == "cpu" and (dropout or query.dtype == torch.bfloat16):
+    few = query.shape[-2] * memory.key.shape[-2] <= _FEW_SCORES
+    if query.device.type == "cpu" and (dropout or few or query.dtype == torch.bfloat16):
         return _plain_attention(query, memory, mask, causal=causal, dropout=dropout)
     attended = F.scaled_dot_product_attention(
         query, memory.key, memory.value, attn_mask=mask, dropout_p=dropout, is_causal=causal

@@ -1,9 +1,9 @@
 """Beam search (Sutskever et al. 2014, section 3.2), with length normalization (Wu et al. 2016, section 7).
 
 A step takes the 2K best continuations of a sentence's K running hypotheses, so that end tokens never starve the beam.
-An end token among the K best finishes a hypothesis; the K best of the others run on. A sentence is over when as many
-hypotheses as are asked for have finished and none that runs can still beat the worst of them, or at its greatest
-length. Hypotheses that are unfinished there fill up what is missing, behind the finished ones.
+An end token among the K best finishes a hypothesis; the K best of the others run on. `DecodingParams.stopping` says
+when a sentence is over, at the latest at its greatest length. Hypotheses that are unfinished there fill up what is
+missing, behind the finished ones.
 """
 
 from typing import NamedTuple
@@ -16,6 +16,9 @@ from transformer.decoding.seq2seq.distribution import best, block_repeated, next
 from transformer.decoding.seq2seq.interface import Generator, Hypothesis, Sources
 from transformer.decoding.seq2seq.stepwise import hypothesis
 from transformer.text.vocabulary import Vocabulary
+
+# Hypotheses whose distributions a CPU holds at a time: those of a whole batch leave its cache.
+_ROWS = 128
 
 
 class _Beams(NamedTuple):
@@ -40,33 +43,37 @@ class _Sentence:
     def __init__(self, limit: int, params: DecodingParams, end_id: int) -> None:
         self.hypotheses: list[Hypothesis] = []
         self._limit, self._params, self._end_id = limit, params, end_id
+        self._kept = params.n_best if params.stopping == "exact" else params.beam_size
 
     def add(self, ids: list[int], log_probability: float) -> None:
         """One more that finished; of equal scores the earlier stays ahead."""
         found = [*self.hypotheses, hypothesis(ids, log_probability, self._end_id, self._params)]
-        self.hypotheses = sorted(found, key=lambda each: -each.score)[: self._params.n_best]
+        self.hypotheses = sorted(found, key=lambda each: -each.score)[: self._kept]
 
     def over(self, length: int, running: float) -> bool:
-        """Whether nothing can change any more; running: the best log probability of `length` tokens that runs.
+        """Whether to stop; running: the best log probability of `length` tokens that runs.
 
-        More tokens only lower a log probability, which is at most 0, and its divisor is greatest at the greatest
-        length: no score can be above this log probability normalized by that length.
+        `exact`: more tokens only lower a log probability, which is at most 0, and its divisor is greatest at the
+        greatest length: no score can be above this log probability normalized by that length.
         """
         if length == self._limit or running == float("-inf"):
             return True
-        if len(self.hypotheses) < self._params.n_best:
+        if len(self.hypotheses) < self._kept:
             return False
-        return self.hypotheses[-1].score >= self._params.normalized(running, self._limit)
+        if self._params.stopping == "first":
+            return True
+        end = self._limit if self._params.stopping == "exact" else length
+        return self.hypotheses[-1].score >= self._params.normalized(running, end)
 
-    def fill(self, ids: list[list[int]], log_probabilities: list[float]) -> None:
-        """Append the best of those that still run, as far as hypotheses are missing."""
+    def close(self, ids: list[list[int]], log_probabilities: list[float]) -> None:
+        """Keep as many as are asked for; the best of those that still run fill up what is missing."""
         running = [
             hypothesis(row, log_probability, self._end_id, self._params)
             for row, log_probability in zip(ids, log_probabilities, strict=True)
             if log_probability > float("-inf")
         ]
         running.sort(key=lambda each: -each.score)
-        self.hypotheses += running[: self._params.n_best - len(self.hypotheses)]
+        self.hypotheses = [*self.hypotheses, *running][: self._params.n_best]
 
 
 def beam_search(
@@ -78,9 +85,8 @@ def beam_search(
     last = torch.full_like(sources.ids[:, 0], target.begin_id)
     beams = _start(last)
     while running:
-        log_probabilities = next_log_probabilities(model.step(last, cache), target)
-        block_repeated(log_probabilities, beams.ids.flatten(0, 1), params.no_repeat_ngram)
-        candidates = _continue(beams, log_probabilities, 2 * params.beam_size)
+        found = _next_tokens(model, model.step(last, cache), beams, target, params)
+        candidates = _continue(beams, *found, 2 * params.beam_size)
         width, beams = beams.ids.shape[1], _without_ended(candidates, running, target.end_id, params.beam_size)
         staying = _close(beams, running)
         if staying:
@@ -101,12 +107,24 @@ def _start(like: Tensor) -> _Beams:
     return _Beams(zeros, like.new_empty(count, 1, 0), like.new_zeros(count, 1))
 
 
-def _continue(beams: _Beams, log_probabilities: Tensor, count: int) -> _Beams:
-    """The `count` best continuations of each sentence by one token; log_probabilities: (B * W, V) of the next token."""
+def _next_tokens(
+    model: Generator, states: Tensor, beams: _Beams, target: Vocabulary, params: DecodingParams
+) -> tuple[Tensor, Tensor]:
+    """The 2K best next tokens of each hypothesis, (B * W, 2K) log probabilities and tokens; states: (B * W, C)."""
+    rows = len(states) if states.is_cuda else _ROWS
+    found = []
+    for part, history in zip(states.split(rows), beams.ids.flatten(0, 1).split(rows), strict=True):
+        log_probabilities = next_log_probabilities(model.output(part), target)
+        block_repeated(log_probabilities, history, params.no_repeat_ngram)
+        found.append(best(log_probabilities, 2 * params.beam_size))
+    values, tokens = (torch.cat(parts) for parts in zip(*found, strict=True))
+    return values, tokens
+
+
+def _continue(beams: _Beams, values: Tensor, tokens: Tensor, count: int) -> _Beams:
+    """The `count` best continuations of each sentence, of those that `_next_tokens` gives for each hypothesis."""
     batch = len(beams.ids)
-    values, tokens = best(log_probabilities, count)
-    totals = (beams.log_probabilities.view(-1, 1) + values).view(batch, -1)
-    totals, places = best(totals, count)
+    totals, places = best((beams.log_probabilities.view(-1, 1) + values).view(batch, -1), count)
     parents = places // values.shape[1]
     tokens = tokens.view(batch, -1).gather(1, places)
     ids = beams.ids.gather(1, parents[:, :, None].expand(-1, -1, beams.ids.shape[2]))
@@ -131,7 +149,7 @@ def _close(beams: _Beams, sentences: list[_Sentence]) -> list[int]:
     staying, length = [], beams.ids.shape[2]
     for place, (sentence, running) in enumerate(zip(sentences, beams.log_probabilities[:, 0].tolist(), strict=True)):
         if sentence.over(length, running):
-            sentence.fill(beams.ids[place].tolist(), beams.log_probabilities[place].tolist())
+            sentence.close(beams.ids[place].tolist(), beams.log_probabilities[place].tolist())
         else:
             staying.append(place)
     return staying

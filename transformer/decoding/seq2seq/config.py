@@ -16,6 +16,10 @@ class DecodingParams(Section):
     """Hypotheses of a sentence that `beam` follows; 1 is greedy search."""
     n_best: int = Field(ge=1)
     """Hypotheses that are returned: the best of the beam, or as many samples."""
+    stopping: Literal["exact", "heuristic", "first"]
+    """When `beam` leaves a sentence: when no running hypothesis can still become one of the n_best; when beam_size have
+    finished and the best running one would be no better than the worst of them if it ended here (transformers'
+    `early_stopping=False`); when beam_size have finished (fairseq, transformers' `early_stopping=True`)."""
     length_normalization: Literal["none", "length", "gnmt"]
     """What a log probability is divided by to give the score: 1; |Y|^alpha; ((5 + |Y|) / 6)^alpha."""
     length_penalty: float = Field(ge=0, le=10)

@@ -1,6 +1,6 @@
 """What decoding needs of a model, and what it gives back."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -30,7 +30,11 @@ class Generator(Protocol):
         """Encode source_ids (B, S). Returns a cache whose `select(rows)` keeps these rows, repeated and reordered."""
 
     def step(self, target_ids: Tensor, cache: Any) -> Tensor:
-        """The logits (B, V) after one more target token a row, target_ids (B,); the cache grows by it."""
+        """The states (B, C) after one more target token a row, target_ids (B,); the cache grows by it."""
+
+    @property
+    def output(self) -> Callable[[Tensor], Tensor]:
+        """States (B, C) to logits (B, V)."""
 
     def eval(self) -> Any:
         """Leave training, as of a `torch.nn.Module`."""

@@ -32,7 +32,7 @@ def extend(
     history = active.new_empty(len(active), 0)
     totals = torch.zeros(len(active), dtype=torch.float64, device=device)
     while len(active):
-        log_probabilities = next_log_probabilities(model.step(last, cache), target)
+        log_probabilities = next_log_probabilities(model.output(model.step(last, cache)), target)
         block_repeated(log_probabilities, history, params.no_repeat_ngram)
         last = choose(log_probabilities, active, history.shape[1])
         totals = totals + log_probabilities.gather(1, last[:, None])[:, 0]

@@ -54,4 +54,4 @@ class DecoderCache:
 
 
 def _rows(held: KeyValue, rows: Tensor) -> KeyValue:
-    return KeyValue(held.key[rows], held.value[rows])
+    return KeyValue(held.key.index_select(0, rows), held.value.index_select(0, rows))

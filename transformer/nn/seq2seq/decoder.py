@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from transformer.nn.attention import KeyValue
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import FeedForward, Residual, final_norm, multi_head_attention
 from transformer.nn.ragged import Ragged
@@ -92,7 +93,9 @@ class Decoder(nn.Module):
 
     def start(self, encoded: Tensor, source_mask: Tensor) -> DecoderCache:
         """The cache before the first step; shapes as in `forward`."""
-        return DecoderCache([layer.source_attention.project(encoded) for layer in self._layers()], source_mask)
+        projected = [layer.source_attention.project(encoded) for layer in self._layers()]
+        # Every step reads them whole, and products of scattered rows would copy them each time.
+        return DecoderCache([KeyValue(*(part.contiguous() for part in held)) for held in projected], source_mask)
 
     def step(self, states: Tensor, cache: DecoderCache) -> Tensor:
         """states: (B, 1, C), the next position. Returns (B, 1, C)."""

@@ -49,4 +49,4 @@ class Seq2SeqModel(nn.Module, ABC):
 
     @abstractmethod
     def step(self, target_ids: Tensor, cache: Any) -> Tensor:
-        """The logits (B, V) after one more target token a row, target_ids (B,); cache: what `start` gave, moves on."""
+        """The states (B, C) after one more target token a row, target_ids (B,); cache: what `start` gave, moves on."""

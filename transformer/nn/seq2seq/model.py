@@ -61,7 +61,6 @@ class Seq2SeqTransformer(Seq2SeqModel):
         return self.decoder.start(*self.encode(source_ids))
 
     def step(self, target_ids: Tensor, cache: DecoderCache) -> Tensor:
-        """The logits (B, V) after one more target token a row, target_ids (B,); the cache grows by it."""
+        """The states (B, C) after one more target token a row, target_ids (B,); the cache grows by it."""
         embedded = self.target_embedding(target_ids[:, None], start=cache.length)
-        logits: Tensor = self.output(self.decoder.step(embedded, cache))[:, 0]
-        return logits
+        return self.decoder.step(embedded, cache)[:, 0]

@@ -77,8 +77,7 @@ class RecurrentSeq2Seq(Seq2SeqModel):
 
     def step(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
         """As `Seq2SeqModel.step`."""
-        logits: Tensor = self.output(self._decode(target_ids[:, None], cache))[:, 0]
-        return logits
+        return self._decode(target_ids[:, None], cache)[:, 0]
 
     def _decode(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
         """The states (B, T, C) of the next tokens, target_ids (B, T)."""

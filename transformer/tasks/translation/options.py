@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # the console command makes its parser before it needs torch 
     from transformer.tasks.translation.inference import Translation
 
 _LEAVES = (
+    ("--stopping", str, "exact, heuristic or first: when a beam search leaves a sentence"),
     ("--length-normalization", str, "none, length (divide by length^A) or gnmt (by ((5 + length) / 6)^A)"),
     ("--length-penalty", float, "the A of the length normalization"),
     ("--n-best", int, "print N lines a text, best first: score, tab, translation; a missing one has the score -inf"),
@@ -63,6 +64,8 @@ def _refuse_idle(changed: "DecodingParams", arguments: Namespace) -> None:
         raise UserError(f"{idle} changes nothing without --sample")
     if changed.method != "beam" and arguments.n_best is None and (idle := given(_OF_SCORES)):
         raise UserError(f"{idle} changes nothing without --beam or --n-best")
+    if changed.method != "beam" and (idle := given(("stopping",))):
+        raise UserError(f"{idle} changes nothing without --beam")
     if changed.length_normalization == "none" and (idle := given(("length_penalty",))):
         raise UserError(f"{idle} changes nothing without length normalization: add --length-normalization length")
 
