@@ -113,7 +113,7 @@ def _next_tokens(
     """The 2K best next tokens of each hypothesis, (B * W, 2K) log probabilities and tokens; states: (B * W, C)."""
     rows = len(states) if states.is_cuda else _ROWS
     found = []
-    for part, history in zip(states.split(rows), beams.ids.flatten(0, 1).split(rows), strict=True):
+    for part, history in zip(torch.split(states, rows), torch.split(beams.ids.flatten(0, 1), rows), strict=True):
         log_probabilities = next_log_probabilities(model.output(part), target)
         block_repeated(log_probabilities, history, params.no_repeat_ngram)
         found.append(best(log_probabilities, 2 * params.beam_size))
