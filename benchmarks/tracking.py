@@ -1,4 +1,4 @@
-"""What MLflow tracking costs a training: `python -m benchmarks.tracking [--rounds 5] [--epochs 3]`.
+"""What MLflow tracking costs a training: `python -m benchmarks.tracking [--rounds 5] [--epochs 2]`.
 
 The whole stage `train@translation` of the default parameters with tracking on and off, each in a process of its own,
 on a copy of the checkout.
@@ -58,7 +58,7 @@ def _train(workspace: Workspace, *, tracking: bool) -> Work:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What this part takes besides."""
-    parser.add_argument("--epochs", type=int, default=3, help="of each training (default: 3)")
+    parser.add_argument("--epochs", type=int, default=2, help="of each training (default: 2)")
 
 
 if __name__ == "__main__":
