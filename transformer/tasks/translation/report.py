@@ -42,8 +42,8 @@ def weaknesses(result: Result) -> Iterator[str]:
     shares = {name: f"{100 * figures[name]:.1f} %" for name in ("repetition", "over_translation", "under_translation")}
     yield (
         f"{shares['repetition']} of the translations repeat themselves; over-translation (OTEM-2) is"
-        f" {shares['over_translation']}, under-translation (UTEM-4) {shares['under_translation']}. These two also count"
-        " a word that was translated otherwise, so compare them with those of another result."
+        f" {shares['over_translation']}, under-translation (UTEM-4) {shares['under_translation']}. The last one also"
+        " counts a word that was translated otherwise, so compare it with another result's."
     )
 
 
