@@ -61,7 +61,8 @@ class EncodedPairs:
         """The mean cross-entropy a target token in nats, and the share predicted right; the end token counts."""
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.lengths[:, 1], batch_size):
-            logits, following = next_token_logits(model, *self.batch(rows, device))
+            states, following = next_token_states(model, *self.batch(rows, device))
+            logits = model.output(states)
             total += F.cross_entropy(logits, following, reduction="none").double().sum().item()
             right += int(logits.argmax(dim=-1).eq(following).sum())
             count += len(following)
@@ -77,13 +78,13 @@ class EncodedPairs:
             )
 
 
-def next_token_logits(model: Seq2SeqModel, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The logits (N, V) and ids (N,) of all real target tokens that follow a real one: padding costs nothing.
+def next_token_states(model: Seq2SeqModel, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The states (N, C) before all real target tokens that follow a real one, and these tokens' ids (N,).
 
     source: (B, S); target: (B, T + 1) from begin to end token.
     """
     states, real = model.real_states(source, _without_last(target, model.config.target_pad_id))
-    return model.output(states), target[:, 1:][real]
+    return states, target[:, 1:][real]
 
 
 def _without_last(target: Tensor, pad_id: int) -> Tensor:

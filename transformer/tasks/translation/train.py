@@ -7,14 +7,14 @@ import torch
 from transformer.nn.seq2seq.build import build_model
 from transformer.nn.seq2seq.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.observer import Observer
-from transformer.tasks.translation.encoded import EncodedPairs, next_token_logits, perplexity
+from transformer.tasks.translation.encoded import EncodedPairs, next_token_states, perplexity
 from transformer.text.batching import Ids
 from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
 from transformer.training.batches import random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
-from transformer.training.objective import objective
+from transformer.training.objective import next_token_objective
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.update import BatchLoss
 
@@ -51,7 +51,9 @@ class TranslationTraining:
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
         source, target = self.seen.batch(rows, self.compute.device)
-        summed = objective(lambda: next_token_logits(self.model, source, target), self.params)
+        summed = next_token_objective(
+            lambda: next_token_states(self.model, source, target), self.model.output, self.params
+        )
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
