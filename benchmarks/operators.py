@@ -26,12 +26,15 @@ KINDS = {
     ),
     "dropout masks": ("random_", "bitwise_and", "bitwise_and_", "rsub", "bitwise_right_shift_", "__rshift__"),
     "copies and casts": ("copy_", "_to_copy", "clone", "contiguous", "cat"),
-    "look-up and scatter": ("index_select", "index_copy_", "embedding", "embedding_dense_backward", "index"),
+    "look-up and scatter": (
+        *("index_select", "index_copy_", "embedding", "embedding_dense_backward", "index"),
+        *("gather", "scatter_add_"),
+    ),
     "normalisation": ("native_layer_norm", "native_layer_norm_backward"),
     "optimizer and clipping": ("_fused_adam_", "_fused_adamw_", "linalg_vector_norm", "_foreach_norm", "_foreach_mul_"),
     "sums": ("sum", "mean", "amax"),
     "element by element": (
-        *("add", "add_", "mul", "mul_", "div", "div_", "sub", "sub_", "neg", "exp", "where"),
+        *("add", "add_", "mul", "mul_", "div", "div_", "sub", "sub_", "neg", "exp", "exp_", "where"),
         *("threshold_backward", "clamp_min", "relu", "masked_fill", "masked_fill_", "fill_", "zero_", "eq", "ne"),
     ),
 }

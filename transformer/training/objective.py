@@ -73,7 +73,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         of_states, of_weight, of_bias = (torch.zeros_like(tensor) for tensor in (states, weight, bias))
         total, nll = weight.new_zeros(()), weight.new_zeros(())
-        rows = max(1, len(states)) if states.is_cuda else _ROWS
+        rows = _ROWS if states.device.type == "cpu" else max(1, len(states))
         for start in range(0, len(states), rows):
             part, right = states[start : start + rows], classes[start : start + rows, None]
             logits = F.linear(part, weight, bias)

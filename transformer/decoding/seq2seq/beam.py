@@ -111,7 +111,7 @@ def _next_tokens(
     model: Generator, states: Tensor, beams: _Beams, target: Vocabulary, params: DecodingParams
 ) -> tuple[Tensor, Tensor]:
     """The 2K best next tokens of each hypothesis, (B * W, 2K) log probabilities and tokens; states: (B * W, C)."""
-    rows = len(states) if states.is_cuda else _ROWS
+    rows = _ROWS if states.device.type == "cpu" else len(states)
     found = []
     for part, history in zip(torch.split(states, rows), torch.split(beams.ids.flatten(0, 1), rows), strict=True):
         log_probabilities = next_log_probabilities(model.output(part), target)
