@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.tracking.conftest import environment
+from tests.tracking.conftest import environment, run_in
 from transformer.params.schema import Runtime
 from transformer.tracking.child import write_kept
 from transformer.tracking.store import Store, open_store, waiting
@@ -78,6 +78,19 @@ def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
     assert (process.returncode, run.info.status) == (0, "FAILED")
     assert len(store.client.get_metric_history(run.info.run_id, "train_loss")) == 600
     assert run.data.tags["resumed_after_step"] == "20"
+
+
+def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Path) -> None:
+    with subprocess.Popen(COMMAND, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write((json.dumps(METRICS) + "\n") * 600)
+        process.stdin.flush()
+        store = open_store(dvc_root, "translation")
+        assert _eventually(lambda: runs(store))
+        process.kill()
+    run_in(dvc_root, "dvc", "repro", "export@translation")
+    found = store.client.search_runs([store.experiment_id], "tags.stage = 'download'")
+    assert sorted(run.info.status for run in found) == ["FINISHED", "KILLED"]
 
 
 def test_a_resumed_stage_tells_what_it_told_before_it_was_stopped(
