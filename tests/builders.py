@@ -91,7 +91,7 @@ def recurrent_seq2seq(**changes: Any) -> RecurrentSeq2Seq:
         "hidden": 12,
         "encoder_layers": 1,
         "decoder_layers": 1,
-        "bidirectional": changes.get("attention") != "luong_dot",
+        "bidirectional": changes.get("attention") not in ("luong_dot", "luong_scaled_dot"),
         "dropout": 0.0,
         "max_length": 32,
         "teacher_forcing": 1.0,

@@ -142,7 +142,8 @@ def source(memory: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def test_scores_are_the_papers() -> None:
     query, states, _ = source(2 * WIDTH)
-    dot, general, additive = DotScore(), GeneralScore(WIDTH, 2 * WIDTH), AdditiveScore(WIDTH, 2 * WIDTH)
+    dot, additive = DotScore(WIDTH, scaled=False), AdditiveScore(WIDTH, 2 * WIDTH)
+    general = GeneralScore(WIDTH, 2 * WIDTH, scaled=False)
     general.double()
     additive.double()
     halves = torch.cat((additive.query.weight, additive.key.weight), dim=1)  # Luong's W_a, for [h_t; h_s]
@@ -155,6 +156,16 @@ def test_scores_are_the_papers() -> None:
             close(actual, q @ general.key.weight @ h)
             actual = additive(query, additive.keys(states))[row, position]
             close(actual, additive.energy.weight[0] @ (halves @ torch.cat((q, h))).tanh())
+
+
+@pytest.mark.parametrize("name", ["dot", "general"])
+def test_a_scaled_score_is_divided_by_the_root_of_its_width(name: str) -> None:
+    query, states, real = source(WIDTH)
+    plain, scaled = (make_attention(f"luong_{kind}{name}", WIDTH, WIDTH, None).double() for kind in ("", "scaled_"))
+    scaled.load_state_dict(plain.state_dict())
+    of_plain, of_scaled = (each.score(query, each.memory(states, real).keys) for each in (plain, scaled))
+    close(of_scaled * math.sqrt(WIDTH), of_plain)
+    assert of_plain.std() > 0
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "luong_dot", "luong_general", "luong_concat"])

@@ -89,7 +89,10 @@ def luong(written: Written, embedded: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("attention", ["none", "bahdanau", "luong_dot", "luong_general", "luong_concat"])
+@pytest.mark.parametrize(
+    "attention",
+    ["none", "bahdanau", "luong_dot", "luong_general", "luong_concat", "luong_scaled_dot", "luong_scaled_general"],
+)
 def test_states_follow_the_equations(cell: str, layers: int, attention: str) -> None:
     model = recurrent_seq2seq(cell=cell, attention=attention, decoder_layers=layers)
     for parameter in model.parameters():

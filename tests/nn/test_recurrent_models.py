@@ -23,6 +23,7 @@ ATTENTIONS: list[dict[str, Any]] = [
     {"attention": "luong_dot"},
     {"attention": "luong_general"},
     {"attention": "luong_concat"},
+    {"attention": "luong_scaled_general"},
     {"attention": "luong_general", "local_window": 1},
     {"attention": "luong_dot", "local_window": 2},
     {"attention": "none", "cell": "lstm", "encoder_layers": 2, "decoder_layers": 3},

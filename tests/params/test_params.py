@@ -100,7 +100,7 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("translation.model.attention", "self", r"`translation.model.attention`: .*'luong_concat', not 'self'"),
+        ("translation.model.attention", "self", r"`translation.model.attention`: .*'luong_scaled_general', not 'self'"),
         ("translation.model.local_window", 2, r"`translation.model`: local_window \(2\) needs a Luong attention"),
         ("translation.model.attention", "luong_dot", r"`translation.model`: attention `luong_dot` .*bidirectional"),
         ("translation.model.teacher_forcing", 0.0, r"`translation.model.teacher_forcing`: .*greater than 0, not 0.0"),

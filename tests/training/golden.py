@@ -81,6 +81,7 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "translation",
         {"model": RECURRENT | {"attention": "luong_general", "local_window": 3}},
     ),
+    "GRU, Luong scaled general": ("translation", {"model": RECURRENT | {"attention": "luong_scaled_general"}}),
     "LSTM, Luong concat": ("translation", {"model": RECURRENT | {"cell": "lstm", "attention": "luong_concat"}}),
     "classifier, LSTM": (
         "sentiment",

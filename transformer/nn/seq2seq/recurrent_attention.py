@@ -18,7 +18,14 @@ class Memory(NamedTuple):
 
 
 class DotScore(nn.Module):
-    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8). Both states have one width."""
+    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8). Both states have one width.
+
+    Scaled, it is divided by sqrt(C) of the query, as in Vaswani et al. 2017, section 3.2.1.
+    """
+
+    def __init__(self, query: int, *, scaled: bool) -> None:
+        super().__init__()
+        self.scale = query**-0.5 if scaled else 1.0
 
     def keys(self, states: Tensor) -> Tensor:
         """The states themselves."""
@@ -26,14 +33,14 @@ class DotScore(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """query: (B, A); keys: (B, S, A). Returns (B, S)."""
-        return (keys @ query[:, :, None])[:, :, 0]
+        return (keys @ (query * self.scale)[:, :, None])[:, :, 0]
 
 
 class GeneralScore(DotScore):
-    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8)."""
+    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8), scaled as `DotScore` is."""
 
-    def __init__(self, query: int, memory: int) -> None:
-        super().__init__()
+    def __init__(self, query: int, memory: int, *, scaled: bool) -> None:
+        super().__init__(query, scaled=scaled)
         self.key = nn.Linear(memory, query, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
@@ -131,7 +138,9 @@ class RecurrentAttention(nn.Module):
 
 def make_attention(name: str, query: int, memory: int, window: int | None) -> RecurrentAttention:
     """The attention that `model.attention` names; query, memory: the widths of the decoder's and encoder's states."""
-    if name == "luong_dot":
-        return RecurrentAttention(DotScore(), query, window)
-    score = GeneralScore(query, memory) if name == "luong_general" else AdditiveScore(query, memory)
-    return RecurrentAttention(score, query, window)
+    scaled = "scaled" in name
+    if name.endswith("dot"):
+        return RecurrentAttention(DotScore(query, scaled=scaled), query, window)
+    if name.endswith("general"):
+        return RecurrentAttention(GeneralScore(query, memory, scaled=scaled), query, window)
+    return RecurrentAttention(AdditiveScore(query, memory), query, window)

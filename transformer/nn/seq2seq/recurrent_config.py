@@ -10,8 +10,19 @@ from transformer.nn.recurrent_config import RecurrentLayerParams
 class RecurrentParams(RecurrentLayerParams):
     """`model` of a translation task, kind `recurrent`. `bidirectional` is about the encoder."""
 
-    attention: Literal["none", "bahdanau", "luong_dot", "luong_general", "luong_concat"]
-    """One fixed context vector (Cho et al. 2014), additive (Bahdanau et al. 2015), or a score of Luong et al. 2015."""
+    attention: Literal[
+        "none",
+        "bahdanau",
+        "luong_dot",
+        "luong_general",
+        "luong_concat",
+        "luong_scaled_dot",
+        "luong_scaled_general",
+    ]
+    """One fixed context vector (Cho et al. 2014), additive (Bahdanau et al. 2015), or a score of Luong et al. 2015.
+
+    `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates.
+    """
     local_window: int | None = Field(ge=1)
     """D of Luong's local-p attention: only so many positions on both sides of a predicted one; null looks at all."""
     encoder_layers: int = Field(ge=1)
@@ -29,9 +40,9 @@ class RecurrentParams(RecurrentLayerParams):
 
     @model_validator(mode="after")
     def _dot_needs_equal_widths(self) -> Self:
-        if self.attention == "luong_dot" and self.bidirectional:
+        if self.attention.endswith("dot") and self.bidirectional:
             raise ValueError(
-                "attention `luong_dot` multiplies states of one width, and those of a bidirectional encoder are twice"
-                " as wide: set bidirectional to false, or take `luong_general`"
+                f"attention `{self.attention}` multiplies states of one width, and those of a bidirectional encoder are"
+                f" twice as wide: set bidirectional to false, or take `{self.attention.replace('dot', 'general')}`"
             )
         return self
