@@ -223,7 +223,7 @@ def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
     for stage in chain.executed:
         filter_string = f"tags.stage_key = '{chain.stage_key(stage.name)}'"
         for run in store.client.search_runs([store.experiment_id], filter_string):
-            if run.info.status == "RUNNING":  # its result is there: the one who would have said its end is gone
+            if run.info.status == "RUNNING":  # its result is there, and nobody has said its end
                 store.client.set_terminated(run.info.run_id, status="KILLED")
             if _PARENT not in run.data.tags:
                 store.client.set_tag(run.info.run_id, _PARENT, row_id)
