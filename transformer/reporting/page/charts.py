@@ -84,10 +84,10 @@ def _bars(title: str, groups: Sequence[str], values: Sequence[float], x_label: s
     figure = Figure(figsize=(_SIZE[0], 1.2 + 0.35 * len(groups)))
     axes = figure.subplots()
     bars = axes.barh(range(len(groups)), values, color=COLOURS[0])
-    axes.bar_label(bars, [f" {value:.3g}" for value in values])
+    axes.bar_label(bars, fmt="{:.3g}", padding=4)
     axes.set_yticks(range(len(groups)), [plain(group) for group in groups])
     axes.invert_yaxis()
-    axes.margins(x=0.12)
+    axes.margins(x=0.14)
     axes.set_title(title)
     axes.set_xlabel(x_label)
     return figure
