@@ -48,6 +48,7 @@ TRAIN: dict[str, Any] = {
     "warmup": 0,
     "label_smoothing": 0.0,
     "r_drop": 0.0,
+    "word_dropout": 0.0,
     "averaging": "none",
     "average_epochs": 2,
     "ema_decay": 0.9,

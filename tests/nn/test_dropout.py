@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from transformer.nn.dropout import Dropout, dropout
+from transformer.nn.dropout import Dropout, drop_tokens, dropout
+
+PAD = 7
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -53,3 +55,24 @@ def test_evaluation_drops_nothing() -> None:
     states = torch.randn(8)
     assert torch.equal(module(states), states)
     assert not torch.equal(module.train()(states), states)
+
+
+def test_word_dropout_leaves_out_its_share_and_keeps_the_order() -> None:
+    torch.manual_seed(6)
+    width, rows, probability = 2001, 50, 0.3
+    ids = torch.arange(10, 10 + width).repeat(rows, 1)
+    ids[1, 5:] = PAD
+    thinned = drop_tokens(ids, PAD, probability)
+    assert thinned.shape == ids.shape
+    left = [row[row != PAD] for row in thinned]
+    assert all(bool((row.diff() > 0).all()) for row in left)  # in their order, none twice
+    assert all(bool((row[: len(kept)] == kept).all()) for row, kept in zip(thinned, left, strict=True))  # padded behind
+    assert set(left[1].tolist()) <= set(range(10, 15))
+    share = 1 - sum(len(row) - 1 for number, row in enumerate(left) if number != 1) / ((rows - 1) * (width - 1))
+    assert share == pytest.approx(probability, abs=5 * (probability * (1 - probability) / (rows * width)) ** 0.5)
+
+
+def test_word_dropout_keeps_the_first_token_and_empty_rows() -> None:
+    ids = torch.tensor([[1, 2, 3], [4, PAD, PAD], [PAD, PAD, PAD]])
+    assert drop_tokens(ids, PAD, 0.999999).tolist() == [[1, PAD, PAD], [4, PAD, PAD], [PAD] * 3]
+    assert drop_tokens(ids, PAD, 0.0) is ids

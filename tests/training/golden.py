@@ -61,6 +61,7 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "translation",
         {"model": {"dropout": 0.2}, "train": {"r_drop": 1.0, "schedule": "linear", "learning_rate": 0.01}},
     ),
+    "word dropout": ("translation", {"train": {"word_dropout": 0.2}}),
     "token batches, accumulation": (
         "translation",
         {"train": {"batch_unit": "tokens", "batch_size": 100, "accumulation": 2}},
@@ -68,6 +69,7 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "classifier, first token": ("sentiment", {"model": {"pooling": "first"}}),
     "classifier, [CLS]": ("sentiment", {"model": {"pooling": "cls"}}),
     "classifier, mean": ("sentiment", {"model": {"pooling": "mean"}}),
+    "classifier, word dropout": ("sentiment", {"train": {"word_dropout": 0.3}}),
     "classifier, max": ("sentiment", {"model": {"pooling": "max"}}),
     "classifier, attention": ("sentiment", {"model": {"pooling": "attention"}}),
     "GRU without attention": ("translation", {"model": RECURRENT}),

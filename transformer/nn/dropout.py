@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014) whose masks are cheap on CPUs."""
+"""Dropout (Srivastava et al. 2014) whose masks are cheap on CPUs, and that of whole tokens."""
 
 from typing import Any, NamedTuple
 
@@ -58,6 +58,20 @@ class _Drop(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.mask(gradient), None
+
+
+def drop_tokens(token_ids: Tensor, pad_id: int, probability: float) -> Tensor:
+    """Leave out each token with `probability` but the first of a row: word dropout (Iyyer et al. 2015, section 3).
+
+    token_ids: (B, T), padded at the end. Returns (B, T): the others move up, padding follows.
+    """
+    if probability == 0.0:
+        return token_ids
+    real = token_ids != pad_id
+    stays = real & (torch.rand(token_ids.shape, device=token_ids.device) >= probability)
+    stays[:, 0] = real[:, 0]  # what `first` pools; and no text becomes empty
+    order = torch.argsort(stays.byte(), dim=1, descending=True, stable=True)
+    return token_ids.gather(1, order).masked_fill(~stays.gather(1, order), pad_id)
 
 
 class Dropout(nn.Module):

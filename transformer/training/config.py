@@ -40,6 +40,8 @@ class TrainParams(Section):
     """Share of the target probability that is spread evenly over all classes (section 5.4)."""
     r_drop: float = Field(ge=0)
     """Weight of the divergence between two passes with different dropout (Liang et al. 2021); 0 makes one pass."""
+    word_dropout: float = Field(ge=0, lt=1)
+    """Share of the tokens that the encoder does not get to see, others in every update (Iyyer et al. 2015)."""
     averaging: Literal["none", "last", "best", "ema"]
     """Weights that are kept: the best epoch's, the mean of the last or the best `average_epochs` epochs, or the best
     epoch's exponential moving average."""

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from transformer.nn.classifier.build import build_model
 from transformer.nn.classifier.config import AnyClassifierParams, ClassifierConfig
+from transformer.nn.dropout import drop_tokens
 from transformer.observer import Observer
 from transformer.tasks.sentiment.encoded import EncodedReviews
 from transformer.text.batching import Ids, sorted_batches
@@ -54,7 +55,8 @@ class SentimentTraining:
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
         ids, labels = self.seen.batch(rows, self.compute.device)
-        summed = objective(lambda: (self.model.forward_ragged(ids), labels), self.params)
+        pad_id, share = self.model.config.pad_id, self.params.word_dropout
+        summed = objective(lambda: (self.model.forward_ragged(drop_tokens(ids, pad_id, share)), labels), self.params)
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from transformer.nn.dropout import drop_tokens
 from transformer.nn.seq2seq.build import build_model
 from transformer.nn.seq2seq.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.observer import Observer
@@ -51,8 +52,11 @@ class TranslationTraining:
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
         source, target = self.seen.batch(rows, self.compute.device)
+        pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
         summed = next_token_objective(
-            lambda: next_token_states(self.model, source, target), self.model.output, self.params
+            lambda: next_token_states(self.model, drop_tokens(source, pad_id, share), target),
+            self.model.output,
+            self.params,
         )
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
