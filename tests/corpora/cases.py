@@ -29,7 +29,10 @@ def translation(**changes: Any) -> dict[str, Any]:
 
 def sentiment(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
-    return {"runtime": RUNTIME, "download": {**_SHARED, "validation_fraction": 0.2, "unsupervised": False, **changes}}
+    return {
+        "runtime": RUNTIME,
+        "download": {**_SHARED, "validation_fraction": 0.2, "validation_block": 1, "unsupervised": False, **changes},
+    }
 
 
 def pairs(count: int, word: str = "Satz") -> list[dict[str, str]]:

@@ -198,6 +198,18 @@ def test_identical_texts_stay_on_one_side(tmp_path: Path) -> None:
     assert train | validation == {row["text"] for row in reviews(60)}
 
 
+def test_neighbours_are_held_out_together(tmp_path: Path) -> None:
+    rows = reviews(1000)
+    output = judge(tmp_path, path=labelled(tmp_path / "in", train=rows), validation_fraction=0.2, validation_block=50)
+    held_out = stored(output, "validation")
+    blocks = [rows[start : start + 50] for start in range(0, len(rows), 50)]
+    chosen = [block for block in blocks if block[0] in held_out]
+    assert held_out == [row for block in chosen for row in block]
+    assert len(chosen) == 4
+    assert any(block != following for block, following in zip(chosen, blocks, strict=False))  # not just the first ones
+    assert stored(output, "train") == [row for block in blocks if block not in chosen for row in block]
+
+
 def test_too_few_rows_to_hold_out(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="rows with label 0 are too few or too alike"):
         judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(4)))

@@ -29,6 +29,8 @@ class SentimentDownload(Download):
 
     validation_fraction: float = Field(gt=0, lt=1)
     """The part of train, label by label, that is held out where the source has no validation split."""
+    validation_block: int = Field(ge=1)
+    """So many neighbouring rows of train are held out together. 1: rows by their text, identical ones together."""
     unsupervised: bool
     """Keep the unlabelled texts."""
 
@@ -66,7 +68,10 @@ def _splits(corpus: Corpus, section: SentimentDownload) -> dict[str, Iterator[Ro
     splits = {split: read() for split, read in readers.items()}
     if "validation" not in splits:
         splits["train"], splits["validation"] = hold_out(
-            readers["train"], fraction=section.validation_fraction, seed=section.seed
+            readers["train"],
+            fraction=section.validation_fraction,
+            block=section.validation_block,
+            seed=section.seed,
         )
     return splits
 
@@ -87,30 +92,36 @@ def check_labelled(row: Row, *, labels: tuple[int, ...]) -> Row:
     return {"label": values[str(found)], "text": clean_text(row, "text")}
 
 
-def hold_out(read: Reader, *, fraction: float, seed: int) -> tuple[Iterator[Row], Iterator[Row]]:
+def hold_out(read: Reader, *, fraction: float, block: int, seed: int) -> tuple[Iterator[Row], Iterator[Row]]:
     """Split the rows `{"label": int, "text": str}` that `read` streams into (train, validation), each in their order.
 
     Of each label the rows with the smallest keys are held out, a key being a hash of the seed and the text: identical
-    texts of a label stay together, so that none is both trained on and validated with.
+    texts of a label stay together, so that none is both trained on and validated with. With a `block` above 1 the hash
+    is of the number of the row's block instead: where the source lists the texts about one thing one after the other,
+    as IMDB does with films, nearly all of them fall on one side, and validation is as new to the model as a test is.
     It takes eight bytes a row. Raises UserError when either side would have no row of some label.
     """
-    bounds = _bounds(read, fraction=fraction, seed=seed)
+
+    def keyed() -> Iterator[tuple[int, Row]]:
+        return ((_key(row["text"] if block == 1 else number // block, seed), row) for number, row in enumerate(read()))
+
+    bounds = _bounds(keyed(), fraction=fraction)
 
     def select(*, held_out: bool) -> Iterator[Row]:
-        return (row for row in read() if (_key(row, seed) < bounds[row["label"]]) is held_out)
+        return (row for key, row in keyed() if (key < bounds[row["label"]]) is held_out)
 
     return select(held_out=False), select(held_out=True)
 
 
-def _key(row: Row, seed: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\t{row['text']}".encode()).digest()[:8])
+def _key(group: str | int, seed: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}\t{group}".encode()).digest()[:8])
 
 
-def _bounds(read: Reader, *, fraction: float, seed: int) -> dict[int, int]:
+def _bounds(keyed: Iterator[tuple[int, Row]], *, fraction: float) -> dict[int, int]:
     """The key, by label, under which a row is held out."""
     keys: dict[int, array[int]] = defaultdict(lambda: array("Q"))
-    for row in read():
-        keys[row["label"]].append(_key(row, seed))
+    for key, row in keyed:
+        keys[row["label"]].append(key)
     bounds = {}
     for label, found in keys.items():
         ordered = sorted(found)
@@ -118,7 +129,7 @@ def _bounds(read: Reader, *, fraction: float, seed: int) -> dict[int, int]:
         if bound == ordered[0]:
             raise UserError(
                 f"the {len(ordered)} rows with label {label} are too few or too alike to hold out {fraction} of them: "
-                "change `validation_fraction`, or give the corpus a validation split"
+                "change `validation_fraction` or `validation_block`, or give the corpus a validation split"
             )
         bounds[label] = bound
     return bounds
