@@ -119,8 +119,14 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
     "the mean of the last epochs": {"train": {"averaging": "last", "average_epochs": 2}},
     "the mean of the best epochs": {"train": {"averaging": "best", "average_epochs": 2, "monitor": "accuracy"}},
     "token batches, accumulation": {"train": {"batch_unit": "tokens", "batch_size": 300, "accumulation": 2}},
-    "AdamW, cosine, R-Drop": {
-        "train": {"optimizer": "adamw", "weight_decay": 0.1, "schedule": "cosine", "r_drop": 1.0},
+    "AdamW, cosine, R-Drop, word dropout": {
+        "train": {
+            "optimizer": "adamw",
+            "weight_decay": 0.1,
+            "schedule": "cosine",
+            "r_drop": 1.0,
+            "word_dropout": 0.2,
+        },
         "model": {"attention_dropout": 0.1, "activation_dropout": 0.1, "tie_embeddings": "all"},
     },
     "a recurrent model, its own words": {"model": RECURRENT | {"teacher_forcing": 0.5}},
