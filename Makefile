@@ -19,7 +19,7 @@ repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DAT
 	@transformer summary
 
 test: $(READY)  ## run the tests
-	pytest -n 2 --dist loadfile $(ARGS)
+	pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 stress: $(READY)  ## the tests that kill and fill up, many times: minutes
 	pytest -n 2 -m stress $(ARGS)
@@ -47,9 +47,10 @@ $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transform
 	@transformer check
 	@mkdir -p $(@D) && touch $@
 
+# Without --no-compile pip compiles all modules first, which takes as long as all the rest; most are never imported.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
 	$(VENV)/bin/python -m transformer.reporting.vega
 	@touch $@
