@@ -61,8 +61,9 @@ def tracking_uri(root: Path) -> str:
 
 
 def in_words(error: Exception) -> str:
-    """An error of the store in one line, without the password of an address."""
-    reason = " ".join(str(error).split())[:_LETTERS] or type(error).__name__
+    """An error of the store in one line, without the password of an address; a database's in its own words."""
+    found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
+    reason = " ".join(str(found).split())[:_LETTERS] or type(error).__name__
     return _PASSWORD.sub("//***@", reason)
 
 
@@ -75,6 +76,7 @@ def quiet_mlflow() -> None:
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore")
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it logs the errors that it raises
 
 
 def waiting(root: Path) -> Path:
