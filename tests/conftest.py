@@ -17,18 +17,6 @@ ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which of `make test`'s processes takes what (`--dist loadgroup`): those of a file stay together.
-
-    All files that need the `workflow` go to one process, so that it is run once, and go first: they take longest.
-    """
-    shared = {item.path for item in items if "workflow" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path not in shared)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("workflow" if item.path in shared else str(item.path)))
-
-
 @dataclass(frozen=True)
 class Clone:
     """A clone of the working tree with a repository of its own, and the profile `smoke` as its params.yaml."""
@@ -113,7 +101,10 @@ def make_clone(root: Path, **environment: str) -> Clone:
 
 @pytest.fixture(scope="session")
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it."""
+    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it.
+
+    `make test` keeps the tests of a file in one process (`--dist loadfile`), so that few such runs are made.
+    """
     clone = make_clone(tmp_path_factory.mktemp("workflow") / "clone")
     assert len(clone.repro()) == 16
     clone.commit("result")
