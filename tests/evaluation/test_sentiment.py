@@ -147,6 +147,14 @@ def test_a_linear_baseline_with_nothing_to_learn_says_the_share() -> None:
     assert np.isfinite(LinearBaseline(*reviews(50, 2), 12).positive(unknown)).all()
 
 
+def test_where_every_text_has_a_duplicate_no_score_is_without_them() -> None:
+    labels, positive = sampled(40)
+    every = Duplicates(np.ones(40, dtype=bool), np.ones(40), np.zeros(40, dtype=np.int64))
+    figures = split_figures(labels, positive, temperature=1.0, duplicates=every, others={}, samples=0)
+    assert figures["duplicates"] == 40
+    assert not any("without" in name for name in figures)
+
+
 def test_a_comparison_is_with_the_other_system_and_leaves_out_duplicates() -> None:
     labels, positive = sampled(400)
     match = np.full(400, -1, dtype=np.int64)

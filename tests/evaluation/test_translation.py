@@ -109,6 +109,14 @@ def test_scores_without_duplicates_are_those_of_the_other_sentences(sentences: t
     assert not any(name.endswith(("_low", "_high", "_p")) for name in figures), "no resamples, no intervals"
 
 
+def test_where_every_sentence_has_a_duplicate_no_score_is_without_them(sentences: tuple[list[str], ...]) -> None:
+    references, hypotheses, _ = sentences
+    texts, every = texts_of(hypotheses, references), no_duplicates(tuple(range(COUNT)))
+    figures = split_figures(texts, texts.metrics(), duplicates=every, baseline=None, samples=0)
+    assert figures["near_duplicates"] == COUNT
+    assert not any("without" in name for name in figures)
+
+
 def test_no_sentences_have_a_score_of_0_and_no_interval() -> None:
     texts = texts_of([], [])
     nothing = Duplicates(np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0, dtype=np.int64))

@@ -66,6 +66,13 @@ def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: 
     assert sum(map(len, here.values())) < 300_000
 
 
+def test_a_long_token_is_cut_in_its_label(tmp_path: Path) -> None:
+    tokens = ["a" * 24, "b" * 25, *TOKENS[2:]]
+    long = drawing()._replace(keys=Axis("key", tokens))
+    save(tmp_path / "figure.svg", "what it shows", lambda: attention_figure(long))
+    assert {"a" * 24, "b" * 23 + "…"} <= set(texts(tmp_path / "figure.svg"))
+
+
 def test_tokens_and_titles_stand_in_the_file_as_they_are(tmp_path: Path) -> None:
     save(tmp_path / "figure.svg", "what it shows", lambda: attention_figure(drawing()))
     found = texts(tmp_path / "figure.svg")

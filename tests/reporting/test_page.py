@@ -63,6 +63,13 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
     assert json.loads(data)["texts"][0]["name"] == HOSTILE
 
 
+def test_a_cell_of_a_megabyte_is_cut() -> None:
+    table = Table("errors", ["label", "text"], [["1", "x" * 1_000_000], ["2", "y" * 20_000]])
+    cells = Parsed(render(Page("t", "0", "h", [], [], [Section("s", tables=[table])], [], ""))).text["td"]
+    assert len(cells[0]) == 20_000 and cells[0].endswith("x...")
+    assert cells[1] == "y" * 20_000
+
+
 def test_nothing_is_loaded_from_anywhere() -> None:
     parsed = Parsed(page("text"))
     for _, attributes in parsed.elements:

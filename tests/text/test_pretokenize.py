@@ -36,6 +36,11 @@ def test_splitting(changes: dict[str, Any], text: str, tokens: str) -> None:
     assert PreTokenizer(params(**changes))([text]) == [tokens]
 
 
+def test_spacy_sees_words_of_500_characters_at_most() -> None:
+    split = PreTokenizer(params())
+    assert split([f"{'a' * 500} {'b' * 1001}"]) == [f"{'a' * 500} {'b' * 500} {'b' * 500} b"]
+
+
 @settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="\u2581")))
 def test_spacy_keeps_every_character(text: str) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.text.sentences import sample_sentences
 from transformer.errors import UserError
 from transformer.text.subword_training import count_words, train_bpe, train_unigram
-from transformer.text.vocabulary import BYTES, WORD_SPECIALS, Vocabulary
+from transformer.text.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
 
 TRAIN = {"bpe": train_bpe, "unigram": train_unigram}
 KINDS = pytest.mark.parametrize("kind", TRAIN)
@@ -128,6 +128,11 @@ def test_size(kind: str) -> None:
 def test_odd_training_texts(kind: str, text: str) -> None:
     vocabulary = TRAIN[kind]([text, "a b", "a b"], min_frequency=1, max_size=50, byte_fallback=False)
     assert again(vocabulary, text) == text
+
+
+def test_a_word_longer_than_500_characters_is_several_to_the_trainers() -> None:
+    words = count_words(["a" * 1001], min_frequency=1)
+    assert words.counts == {f"{SPACE}{'a' * 499}": 1, "a" * 500: 1, "aa": 1}
 
 
 @KINDS

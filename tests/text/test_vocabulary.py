@@ -74,6 +74,11 @@ def test_trained_wordpiece_reads_and_writes_text() -> None:
     assert vocabulary.unknown_id not in ids
 
 
+def test_wordpiece_learns_no_piece_from_more_than_500_characters() -> None:
+    vocabulary = train_wordpiece(lambda: iter(["a" * 600] * 2), min_frequency=1, max_size=100, lowercase=True)
+    assert 100 < max(map(len, vocabulary.tokenizer.get_vocab())) <= 500
+
+
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "play", "##ing", "##er", "##s", ",", "é", "e"]
 
 

@@ -82,8 +82,8 @@ def attention_figure(drawing: Drawing) -> Figure:
 
 
 def _wrapped(title: str, inches: float) -> str:
-    lines = [wrapped for line in title.splitlines() for wrapped in wrap(plain(line), int(inches * _TITLE_LETTERS))]
-    return "\n".join(lines)
+    letters = int(inches * _TITLE_LETTERS)
+    return "\n".join(wrapped for line in title.splitlines() for wrapped in wrap(line, letters))
 
 
 def _panel(axes: Axes, name: str, weights: Weights, largest: float) -> AxesImage:

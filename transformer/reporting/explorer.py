@@ -7,12 +7,12 @@ from typing import Any
 from transformer.files import atomic_write, json_bytes
 from transformer.reporting.attention import Axis, Drawing
 from transformer.reporting.packed import FILE, packed
-from transformer.reporting.style import plain
+from transformer.reporting.style import TITLE, plain
 
 
 def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]]) -> None:
     """Write each text, by what it is called, with its maps. A model without attention has no such file."""
-    content = [{"title": plain(title), "maps": [_map(each) for each in drawings]} for title, drawings in texts]
+    content = [{"title": plain(title, TITLE), "maps": [_map(each) for each in drawings]} for title, drawings in texts]
     if any(text["maps"] for text in content):
         with atomic_write(folder / FILE) as stream:
             stream.write(json_bytes({"texts": content}, indent=None))

@@ -19,6 +19,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 WEIGHTS = "Blues"
 """The colour map of weights: lightness alone tells them apart."""
+TITLE = 300
+"""Characters of a text that a title or a line shows."""
 _SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "transformer",  # otherwise the ids of elements are random
     "svg.fonttype": "none",
@@ -55,6 +57,10 @@ def rendered(kind: str, title: str, draw: Callable[[], Figure]) -> bytes:
     return stream.getvalue()
 
 
-def plain(text: str) -> str:
-    """`text` as a label: what XML does not take, and what prints nothing, becomes U+FFFD."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+def plain(text: str, longest: int = 24) -> str:
+    """`text` as a label: what XML does not take, and what prints nothing, becomes U+FFFD.
+
+    longest: characters of it at most, since a corpus may have a megabyte without a space.
+    """
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)

@@ -15,9 +15,9 @@ def text_map(drawing: Drawing) -> Iterator[str]:
     Columns are numbered, and the numbers explained first; the key with the largest weight stands behind each row.
     """
     yield from drawing.title.splitlines()
-    keys = [_cut(token) for token in drawing.keys.tokens]
+    keys = [plain(token, _LABEL) for token in drawing.keys.tokens]
     yield f"{drawing.keys.label}: " + "  ".join(f"{number} {key}" for number, key in enumerate(keys, start=1))
-    queries = [_cut(token) for token in drawing.queries.tokens]
+    queries = [plain(token, _LABEL) for token in drawing.queries.tokens]
     width = max(map(len, (*queries, "")))
     for name, weights in drawing.panels.items():
         yield ""
@@ -32,8 +32,3 @@ def _shaded(row: Weights) -> str:
     """Three columns a key."""
     steps = [min(int(weight * len(_SHADES)), len(_SHADES) - 1) for weight in row]
     return "".join(" " + _SHADES[step] * 2 for step in steps)
-
-
-def _cut(token: str) -> str:
-    label = plain(token)
-    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"

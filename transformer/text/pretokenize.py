@@ -9,6 +9,7 @@ from pydantic import model_validator
 from transformer.errors import UserError
 from transformer.files import read_json
 from transformer.params.schema import Section
+from transformer.text.clean import cut_words
 
 PRETOKENIZERS = "pretokenizer.json"
 SPACE = "\u2581"
@@ -19,7 +20,8 @@ class PreTokenizerParams(Section):
     """How one side's raw text is split."""
 
     kind: Literal["spacy", "whitespace", "none"]
-    """spaCy's rule tokenizer of the language, white space, or raw text for subword vocabularies."""
+    """spaCy's rule tokenizer of the language (words longer than 500 characters are cut there), white space, or raw text
+    for subword vocabularies."""
     language: str | None
     """The language code of spaCy's rules, such as `de`; null for the other kinds is fine."""
     lowercase: bool
@@ -58,7 +60,7 @@ def _splitter(params: PreTokenizerParams) -> Callable[[str], str]:
     if params.kind == "whitespace":
         return lambda text: " ".join(text.split())
     tokenizer = _spacy_tokenizer(params.language or "")
-    return lambda text: " ".join(token.text.replace(" ", SPACE) for token in tokenizer(text))
+    return lambda text: " ".join(token.text.replace(" ", SPACE) for token in tokenizer(cut_words(text)))
 
 
 def _spacy_tokenizer(language: str) -> Any:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from transformer.errors import UserError
+from transformer.text.clean import cut_words
 from transformer.text.subword import lossless_vocabulary, prepare_text
 from transformer.text.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
 
 _AT_A_TIME = 1000  # copies of a word that are handed to the trainer together
-_LONGEST_LINE = 4000  # bytes; the sentencepiece trainer skips lines that are much longer
 _WORDS_A_LINE, _LONGEST_WORD = 20, 60  # where words share a line, and the bytes of each
 _UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer separates words by these, or skips them
 
@@ -22,7 +22,7 @@ class Words(NamedTuple):
     """What a trainer learns from."""
 
     counts: dict[str, int]
-    """The words, each with the ▁ before it, cut at rare characters; in alphabetical order."""
+    """The words, each with the ▁ before it, cut at rare characters and where too long; in alphabetical order."""
     alphabet: list[str]
     """Every character that is not rare, ordered by code point."""
 
@@ -82,7 +82,7 @@ def count_words(texts: Iterable[str], *, min_frequency: int) -> Words:
     rare = {ord(character): " " for character in characters.keys() - set(alphabet)}
     whole: Counter[str] = Counter()
     for word, count in words.items():
-        for part in word.translate(rare).split():
+        for part in cut_words(word.translate(rare)).split():
             whole[part] += count
     return Words(dict(sorted(whole.items())), alphabet)
 
@@ -130,7 +130,7 @@ def _unigram_scores(words: Words, size: int) -> dict[str, float]:
 
 
 def _trainable(word: str) -> bool:
-    return _UNTRAINABLE.isdisjoint(word) and len(word.encode()) <= _LONGEST_LINE
+    return _UNTRAINABLE.isdisjoint(word)
 
 
 def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from transformer.errors import UserError
+from transformer.text.clean import cut_words
 from transformer.text.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS, Vocabulary
 
 _PREFIX = "##"
@@ -48,7 +49,7 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
     trainer = trainers.WordPieceTrainer(
         vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
     )
-    tokenizer.train_from_iterator(texts(), trainer)
+    tokenizer.train_from_iterator(map(cut_words, texts()), trainer)
     return _finished(tokenizer.get_vocab(), lowercase=lowercase)
 
 

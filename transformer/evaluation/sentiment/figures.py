@@ -38,9 +38,12 @@ def _calibration_figures(labels: Labels, positive: Floats, temperature: float) -
 
 
 def _figures_without(duplicates: Duplicates, labels: Labels, positive: Floats) -> dict[str, float]:
-    rest = scores(labels[~duplicates.any], positive[~duplicates.any])
-    names = [name for name in ("accuracy", "f1", "roc_auc") if name in rest]
-    return duplicates.figures() | {f"{name}_without_duplicates": rest[name] for name in names}
+    figures: dict[str, float] = duplicates.figures()
+    if not duplicates.any.all():
+        rest = scores(labels[~duplicates.any], positive[~duplicates.any])
+        names = [name for name in ("accuracy", "f1", "roc_auc") if name in rest]
+        figures |= {f"{name}_without_duplicates": rest[name] for name in names}
+    return figures
 
 
 def _comparisons(labels: Labels, positive: Floats, others: Mapping[str, Floats], samples: int) -> dict[str, float]:

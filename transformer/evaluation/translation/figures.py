@@ -49,7 +49,8 @@ def split_figures(
     figures |= adequacy_figures(texts.hypothesis_tokens, texts.reference_tokens)
     figures |= interval_figures(resampled)
     figures |= duplicates.figures()
-    figures |= {f"{name}_without_duplicates": metric.score(~duplicates.any) for name, metric in metrics.items()}
+    if not duplicates.any.all():
+        figures |= {f"{name}_without_duplicates": metric.score(~duplicates.any) for name, metric in metrics.items()}
     if baseline is not None:
         theirs = text_metrics(baseline, texts.references, cased=texts.cased)
         figures |= comparison_figures(

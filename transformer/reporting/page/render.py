@@ -10,6 +10,7 @@ from transformer.reporting.packed import STEPS
 from transformer.reporting.page.content import Page
 
 _FOLDER = Path(__file__).parent / "template"
+_LONGEST_CELL = 20_000  # characters: IMDB's longest review has 13,704, a corpus may have a megabyte in a line
 
 
 def render(page: Page) -> str:
@@ -29,6 +30,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["data_uri"] = _data_uri
+    environment.globals["longest_cell"] = _LONGEST_CELL
     environment.globals["style"] = (_FOLDER / "style.css").read_text(encoding="utf-8")
     environment.globals["script"] = (_FOLDER / "script.js").read_text(encoding="utf-8")
     return environment.get_template("page.html")

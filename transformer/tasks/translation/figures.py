@@ -13,7 +13,7 @@ from transformer.reporting.config import FiguresParams
 from transformer.reporting.explain import explain
 from transformer.reporting.explorer import write_explorer
 from transformer.reporting.inputs import FigureInputs
-from transformer.reporting.style import save
+from transformer.reporting.style import TITLE, plain, save
 from transformer.tasks.translation.attention import AttendedTranslation, translate_with_attention
 from transformer.tasks.translation.inference import EvaluateParams, Translator
 from transformer.training.config import TrainParams
@@ -42,7 +42,7 @@ def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observ
     explored = []
     for number, sentence in enumerate(inputs.sentences(params.figures, column), start=1):
         attended = translate_with_attention(translator, sentence, longest=_LONGEST)
-        observer.say(f"{sentence} -> {attended.text}")
+        observer.say(f"{plain(sentence, TITLE)} -> {plain(attended.text, TITLE)}")
         for drawing in drawings(attended, layers=params.figures.layers, self_attention=number == 1):
             save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
@@ -66,7 +66,8 @@ def drawings(attended: AttendedTranslation, *, layers: str, self_attention: bool
     predicted = Axis("target token predicted", attended.predicted)
     cross = chosen_layers(_cross_attention(attended), layers=layers)
     if cross:
-        title = f"Cross-attention: {' '.join(attended.source[1:-1])}\n→ {attended.text}"
+        source_text = plain(" ".join(attended.source[1:-1]), TITLE)
+        title = f"Cross-attention: {source_text}\n→ {plain(attended.text, TITLE)}"
         yield Drawing("cross_attention", title, head_panels(cross), predicted, source)
     for side, tokens in (("encoder", source), ("decoder", given)):
         own = chosen_layers(_self_attention(attended, side), layers=layers)
