@@ -19,7 +19,7 @@ repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DAT
 	@transformer summary
 
 test: $(READY)  ## run the tests
-	pytest -n 2 --dist loadfile $(ARGS)
+	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 stress: $(READY)  ## the tests that kill and fill up, many times: minutes
 	pytest -n 2 -m stress $(ARGS)

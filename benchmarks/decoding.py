@@ -1,7 +1,7 @@
 """Decoding speed of the seed's model: sentences of the test split a second, `python -m benchmarks.decoding`.
 
 Every contender has the same weights in fp32. The recomputing decoder sends the whole prefix through the decoder at
-every step. It is slow, so it takes one batch of drawn sentences a round, and `--few` sentences one at a time, which
+every step. It is slow, so it takes half a batch of drawn sentences a round, and `--few` sentences one at a time, which
 is how the notebooks decode. Our beam search is exact by default: it goes on while a longer hypothesis could still win.
 `generate` stops earlier, so ours is also measured with its rule.
 """
@@ -39,6 +39,7 @@ from transformer.observer import Observer
 from transformer.text.batching import Ids, pad, sorted_batches
 
 BEAMS = 4
+WARM_UP = 8  # the part of a round's sentences that the round that does not count takes
 _CHECKED = 128  # sentences of the comparison with the recomputing decoder, which takes half a minute for 400
 GREEDY = "Greedy decoding"
 BEAM = f"Beam search, {BEAMS} hypotheses"
@@ -147,9 +148,11 @@ def peer(title: str, name: str, options: Options) -> Contender:
 def _work(name: str, decoder: Decode, subject: Subject, options: Options, number: int) -> Work:
     sentences: Sequence[Ids] = subject.sentences
     if name in (SINGLE, OURS_SINGLE, BATCHED):
-        count = subject.decoding.batch_size if name == BATCHED else options.more.few
+        count = subject.decoding.batch_size // 2 if name == BATCHED else options.more.few
         drawn = np.random.default_rng([3, number]).permutation(len(sentences))[:count]
         sentences = [sentences[row] for row in drawn]
+    if number == 0:
+        sentences = sentences[: max(len(sentences) // WARM_UP, 1)]
     clock = Clock(options.compute.device)
     decoder(sentences)
     return Work(len(sentences), clock.elapsed())
@@ -163,7 +166,7 @@ def _identical(decoder: Decode, other: Decode, sentences: Sequence[Ids]) -> str:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What this part takes besides."""
     subjects.arguments(parser)
-    parser.add_argument("--few", type=int, default=25, help="sentences of a slow contender's round (default: 25)")
+    parser.add_argument("--few", type=int, default=20, help="sentences of a slow contender's round (default: 20)")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What this part takes besides."""
-    parser.add_argument("--steps", type=int, default=4, help="updates a round (default: 4)")
+    parser.add_argument("--steps", type=int, default=2, help="updates a round (default: 2)")
 
 
 if __name__ == "__main__":

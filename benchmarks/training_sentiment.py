@@ -90,7 +90,7 @@ def _model(task: Task) -> StraightforwardClassifier:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What this part takes besides."""
-    parser.add_argument("--steps", type=int, default=3, help="batches a round (default: 3)")
+    parser.add_argument("--steps", type=int, default=2, help="batches a round (default: 2)")
 
 
 if __name__ == "__main__":

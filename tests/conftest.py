@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from xdist.scheduler import LoadFileScheduling
 
 # Before torch is loaded: the tests' processes share the cores, and more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -101,10 +102,7 @@ def make_clone(root: Path, **environment: str) -> Clone:
 
 @pytest.fixture(scope="session")
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it.
-
-    `make test` keeps the tests of a file in one process (`--dist loadfile`), so that few such runs are made.
-    """
+    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it."""
     clone = make_clone(tmp_path_factory.mktemp("workflow") / "clone")
     assert len(clone.repro()) == 16
     clone.commit("result")
@@ -117,3 +115,23 @@ def real_corpora() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the real corpora are not beside this checkout (../shared/data)")
     return SHARED_DATA
+
+
+class Scheduler(LoadFileScheduling):  # type: ignore[misc]
+    """Keeps the tests of a file in one process, and all those that use `workflow`, so that it runs once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "workflow" if "workflow: Clone" in (ROOT / file).read_text(encoding="utf-8") else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler | None:
+    """The scheduler of `make test`; None leaves the choice to xdist."""
+    return Scheduler(config, log) if config.option.dist == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no process is left with one while the other has nothing to do."""
+    slow = (ROOT / "tests" / "tracking", ROOT / "tests" / "workflow")
+    items.sort(key=lambda item: ("workflow" not in getattr(item, "fixturenames", ()), item.path.parent not in slow))
