@@ -9,6 +9,8 @@ export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
 export MLFLOW_DISABLE_TELEMETRY := true
 export HF_HUB_DISABLE_TELEMETRY := 1
+# Nothing is compiled at installation (below), so the first import must keep what it compiled: torch takes 2.8 s, then 1.4.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: repro test stress check bench bench-quality ui lock clean-venv
 
@@ -47,7 +49,7 @@ $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transform
 	@transformer check
 	@mkdir -p $(@D) && touch $@
 
-# Without --no-compile pip compiles all modules first, which takes as long as all the rest; most are never imported.
+# pip would compile all modules first, which takes as long as all the rest; most are never imported.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
