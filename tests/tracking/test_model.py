@@ -64,6 +64,9 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
 
     run = store.client.create_run(store.experiment_id).info.run_id
     model_id = log_model(store, run, bundle_of(root / "bundle", 0.5))
+    location = root / "mlartifacts" / "models" / model_id / "artifacts"
+    assert (location / "code" / "transformer" / "export" / "pyfunc.py").is_file()
+    assert not [*location.rglob("__pycache__")]
     opened: list[Path] = []
 
     def load(path: str) -> Reviewer:
@@ -79,9 +82,6 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
     assert model.metadata.signature.inputs.input_names() == ["text"]
     assert model.metadata.signature.outputs.input_names() == ["label", "probability"]
     assert (opened[0] / "config.json").is_file()
-    location = root / "mlartifacts" / "models" / model_id / "artifacts"
-    assert (location / "code" / "transformer" / "export" / "pyfunc.py").is_file()
-    assert not [*location.rglob("__pycache__")]
     assert "torch==" in (location / "requirements.txt").read_text()
     outputs = store.client.get_run(run).outputs
     assert outputs is not None and [output.model_id for output in outputs.model_outputs] == [model_id]
