@@ -45,7 +45,7 @@ class Subject(NamedTuple):
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What chooses model and sentences."""
     parser.add_argument("--model", type=Path, help="an exported bundle (default: the seed's model, trained shortly)")
-    parser.add_argument("--train-steps", type=int, default=200, help="updates of the short training (default: 200)")
+    parser.add_argument("--train-steps", type=int, default=150, help="updates of the short training (default: 150)")
     parser.add_argument("--sentences", type=int, default=400, help="of the test split, its first ones (default: 400)")
 
 

@@ -1,14 +1,16 @@
 """The build_vocab stage: vocabulary, encoded store and statistics from tokens."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from transformer.errors import UserError
 from transformer.files import read_json, write_json, write_rows
 from transformer.observer import Observer
-from transformer.text.build import build
+from transformer.text.build import _quantiles, build
 from transformer.text.store import EncodedColumn, read_labels
 from transformer.text.vocabulary import read_bpe_dropout, read_vocabularies, same_vocabulary
 from transformer.text.vocabulary_config import VocabParams
@@ -116,3 +118,10 @@ def test_what_training_drops_is_noted_beside_the_vocabularies(pairs: Path) -> No
     root = run_pairs(pairs, params(kind="bpe", max_size=60, bpe_dropout=0.25))
     assert read_bpe_dropout(root / "vocab") == 0.25
     assert set(read_vocabularies(root / "vocab")) == {"source", "target"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 101, 1000])
+def test_quantiles_of_counted_lengths_are_numpys(count: int) -> None:
+    lengths = np.random.default_rng(count).integers(1, 60, count)
+    expected = np.quantile(lengths, (0.5, 0.95, 0.99, 1.0), method="higher").tolist()
+    assert list(_quantiles(Counter(lengths.tolist())).values()) == expected

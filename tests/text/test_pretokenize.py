@@ -1,5 +1,6 @@
 """Splitting raw text."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from transformer.errors import UserError
 from transformer.files import read_rows, write_json, write_rows
 from transformer.observer import Observer
-from transformer.text.parallel import chunks, ordered_map
+from transformer.text.parallel import chunks, worker_processes
 from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams, read_pretokenizers
 from transformer.text.tokens import tokenize_corpus
 
@@ -76,12 +77,22 @@ def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Pat
     assert read_pretokenizers(tmp_path / "tokens") == {"text": params(lowercase=True)}
 
 
-def test_ordered_map_takes_no_more_than_it_can_work_on() -> None:
+def test_processes_take_no_more_than_they_can_work_on() -> None:
     items = iter(range(1000))
-    results = ordered_map(abs, items, workers=1, initializer=abs, arguments=(0,))
-    assert [next(results) for _ in range(3)] == [0, 1, 2]
-    assert next(items) < 10
-    results.close()  # type: ignore[attr-defined]
+    with worker_processes(1, initializer=abs, arguments=(0,)) as ordered_map:
+        results = ordered_map(abs, items)
+        assert [next(results) for _ in range(3)] == [0, 1, 2]
+        assert next(items) < 10
+
+
+def process(_: int) -> int:
+    return os.getpid()
+
+
+def test_processes_are_the_same_for_all_splits() -> None:
+    with worker_processes(1, initializer=abs, arguments=(0,)) as ordered_map:
+        first, second = (set(ordered_map(process, range(10))) for _ in range(2))
+    assert first == second != {os.getpid()}
 
 
 def test_chunks() -> None:

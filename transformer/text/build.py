@@ -1,5 +1,6 @@
 """The build_vocab stage: a vocabulary a side, the encoded store, and statistics."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ from transformer.files import read_rows, write_json
 from transformer.observer import Observer
 from transformer.text.parallel import chunks
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
-from transformer.text.store import ColumnWriter, EncodedColumn, write_labels
+from transformer.text.store import ColumnWriter, write_labels
 from transformer.text.subword_training import train_bpe, train_unigram
 from transformer.text.vocabulary import Vocabulary, write_bpe_dropout
 from transformer.text.vocabulary_config import VocabParams
@@ -96,6 +97,7 @@ def _encode_split(
     tokens: Path, encoded: Path, split: str, side: str, vocabulary: Vocabulary, observer: Observer
 ) -> dict[str, float]:
     unknown = words = 0
+    lengths: Counter[int] = Counter()
 
     def sequences() -> Iterator[NDArray[np.int64]]:
         nonlocal unknown, words
@@ -104,16 +106,20 @@ def _encode_split(
             for ids in vocabulary.encode([row[side] for row in chunk]):
                 unknown += int(np.isin(ids, vocabulary.unfamiliar_ids).sum())
                 words += len(ids) - 2
+                lengths[len(ids)] += 1
                 yield ids
 
     ColumnWriter(encoded / split, side, vocabulary.size).write(sequences())
-    lengths = EncodedColumn(encoded / split, side).lengths
     rate = round(unknown / max(words, 1), 6)
     return {"unknown_rate": rate, "coverage": round(1 - rate, 6), "tokens": words} | _quantiles(lengths)
 
 
-def _quantiles(lengths: NDArray[np.int64]) -> dict[str, float]:
-    if not len(lengths):
+def _quantiles(lengths: Counter[int]) -> dict[str, float]:
+    """lengths: how often each one is."""
+    if not lengths:
         return {}
-    values: Sequence[float] = np.quantile(lengths, _QUANTILES, method="higher").tolist()
-    return {f"length_p{round(100 * q)}": value for q, value in zip(_QUANTILES, values, strict=True)}
+    values = np.array(sorted(lengths))
+    ends = np.cumsum([lengths[value] for value in values.tolist()])
+    ranks = np.ceil(np.multiply(_QUANTILES, ends[-1] - 1))
+    found: Sequence[float] = values[np.searchsorted(ends, ranks, side="right")].tolist()
+    return {f"length_p{round(100 * q)}": value for q, value in zip(_QUANTILES, found, strict=True)}

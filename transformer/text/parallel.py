@@ -3,12 +3,23 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class OrderedMap(Protocol):
+    """`map` of one iterable."""
+
+    def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+        """The results, in the order of the items."""
+        ...
+
 
 _AHEAD = 2  # chunks a worker that may wait: enough to keep it busy, and no more memory than that
 
@@ -20,28 +31,31 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def ordered_map(
-    function: Callable[[Item], Result],
-    items: Iterable[Item],
-    *,
-    workers: int,
-    initializer: Callable[..., None],
-    arguments: tuple[Any, ...],
-) -> Iterator[Result]:
-    """`map(function, items)` by `workers` processes; each calls `initializer(*arguments)` once, before its first item.
+@contextmanager
+def worker_processes(
+    workers: int, *, initializer: Callable[..., None], arguments: tuple[Any, ...]
+) -> Iterator[OrderedMap]:
+    """A `map` whose work is done by `workers` processes; each calls `initializer(*arguments)` once, before its first
+    item.
 
     Results come in the order of the items, whatever the number of workers; 0 works in this process.
     """
     if workers == 0:
         initializer(*arguments)
-        yield from map(function, items)
+        yield map
         return
     context = get_context("spawn")  # the same on every platform, and safe beside threads
     with ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=arguments) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) >= workers * _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
+        yield partial(_ordered, pool, workers)
+
+
+def _ordered(
+    pool: ProcessPoolExecutor, workers: int, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    waiting: deque[Future[Result]] = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) >= workers * _AHEAD:
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformer.files import read_json, read_rows, write_json, write_rows
 from transformer.observer import Observer
-from transformer.text.parallel import chunks, ordered_map
+from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizer, PreTokenizerParams
 
 Row = dict[str, Any]
@@ -23,20 +23,17 @@ def tokenize_corpus(corpus: Path, output: Path, sides: Sides, *, workers: int, o
     Columns that are no side (a label) pass unchanged. Returns the rows a split. Raises UserError on a broken corpus.
     """
     counts: dict[str, float] = {}
-    for split, total in read_json(corpus / "provenance.json")["rows"].items():
-        rows = observer.progress(
-            _tokenized(read_rows(corpus / f"{split}.jsonl"), sides, workers), total=total, what=f"tokenize {split}"
-        )
-        counts[f"{split}_rows"] = write_rows(output / f"{split}.jsonl", iter(rows))
+    with worker_processes(workers, initializer=_prepare, arguments=(dict(sides),)) as ordered_map:
+        for split, total in read_json(corpus / "provenance.json")["rows"].items():
+            tokenized = _tokenized(read_rows(corpus / f"{split}.jsonl"), ordered_map)
+            rows = observer.progress(tokenized, total=total, what=f"tokenize {split}")
+            counts[f"{split}_rows"] = write_rows(output / f"{split}.jsonl", iter(rows))
     write_json(output / PRETOKENIZERS, {side: params.model_dump() for side, (_, params) in sides.items()})
     return counts
 
 
-def _tokenized(rows: Iterator[Row], sides: Sides, workers: int) -> Iterator[Row]:
-    done = ordered_map(
-        _tokenize_chunk, chunks(rows, _CHUNK), workers=workers, initializer=_prepare, arguments=(dict(sides),)
-    )
-    for chunk in done:
+def _tokenized(rows: Iterator[Row], ordered_map: OrderedMap) -> Iterator[Row]:
+    for chunk in ordered_map(_tokenize_chunk, chunks(rows, _CHUNK)):
         yield from chunk
 
 
