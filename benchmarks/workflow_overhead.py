@@ -17,13 +17,14 @@ from transformer.tasks import STAGES, TASKS
 
 NOTHING = "dvc repro, nothing to do"
 EMPTY = "python that does nothing"
-# Stands in for the task's code: says when it was called and ends the stage as Ctrl-C would.
+# Stands in for the task's code: says when it was called and kills the stage with its observer, which would otherwise
+# write for seconds that the stage was stopped.
 _UNTIL_WORK = """
-import runpy, sys, time
+import os, runpy, signal, sys, time
 from transformer.workflow import Stage
 def work(self, **paths):
     print(time.time(), flush=True)
-    raise KeyboardInterrupt
+    os.killpg(0, signal.SIGKILL)
 Stage.run = work
 module = sys.argv.pop(1)
 runpy.run_module(module, run_name="__main__", alter_sys=False)
@@ -64,8 +65,16 @@ def _start(workspace: Workspace, stage: str, number: int) -> Work:
     command = [sys.executable, "-c", _UNTIL_WORK, f"stages.{stage}", "translation"]
     environment = workspace.environment() | {"DVC_ROOT": str(workspace.root)}
     started = time.time()
-    done = subprocess.run(command, cwd=workspace.root, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 130:
+    done = subprocess.run(
+        command,
+        cwd=workspace.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    if not done.stdout:
         raise UserError(f"{stage} did not start: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
     return Work(1, float(done.stdout.split()[0]) - started)
 
