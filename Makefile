@@ -31,7 +31,7 @@ check: $(READY)  ## lint and type-check
 	ruff format --check .
 	mypy
 
-bench: $(READY)  ## measure speed beside the peers, half an hour on two cores; DATA=path takes the real corpora
+bench: $(READY)  ## measure speed beside the peers, about 20 minutes on two cores; DATA=path takes the real corpora
 	python -m benchmarks $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 bench-quality: $(READY)  ## measure the time to the notebooks' quality, under an hour; DATA=path takes the real corpora
