@@ -15,7 +15,6 @@ from xdist.scheduler import LoadFileScheduling
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parents[1]
-SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,10 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 @pytest.fixture(scope="session")
 def real_corpora() -> Path:
     """The folder of the real corpora; tests that want it are skipped where it is missing."""
-    if not SHARED_DATA.is_dir():
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
         pytest.skip("the real corpora are not beside this checkout (../shared/data)")
-    return SHARED_DATA
+    return folder
 
 
 class Scheduler(LoadFileScheduling):  # type: ignore[misc]

@@ -10,7 +10,6 @@ from transformer.files import read_rows
 
 RUNTIME = {"workers": 0, "log_every": 1, "progress": False, "save_every": 0, "tracking": False}
 REVISION = "37e118600232bb5298ca011a8a7e7a44e863c36a"
-REAL = Path(__file__).parents[3] / "shared" / "data"
 _SHARED: dict[str, Any] = {
     "source": "files",
     "path": "data/local",

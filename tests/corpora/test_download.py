@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.corpora.cases import REAL, json_lines, pairs, reviews, sentiment, stored, translation, write
+from tests.corpora.cases import json_lines, pairs, reviews, sentiment, stored, translation, write
 from transformer.errors import UserError
 from transformer.observer import Observer
 from transformer.tasks.sentiment import download as sentiment_stage
@@ -15,7 +15,6 @@ from transformer.tasks.translation import download as translation_stage
 
 MULTI30K = "8f5a982d8b62bfd05be0ee6a07a6e2ee42d7e4d5b09791f203fb52888fe1847e"
 IMDB = "6b134a1c2bb9775c08c076bd9f4b584d0d82bb415c6f62bca181423a3f021a1a"
-needs_real_corpora = pytest.mark.skipif(not REAL.is_dir(), reason="the real corpora are not at ../shared/data")
 
 
 def translate(tmp_path: Path, **changes: Any) -> Path:
@@ -266,9 +265,8 @@ def test_the_sample_has_as_many_rows_as_asked_for(run: Any, tmp_path: Path) -> N
     assert found["content_sha256"] != provenance(run(tmp_path, source="sample", seed=2))["content_sha256"]
 
 
-@needs_real_corpora
-def test_multi30k(tmp_path: Path) -> None:
-    output = translate(tmp_path, path=str(REAL / "multi30k"), expected_sha256=MULTI30K)
+def test_multi30k(real_corpora: Path, tmp_path: Path) -> None:
+    output = translate(tmp_path, path=str(real_corpora / "multi30k"), expected_sha256=MULTI30K)
     assert provenance(output)["rows"] == {
         "train": 29000, "validation": 1014, "test": 1000, "test_2017_flickr": 1000, "test_2017_mscoco": 461,
     }  # fmt: skip
@@ -278,10 +276,9 @@ def test_multi30k(tmp_path: Path) -> None:
     }
 
 
-@needs_real_corpora
-def test_imdb(tmp_path: Path) -> None:
+def test_imdb(real_corpora: Path, tmp_path: Path) -> None:
     changes = {"validation_fraction": 0.1, "expected_sha256": IMDB}
-    output = judge(tmp_path, path=str(REAL / "imdb"), **changes)
+    output = judge(tmp_path, path=str(real_corpora / "imdb"), **changes)
     labels = {split: Counter(row["label"] for row in stored(output, split)) for split in provenance(output)["rows"]}
     assert labels == {
         "train": {0: 11250, 1: 11250}, "validation": {0: 1250, 1: 1250}, "test": {0: 12500, 1: 12500},

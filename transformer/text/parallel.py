@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_AHEAD = 2  # chunks a worker that may wait: enough to keep it busy, and no more memory than that
+
 
 class OrderedMap(Protocol):
     """`map` of one iterable."""
@@ -19,9 +21,6 @@ class OrderedMap(Protocol):
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
         """The results, in the order of the items."""
         ...
-
-
-_AHEAD = 2  # chunks a worker that may wait: enough to keep it busy, and no more memory than that
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
