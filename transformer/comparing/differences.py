@@ -8,7 +8,8 @@ from typing import Any
 from transformer.comparing.results import Results, Row
 from transformer.evaluation.bootstrap import interval, p_value
 from transformer.tasks import headline_figures, implementation
-from transformer.tracking.chain import DATA_STAGES, Chain, plain
+from transformer.tracking.chain import DATA_STAGES, Chain
+from transformer.tracking.chain import leaves as leaves_of
 
 _CODE = ("transformer/", "stages/")
 ABSENT = "-"
@@ -72,18 +73,7 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
 
 def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The parameters of a chain by dotted name."""
-    found: dict[str, Any] = {}
-
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for name, item in value.items():
-                walk(f"{prefix}.{name}" if prefix else str(name), item)
-        else:
-            found[prefix] = plain(value)
-
-    for values in params.values():
-        walk("", values)
-    return found
+    return {name: value for values in params.values() for name, value in leaves_of(values).items()}
 
 
 def _data(chain: Chain) -> dict[str, str]:

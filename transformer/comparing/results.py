@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer.errors import UserError
-from transformer.tracking.chain import LOCK, Chain, chains_in_lock
-from transformer.tracking.git import blob, experiments, git, snapshots
+from transformer.tracking.chain import Chain, all_chains, chains_in_lock
+from transformer.tracking.git import blob, experiments, git, head, snapshots
+from transformer.tracking.lockfile import LOCK, RESOLVE, has_conflict
+from transformer.tracking.partial import in_words
+from transformer.tracking.workspace import content_md5, not_as_locked
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
@@ -26,38 +29,64 @@ class Results:
     commit: str | None
     """None for the workspace."""
     chains: dict[str, Chain]
-    """By task: what dvc.lock says of it, for complete results alone."""
+    """By task: what dvc.lock says of it, for whole results alone."""
+    partial: dict[str, str]
+    """By task: why dvc.lock holds stages of it and no whole result, and what to run."""
 
     def figures(self, task: str) -> dict[str, Figures]:
-        """The numbers of evaluation.json by split."""
-        content = self._content(f"reports/{task}/evaluation.json")
+        """The numbers of evaluation.json by split. Raises UserError when the file is not the result's own."""
+        content = self._content(task, f"reports/{task}/evaluation.json")
         parsed: dict[str, dict[str, Any]] = json.loads(content) if content else {}
         numbers = {split: _numbers(values) for split, values in parsed.items()}
         return {split: values for split, values in numbers.items() if values}
 
     def predictions(self, task: str) -> dict[str, list[Row]]:
-        """The rows of predictions.tsv by split; empty where neither DVC's cache nor its remote has the file."""
+        """The rows of predictions.tsv by split; empty where neither DVC's cache nor its remote has the file.
+
+        Raises UserError when the workspace's file is not the result's own.
+        """
         path = f"reports/{task}/predictions.tsv"
-        content = self._content(path) if self.commit is None else _from_dvc(self.root, path, self.commit)
+        content = self._content(task, path) if self.commit is None else _from_dvc(self.root, path, self.commit)
         rows: dict[str, list[Row]] = {}
         for row in csv.DictReader(content.decode().split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE):
             rows.setdefault(row["split"], []).append(row)
         return rows
 
-    def _content(self, path: str) -> bytes:
-        return _content(self.root, self.commit, path)
+    def _content(self, task: str, path: str) -> bytes:
+        """A file of the result; empty where a commit has none."""
+        content, locked = _content(self.root, self.commit, path), self.chains[task].outs.get(path)
+        if locked in (None, content_md5(content)) or (self.commit is not None and not content):
+            return content
+        if self.commit is not None:
+            raise UserError(f"{path} at {self.name} is not what {LOCK} says there: name another commit")
+        raise UserError(not_as_locked(self.root, path, missing=not content))
 
 
 def find_results(root: Path, name: str) -> Results:
     """What `name` means: `workspace`, a DVC experiment, a commit, branch or tag, or an MLflow row (its key's start).
 
-    A row's name ends in its key, and its tag `row_key` is the whole of it. Raises UserError when there is none.
+    A row's name ends in its key, and its tag `row_key` is the whole of it. Raises UserError when there is none, or
+    when dvc.lock holds only stages there that do not belong together.
     """
-    commit = None if name == WORKSPACE else _commit(root, name)
-    chains = {chain.task: chain for chain in chains_in_lock(_content(root, commit, LOCK))}
-    if not chains:
-        raise UserError(f"{name} holds no complete result in {LOCK}: run `dvc repro` there and commit, or name another")
-    return Results(root, name, commit, chains)
+    results = results_at(root, name, None if name == WORKSPACE else _commit(root, name))
+    if results.chains:
+        return results
+    if results.partial:
+        raise UserError("; ".join(results.partial.values()))
+    raise UserError(f"{name} holds no complete result in {LOCK}: run `dvc repro` there and commit, or name another")
+
+
+def results_at(root: Path, name: str, commit: str | None) -> Results:
+    """The results of a commit, or of the workspace (None), which may hold none.
+
+    Raises UserError when dvc.lock has conflict markers.
+    """
+    lock = _content(root, commit, LOCK)
+    if has_conflict(lock):
+        raise UserError(f"{LOCK} of {name} has conflict markers: {RESOLVE}")
+    chains = [*all_chains(lock)]
+    partial = {chain.task: in_words(chain, name) for chain in chains if chain.stale}
+    return Results(root, name, commit, {chain.task: chain for chain in chains if not chain.stale}, partial)
 
 
 def results_before(root: Path, chain: Chain) -> Results | None:
@@ -65,14 +94,13 @@ def results_before(root: Path, chain: Chain) -> Results | None:
     for commit in git(root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
         chains = {found.task: found for found in chains_in_lock(blob(root, commit, LOCK))}
         if chain.task in chains and chains[chain.task].row_key() != chain.row_key():
-            return Results(root, commit[:_SHORT], commit, chains)
+            return Results(root, commit[:_SHORT], commit, chains, {})
     return None
 
 
 def _commit(root: Path, name: str) -> str:
-    by_experiment = {experiment: commit for commit, (experiment, _) in experiments(root).items()}
-    if name in by_experiment:
-        return by_experiment[name]
+    if experiment := _experiment(root, name):
+        return experiment
     if (
         found := git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         .decode()
@@ -86,6 +114,18 @@ def _commit(root: Path, name: str) -> str:
         f"{name!r} is no commit, experiment or row: name `{WORKSPACE}`, what git knows, an experiment of"
         " `dvc exp list`, or a row by its name or tag `row_key` (rows that no commit holds are not found)"
     )
+
+
+def _experiment(root: Path, name: str) -> str | None:
+    """The commit of the experiment with this name: the one on what is checked out, as DVC has it, or the only one."""
+    found = {baseline: commit for commit, (named, baseline) in experiments(root).items() if named == name}
+    checked_out = head(root)
+    if checked_out in found:
+        return found[checked_out]
+    if len(found) > 1:
+        commits = ", ".join(commit[:_SHORT] for commit in found.values())
+        raise UserError(f"{len(found)} experiments have the name {name!r}: name one by its commit ({commits})")
+    return next(iter(found.values()), None)
 
 
 def _with_row(root: Path, key: str) -> Iterator[str]:

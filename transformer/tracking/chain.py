@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from transformer.tracking.lockfile import parse_lock
+from transformer.tracking.lockfile import LOCK, parse_lock
+from transformer.tracking.workspace import hashes
 
 STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
 DATA_STAGES = STAGES[:3]
@@ -17,7 +18,6 @@ FIGURES = "figures"
 REPORT = "report"
 """The stage that writes a result's page. It has no output, and no run of its own."""
 _FIGURES_FROM = "train"
-LOCK = "dvc.lock"
 _SHORT = 8
 
 
@@ -63,10 +63,34 @@ class Chain:
         return tuple(stage.name for stage in self.stages) == STAGES
 
     @property
+    def stale(self) -> tuple[str, ...]:
+        """The stages from the first on that is not there, or did not read what the stages above it wrote.
+
+        A complete chain without any is a result: a whole that belongs together.
+        """
+        by_name = {stage.name: stage for stage in self.stages}
+        above: list[Stage] = []
+        for number, name in enumerate(STAGES):
+            stage = by_name.get(name)
+            if stage is None or not fits(stage, above):
+                return STAGES[number:]
+            above.append(stage)
+        return ()
+
+    def holds(self, name: str) -> bool:
+        """Whether stage `name` is there and, as the stages above it, read what those above wrote."""
+        if name == FIGURES:
+            return self.figures is not None and self.holds(_FIGURES_FROM) and fits(self.figures, self.stages)
+        return name not in self.stale
+
+    @property
     def params(self) -> dict[str, dict[str, Any]]:
-        """All declared parameters: by file, then by dotted name; a later stage wins."""
+        """All declared parameters: by file, then by dotted name.
+
+        Each comes from the stage that its section is named for, which is the first one that declares it.
+        """
         merged: dict[str, dict[str, Any]] = {}
-        for stage in self.stages:
+        for stage in reversed(self.stages):
             for file, values in stage.params.items():
                 merged.setdefault(file, {}).update(values)
         return merged
@@ -107,6 +131,11 @@ def figures_path(task: str) -> str:
     return f"reports/{task}/{FIGURES}"
 
 
+def bundle_path(task: str) -> str:
+    """The folder of a task's exported model."""
+    return f"models/{task}/bundle"
+
+
 def plain(value: Any) -> Any:
     """`value` as JSON knows it, with whole floats as integers: DVC takes 1 and 1.0 for the same."""
     if isinstance(value, Mapping):
@@ -132,15 +161,21 @@ def stage_from_entry(name: str, entry: Mapping[str, Any]) -> Stage:
 
 
 def chains_in_lock(text: str | bytes) -> Iterator[Chain]:
-    """The complete chains of a dvc.lock's content, one a task. A file that cannot be parsed holds none."""
+    """The results that a dvc.lock holds, one per task at most: complete chains whose stages belong together.
+
+    A file that cannot be parsed holds none.
+    """
+    return (chain for chain in all_chains(text) if not chain.stale)
+
+
+def all_chains(text: str | bytes) -> Iterator[Chain]:
+    """What a dvc.lock holds of each task, with `stale` stages where it is no result."""
     try:
         entries = parse_lock(text).get("stages") or {}
     except ValueError:
         return
     for task in sorted({name.partition("@")[2] for name in entries if "@" in name}):
-        chain = _chain(entries, task, STAGES)
-        if chain.complete:
-            yield _with_locked_figures(chain, entries)
+        yield _with_locked_figures(_chain(entries, task, STAGES), entries)
 
 
 def _with_locked_figures(chain: Chain, entries: Mapping[str, Any]) -> Chain:
@@ -163,15 +198,25 @@ def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
 
 
 def declared(stage: Stage) -> dict[tuple[str, str], Any]:
-    """The stage's parameters by file and dotted name."""
-    return {(file, name): plain(value) for file, values in stage.params.items() for name, value in values.items()}
+    """The leaves of the stage's parameters by file and dotted name."""
+    return {(file, name): value for file, values in stage.params.items() for name, value in leaves(values).items()}
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, by dotted name, with values as `plain` gives them. An empty mapping has no leaf."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        path = f"{prefix}.{name}" if prefix else str(name)
+        found |= leaves(value, path) if isinstance(value, Mapping) else {path: plain(value)}
+    return found
 
 
 def running_chain(directory: Path, task: str, stage: str) -> Chain:
     """The chain up to the stage that DVC runs now in `directory`, whose own lock entry does not exist yet.
 
-    The stages above come from dvc.lock, which DVC writes after each stage; this one's parameters come from DVC's own
-    reading of dvc.yaml and params.yaml, so that they are the values that it will write.
+    The stages above come from dvc.lock, which DVC writes after each stage. This one's parameters come from DVC's own
+    reading of dvc.yaml and params.yaml, so that they are the values that it will write, and what it reads is what
+    lies in `directory`: whether that belongs to the stages above is for `stale` to say.
     Raises ValueError when dvc.lock does not hold the stages above.
     """
     above = STAGES[: STAGES.index(_FIGURES_FROM) + 1] if stage == FIGURES else STAGES[: STAGES.index(stage)]
@@ -180,22 +225,28 @@ def running_chain(directory: Path, task: str, stage: str) -> Chain:
     chain = _chain(entries, task, above)
     if len(chain.stages) != len(above):
         raise ValueError(f"{LOCK} does not hold all stages above {stage}@{task}")
-    running = Stage(name=stage, params=_declared_params(directory, f"{stage}@{task}"), deps={}, outs={})
+    running = _running_stage(directory, task, stage)
     if stage == FIGURES:
         return replace(chain, figures=running)
     return _with_locked_figures(Chain(task, (*chain.stages, running)), entries)
 
 
-def _chain(entries: Mapping[str, Any], task: str, names: tuple[str, ...]) -> Chain:
-    found = ((name, entries.get(f"{name}@{task}")) for name in names)
-    return Chain(task, tuple(stage_from_entry(name, entry) for name, entry in found if entry))
-
-
-def _declared_params(directory: Path, address: str) -> dict[str, dict[str, Any]]:
+def _running_stage(directory: Path, task: str, name: str) -> Stage:
     from dvc.dependency import ParamsDependency
     from dvc.repo import Repo
 
     with Repo(str(directory)) as repo:
-        stage = repo.stage.load_one(str(directory / "dvc.yaml"), address)
+        stage = repo.stage.load_one(str(directory / "dvc.yaml"), f"{name}@{task}")
         declared = [dep for dep in stage.deps if isinstance(dep, ParamsDependency)]
-        return {dep.def_path: dep.read_params() for dep in declared}
+        read = hashes(repo, [dep.def_path for dep in stage.deps if not isinstance(dep, ParamsDependency)])
+        return Stage(
+            name=name,
+            params={dep.def_path: dep.read_params() for dep in declared},
+            deps={path: md5 for path, md5 in read.items() if md5},
+            outs={},
+        )
+
+
+def _chain(entries: Mapping[str, Any], task: str, names: tuple[str, ...]) -> Chain:
+    found = ((name, entries.get(f"{name}@{task}")) for name in names)
+    return Chain(task, tuple(stage_from_entry(name, entry) for name, entry in found if entry))

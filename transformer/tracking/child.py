@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer.files import atomic_write
 from transformer.tracking.chain import Chain
-from transformer.tracking.origin import current_origin
+from transformer.tracking.origin import Origin
 from transformer.tracking.store import Store, locked, waiting
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
 Event = dict[str, Any]
+PARTIAL = "partial"
+"""In the place of the key of a stage that belongs to no chain."""
 _SYSTEM_METRICS_SECONDS = 10
 _BATCH_POINTS = 1000  # most that MLflow takes
 
@@ -31,17 +33,22 @@ class Child:
     """Milliseconds, as all times in MLflow."""
 
 
-def child_of(chain: Chain, stage: str, root: Path, started: int) -> Child:
-    """The child run of the chain's stage that executes now."""
+def child_of(chain: Chain, stage: str, origin: Origin, started: int) -> Child:
+    """The child run of the chain's stage that executes now.
+
+    An experiment's name is part of the run's: where the stages after it are not run, this is all that shows it.
+    What read something else than the stages above wrote is no part of any result, so no row will adopt it.
+    """
     tags = {
         "mlflow.source.name": f"stages/{stage}.py",
         "task": chain.task,
         "stage": stage,
         "kind": "stage",
-        "stage_key": chain.stage_key(stage),
-        **current_origin(root).tags(),
+        "stage_key": chain.stage_key(stage) if chain.holds(stage) else PARTIAL,
+        **origin.tags(),
     }
-    return Child(chain.stage_run_name(stage), tags, started)
+    name = chain.stage_run_name(stage)
+    return Child(f"{name} ({origin.experiment})" if origin.experiment else name, tags, started)
 
 
 def status_of(events: Iterable[Event]) -> str | None:

@@ -1,6 +1,5 @@
 """The bytes behind a chain's outputs."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -8,52 +7,28 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from dvc.repo import Repo
 
 from transformer.tracking import git
 from transformer.tracking.chain import Chain
+from transformer.tracking.workspace import content_md5
 
 
 class MissingContentError(Exception):
     """An output of a chain is neither in the workspace nor in DVC's cache nor in git."""
 
 
-class Content(Protocol):
-    """Finds outputs of a chain."""
+class Content:
+    """Finds the outputs of a chain by their hashes: in DVC's cache, the workspace, or the chain's commit."""
 
-    directory: Path
-    """The workspace, which may hold this or another result."""
+    def __init__(self, repo: Repo, chain: Chain, commit: str | None = None, fresh: str | None = None) -> None:
+        """repo: of the workspace, which may hold this or another result; commit: None if none holds the chain.
 
-    def place(self, path: str, target: Path) -> None:
-        """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
-
-
-class WorkspaceContent:
-    """The files as they lie in a working directory: right while a stage of the chain runs there."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory.resolve()
-
-    def place(self, path: str, target: Path) -> None:
-        """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
-        source = self.directory / path
-        if source.is_dir():
-            for file in sorted(source.rglob("*")):
-                if file.is_file():
-                    _link(file, target / file.relative_to(source))
-        elif source.is_file():
-            _link(source, target)
-        else:
-            raise MissingContentError(path)
-
-
-class TrackedContent:
-    """The files that DVC tracks: in its cache, else in the workspace or at the chain's commit if they are the same."""
-
-    def __init__(self, repo: Repo, chain: Chain, commit: str | None) -> None:
-        self._repo, self.directory, self._chain, self._commit = repo, Path(repo.root_dir), chain, commit
+        fresh: a folder that the chain's running stage has written to the workspace, whose hash is not known yet.
+        """
+        self._repo, self.directory, self._chain = repo, Path(repo.root_dir), chain
+        self._commit, self._fresh = commit, fresh
 
     def place(self, path: str, target: Path) -> None:
         """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
@@ -65,6 +40,8 @@ class TrackedContent:
 
     def _files(self, path: str) -> Iterator[tuple[str, str]]:
         """The files, with their MD5, of the output that is `path` or holds it."""
+        if path == self._fresh:
+            yield from ((f"{path}/{name}", md5) for name, md5 in self._in_workspace(path).items())
         for out, md5 in self._chain.outs.items():
             if path != out and not path.startswith(f"{out}/"):
                 continue
@@ -85,21 +62,21 @@ class TrackedContent:
     def _in_workspace(self, out: str) -> dict[str, str]:
         folder = self.directory / out
         files = (file for file in folder.rglob("*") if file.is_file())
-        return {file.relative_to(folder).as_posix(): _md5(file.read_bytes()) for file in files}
+        return {file.relative_to(folder).as_posix(): content_md5(file.read_bytes()) for file in files}
 
     def _in_git(self, out: str) -> dict[str, str]:
         if self._commit is None:
             return {}
         names = git.files(self.directory, self._commit, out)
-        return {name: _md5(git.blob(self.directory, self._commit, f"{out}/{name}")) for name in names}
+        return {name: content_md5(git.blob(self.directory, self._commit, f"{out}/{name}")) for name in names}
 
     def _place_file(self, path: str, md5: str, target: Path) -> None:
         cached, here = self._cached(md5), self.directory / path
         if cached.is_file():
             _link(cached, target)
-        elif here.is_file() and _md5(here.read_bytes()) == md5:
+        elif here.is_file() and content_md5(here.read_bytes()) == md5:
             _link(here, target)
-        elif self._commit and _md5(content := git.blob(self.directory, self._commit, path)) == md5:
+        elif self._commit and content_md5(content := git.blob(self.directory, self._commit, path)) == md5:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         else:
@@ -121,7 +98,7 @@ def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
 
 def file_md5(path: Path) -> str | None:
     """The MD5 of a file's content; None where there is none."""
-    return _md5(path.read_bytes()) if path.is_file() else None
+    return content_md5(path.read_bytes()) if path.is_file() else None
 
 
 def _link(source: Path, target: Path) -> None:
@@ -132,11 +109,7 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
-
-
 def _folder_md5(files: Mapping[str, str]) -> str:
     """The MD5 that DVC gives to a folder."""
     listing = [{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())]
-    return f"{_md5(json.dumps(listing).encode())}.dir"
+    return f"{content_md5(json.dumps(listing).encode())}.dir"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.tracking.chain import LOCK
+from transformer.tracking.lockfile import LOCK
 
 _EXPERIMENTS = "refs/exps/??/*/*"
 
@@ -37,13 +37,18 @@ def head(root: Path) -> str | None:
 
 def blob(root: Path, commit: str, path: str) -> bytes:
     """A file's content at a commit; empty where it is not there."""
-    return git(root, "cat-file", "blob", f"{commit}:{path}")
+    return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository
 
 
 def files(root: Path, commit: str, folder: str) -> list[str]:
     """The files of a folder at a commit, relative to it."""
     names = git(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/").decode().split("\0")
     return [name.removeprefix(f"{folder}/") for name in names if name]
+
+
+def is_tracked(root: Path, path: str) -> bool:
+    """Whether git, and not DVC, keeps the files at `path`."""
+    return bool(git(root, "ls-files", "--", path))
 
 
 def experiments(root: Path) -> dict[str, tuple[str, str]]:

@@ -14,10 +14,12 @@ from itertools import chain as concatenated
 from pathlib import Path
 from typing import IO
 
-from transformer.tracking.chain import LOCK, REPORT, STAGES, chains_in_lock, running_chain
+from transformer.tracking.chain import REPORT, STAGES, Chain, bundle_path, chains_in_lock, running_chain
 from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
+from transformer.tracking.lockfile import LOCK
 from transformer.tracking.origin import current_origin
-from transformer.tracking.store import find_root, in_words, open_store
+from transformer.tracking.partial import in_words as partial_in_words
+from transformer.tracking.store import Store, find_root, in_words, open_store
 
 _BATCH_SECONDS = 5.0
 _BATCH_EVENTS = 500
@@ -26,6 +28,10 @@ _BATCH_EVENTS = 500
 _SHORT_SECONDS = 180.0
 _LAST = STAGES[-1]
 Events = queue.SimpleQueue[Event | None]
+
+
+class PartialResultError(Exception):
+    """The stages in dvc.lock do not belong together, so there is no result to record."""
 
 
 def read_events(stream: IO[str], events: Events) -> None:
@@ -67,7 +73,7 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
         _complete_row(task, directory, root, events)
         return
     chain = running_chain(directory, task, stage)
-    child = child_of(chain, stage, root, started)
+    child = child_of(chain, stage, current_origin(root), started)
     stream = batches(events, seconds=0.0 if stage == _LAST else _SHORT_SECONDS)
     beginning = next(stream)
     if status_of(beginning) == "FINISHED" and stage != _LAST:
@@ -77,24 +83,30 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
     write_kept(store, task)
     status = write_live(store, child, concatenated([beginning], stream))
     if stage == _LAST and status == "FINISHED":
-        from transformer.tracking.content import WorkspaceContent
-        from transformer.tracking.rows import write_row
+        if chain.stale:
+            raise PartialResultError(partial_in_words(chain, LOCK))
+        _write_row(store, chain, directory, root, fresh=bundle_path(task))
 
-        write_row(store, chain, WorkspaceContent(directory), current_origin(root))
+
+def _write_row(store: Store, chain: Chain, directory: Path, root: Path, fresh: str | None = None) -> None:
+    from dvc.repo import Repo
+
+    from transformer.tracking.content import Content
+    from transformer.tracking.rows import write_row
+
+    with Repo(str(directory)) as repo:
+        write_row(store, chain, Content(repo, chain, fresh=fresh), current_origin(root))
 
 
 def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:
     """Give the row of the result in dvc.lock its figures and its page; `export` could not know them."""
-    from transformer.tracking.content import WorkspaceContent
-    from transformer.tracking.rows import write_row
-
     if not any(status_of(batch) == "FINISHED" for batch in batches(events, seconds=0.0)):
         return
     store = open_store(root, task)
     write_kept(store, task)
     for chain in chains_in_lock((directory / LOCK).read_bytes()):
         if chain.task == task:
-            write_row(store, chain, WorkspaceContent(directory), current_origin(root))
+            _write_row(store, chain, directory, root)
 
 
 def main(arguments: list[str]) -> int:
@@ -107,6 +119,8 @@ def main(arguments: list[str]) -> int:
     try:
         task, stage = arguments
         follow(task, stage, events, started)
+    except PartialResultError as error:
+        print(f"tracking: {error}", file=sys.stderr, flush=True)
     except Exception as error:  # the boundary: no fault of the tracking may reach the stage
         print(f"tracking: {in_words(error)}; run `transformer sync` later", file=sys.stderr, flush=True)
     reader.join()  # the stage may still write

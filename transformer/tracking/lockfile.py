@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+LOCK = "dvc.lock"
 
 class _Yaml12Loader(yaml.CSafeLoader):  # type: ignore[misc, unused-ignore]
     """libyaml's scanner with YAML 1.2's scalars, which DVC writes: `1e-05` is a number, `on` a string.
@@ -37,3 +38,11 @@ def parse_lock(text: str | bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"a mapping was expected, not {type(content).__name__}")
     return content
+
+
+RESOLVE = "resolve the merge (`git checkout --ours dvc.lock`, or --theirs), then run `dvc repro`"
+
+
+def has_conflict(text: bytes) -> bool:
+    """Whether git left a conflict's markers in a lock file."""
+    return re.search(rb"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE) is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.files import read_json
-from transformer.tracking.chain import Chain, plain
+from transformer.tracking.chain import Chain, leaves
 
 HYPERPARAMETERS = ("tokenize", "vocab", "model", "train", "evaluate", "hardware")
 _WHERE_FROM = {"vocab.path", "vocab.repository", "vocab.revision"}
@@ -46,15 +46,6 @@ class DatasetSplit:
     context: str
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, with dotted names. An empty mapping has none."""
-    items: dict[str, Any] = {}
-    for name, value in values.items():
-        path = f"{prefix}.{name}" if prefix else str(name)
-        items |= flat(value, path) if isinstance(value, Mapping) else {path: value}
-    return items
-
-
 def hyperparameters(chain: Chain) -> dict[str, str]:
     """The parameters that shape the result, by their name in params.yaml without the task: no paths, no names."""
     found: dict[str, str] = {}
@@ -62,8 +53,8 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
         for section, value in values.items():
             name = section.removeprefix(f"{chain.task}.")
             if name.partition(".")[0] in HYPERPARAMETERS:
-                leaves = flat({name: plain(value)}).items()
-                found |= {path: _text(item) for path, item in leaves if path not in _WHERE_FROM}
+                items = leaves({name: value}).items()
+                found |= {path: _text(item) for path, item in items if path not in _WHERE_FROM}
     return found
 
 
@@ -73,12 +64,12 @@ def changes(chain: Chain, base: Chain) -> str:
     A name stands without its section where no other section has it.
     """
     own, other = hyperparameters(chain), hyperparameters(base)
-    leaves = Counter(name.rpartition(".")[2] for name in own)
+    named = Counter(name.rpartition(".")[2] for name in own)
     changed = []
     for name, value in own.items():
         leaf = name.rpartition(".")[2]
         if value != other.get(name):
-            changed.append(f"{leaf if leaves[leaf] == 1 else name}={value}")
+            changed.append(f"{leaf if named[leaf] == 1 else name}={value}")
     more = [f"+{len(changed) - _NAMED}"] if len(changed) > _NAMED else []
     return " ".join([*changed[:_NAMED], *more])
 
@@ -96,7 +87,7 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
     strings: dict[str, str] = {}
     taken = {point.name for point in curves(reports)}
     for report in METRIC_REPORTS:
-        items = {metric_name(name): value for name, value in flat(read_json(reports / f"{report}.json")).items()}
+        items = {metric_name(name): value for name, value in leaves(read_json(reports / f"{report}.json")).items()}
         for name, value in items.items():
             unique = f"{report}.{name}" if name in taken else name
             if isinstance(value, str):

@@ -10,8 +10,9 @@ from transformer.headline import headline
 from transformer.reporting.page.place import page_path, row_key_of
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
-from transformer.tracking.chain import FIGURES, LOCK, Chain, chains_in_lock, figures_path
+from transformer.tracking.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
 from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
+from transformer.tracking.lockfile import LOCK
 from transformer.tracking.origin import Origin, note_origin, noted_origin
 from transformer.tracking.store import Store, locked
 
@@ -115,7 +116,7 @@ def _paths(chain: Chain) -> list[str]:
     task = chain.task
     outs = (path for stage in chain.stages for path in stage.outs)
     reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
-    return [f"data/{task}/corpus/provenance.json", f"models/{task}/bundle", *reports]
+    return [f"data/{task}/corpus/provenance.json", bundle_path(task), *reports]
 
 
 def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
@@ -160,7 +161,7 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
 
 
 def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
-    reports, bundle = folder / "reports" / chain.task, folder / "models" / chain.task / "bundle"
+    reports, bundle = folder / "reports" / chain.task, folder / bundle_path(chain.task)
     model_id = model.log_model(store, run_id, bundle)
     _log_figures(store, chain, run_id, reports, model_id)
     _log_inputs(store, chain, run_id, folder / "data" / chain.task / "corpus")

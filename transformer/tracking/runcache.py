@@ -43,6 +43,8 @@ def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
     for export in sorted(exports, key=lambda entry: (entry.time, entry.task)):
         for stages in _above(entries, export.task, [export.stage]):
             chain = Chain(export.task, tuple(stages))
+            if chain.stale:  # two stages below read different outputs of one above
+                continue
             for figures in entries.get((export.task, FIGURES), ())[::-1]:  # the first that were drawn of it
                 chain = with_figures(chain, figures.stage)
             yield chain, export.time

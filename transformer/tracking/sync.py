@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer.tracking.chain import LOCK, Chain, chains_in_lock
+from transformer.tracking.chain import Chain, chains_in_lock
 from transformer.tracking.git import snapshots
+from transformer.tracking.lockfile import LOCK
 from transformer.tracking.origin import Origin, current_origin, noted_origin
 from transformer.tracking.runcache import chains_in_run_cache
 from transformer.tracking.store import DATABASE, open_store, waiting
@@ -81,7 +82,7 @@ def _open(root: Path, task: str) -> _Recorded:
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
-    from transformer.tracking.content import MissingContentError, TrackedContent
+    from transformer.tracking.content import MissingContentError, Content
     from transformer.tracking.rows import views, write_row
 
     chain = known.chain
@@ -91,7 +92,7 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     if shown and not stage_keys & recorded.orphans:
         return "there"
     try:
-        content = TrackedContent(repo, chain, known.commit)
+        content = Content(repo, chain, known.commit)
         return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
         return "missing"

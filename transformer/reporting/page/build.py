@@ -15,8 +15,9 @@ from transformer.reporting.page.place import page_path, row_key_of
 from transformer.reporting.page.render import render
 from transformer.reporting.page.result import Result, all_figures, duplicates, explained, facts, parameters
 from transformer.tasks import implementation
-from transformer.tracking.chain import LOCK, chains_in_lock
+from transformer.tracking.chain import chains_in_lock
 from transformer.tracking.git import git
+from transformer.tracking.lockfile import LOCK
 from transformer.tracking.origin import current_origin, noted_origin
 
 _CODE = ("transformer", "stages", "dvc.yaml")

@@ -1,0 +1,20 @@
+"""Stages in dvc.lock that do not belong together, in words."""
+
+from transformer.tracking.chain import STAGES, Chain
+
+_TRAIN = STAGES.index("train")
+
+
+def in_words(chain: Chain, where: str) -> str:
+    """Why what `where` holds of the chain's task is no result, and what to run; for a chain with stale stages."""
+    first = STAGES.index(chain.stale[0])
+    if chain.stale[0] not in {stage.name for stage in chain.stages}:
+        what = f"{chain.stale[0]} has not run"
+    elif first > _TRAIN + 1:
+        what = "the scores are newer than the exported model"
+    elif first > _TRAIN:
+        what = "the model is newer than its scores"
+    else:
+        what = f"{chain.stale[0]} has not read what the stages above it wrote"
+    stages = ", ".join(chain.stale)
+    return f"{chain.task}: {where} holds no whole result: {what}; run `dvc repro report@{chain.task}` ({stages})"

@@ -1,0 +1,56 @@
+"""What lies in the workspace, by the hashes that DVC records."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer.errors import UserError
+from transformer.tracking.git import is_tracked
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
+
+
+def content_md5(content: bytes) -> str:
+    """The hash that DVC gives to a file with this content."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
+    """The MD5 of files and folders, as DVC would record it; None where there is nothing.
+
+    DVC remembers the hashes of files that it has seen, so what has not changed costs one look per file.
+    """
+    from dvc_data.hashfile.build import build
+
+    found: dict[str, str | None] = {}
+    for path in paths:
+        place = Path(repo.root_dir, path)
+        if not place.exists():
+            found[path] = None
+            continue
+        _, _, content = build(repo.cache.local, str(place), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
+        found[path] = content.hash_info.value
+    return found
+
+
+def require_outputs(root: Path, outs: Mapping[str, str]) -> None:
+    """Refuse files that do not belong to dvc.lock, as after `git checkout` without `dvc checkout`.
+
+    outs: outputs by path, with the MD5 that dvc.lock has. Raises UserError that names the first that is another.
+    """
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo:
+        here = hashes(repo, outs)
+    for path, md5 in outs.items():
+        if here[path] != md5:
+            raise UserError(not_as_locked(root, path, missing=here[path] is None))
+
+
+def not_as_locked(root: Path, path: str, *, missing: bool = False) -> str:
+    """What to say of an output that is not the one in dvc.lock, and what to do."""
+    what = "is missing" if missing else "is not what dvc.lock says"
+    restore = f"git checkout -- {path}" if is_tracked(root, path) else "dvc checkout"
+    return f"{path} {what}: run `{restore}` to get the result's own file, or `dvc repro` to make it again"
