@@ -140,9 +140,11 @@ def _compare(arguments: argparse.Namespace) -> None:
 
     if arguments.samples < 0:
         raise UserError(f"--samples ({arguments.samples}) must be 0 or more")
-    first, second = (find_results(Path.cwd(), name) for name in (arguments.first, arguments.second))
+    first, second = (find_results(Path.cwd(), name, arguments.task) for name in (arguments.first, arguments.second))
     wanted = [arguments.task] if arguments.task else TASKS
     tasks = [task for task in wanted if task in first.chains and task in second.chains]
+    for line in (results.partial[task] for results in (first, second) for task in wanted if task in results.partial):
+        print(line, file=sys.stderr)
     if not tasks:
         raise UserError(f"{first.name} and {second.name} have no result of the same task: run `dvc repro`")
     for task in tasks:
@@ -251,8 +253,11 @@ def _report(arguments: argparse.Namespace) -> None:
     from transformer.comparing.results import WORKSPACE, find_results
     from transformer.reporting.page.build import write_page
 
-    for task in [arguments.task] if arguments.task else find_results(Path.cwd(), WORKSPACE).chains:
+    own = find_results(Path.cwd(), WORKSPACE, arguments.task)
+    for task in [arguments.task] if arguments.task else own.chains:
         print(write_page(Path.cwd(), task))
+    if not arguments.task and own.partial:
+        raise UserError("; ".join(own.partial.values()))
 
 
 def _summary(arguments: argparse.Namespace) -> None:

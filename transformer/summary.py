@@ -1,27 +1,31 @@
 """The end of `make repro`: the main figures, and where to look."""
 
 from pathlib import Path
-from typing import Any
 
 from tabulate import tabulate
 
-from transformer.files import read_json
+from transformer.comparing.results import WORKSPACE, Results, results_at
+from transformer.errors import UserError
 from transformer.headline import metric_label, splits, with_interval
 from transformer.reporting.page.build import missing_pages, write_page
-from transformer.tasks import TASKS, headline_figures
+from transformer.tasks import headline_figures
 from transformer.tracking.store import in_words
 from transformer.tracking.sync import missing_rows, sync
 
 
 def print_summary(root: Path) -> None:
-    """Print a table of test and validation figures a task; write reports and MLflow rows that are missing."""
-    for task in TASKS:
-        path = root / "reports" / task / "evaluation.json"
-        if path.is_file():
-            _print_task(task, read_json(path))
+    """Print a table of test and validation figures a task; write reports and MLflow rows that are missing.
+
+    Where the workspace has no whole result of a task, or other files than the result's, one line says so instead.
+    """
+    own = results_at(root, WORKSPACE, None)
+    for task in own.chains:
+        _print_task(task, own)
+    for line in own.partial.values():
+        print(f"\n{line}")
     pages = missing_pages(root)
     for task in pages:
-        write_page(root, task)
+        _write_page(root, task)
     if pages or missing_rows(root):
         _sync(root)
     print("\nNext")
@@ -38,8 +42,20 @@ def _sync(root: Path) -> None:
         print(f"tracking: {in_words(error)}; run `transformer sync` later")
 
 
-def _print_task(task: str, figures: dict[str, dict[str, Any]]) -> None:
+def _write_page(root: Path, task: str) -> None:
+    try:
+        write_page(root, task)
+    except UserError as error:
+        print(f"{task}: no report: {error}")
+
+
+def _print_task(task: str, own: Results) -> None:
     names = headline_figures(task)
+    try:
+        figures = own.evaluation(task)
+    except UserError as error:
+        print(f"\n{task}: {error}")
+        return
     rows = [[split, *(with_interval(name, figures[split]) for name in names)] for split in splits(figures)]
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     print()

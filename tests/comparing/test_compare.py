@@ -16,8 +16,11 @@ from transformer.comparing.results import find_results
 from transformer.errors import UserError
 from transformer.files import write_table
 from transformer.tracking.chain import STAGES, chains_in_lock
+from transformer.tracking.workspace import content_md5
 
 HEADER = ("split", "text", "label", "prediction", "probability")
+PREDICTIONS = "reports/sentiment/predictions.tsv"
+EVALUATION = "reports/sentiment/evaluation.json"
 Answer = tuple[str, str, float]
 
 
@@ -27,22 +30,30 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer]) -> None:
-    """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
+    """A whole result of the task `sentiment` as DVC leaves it in the workspace."""
+    rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
+    write_table(root / PREDICTIONS, HEADER, rows)
+    right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
+    figures = {"test": {"accuracy": right, "f1": 0.5}, "signatures": {"name": "text"}}
+    (root / EVALUATION).write_text(json.dumps(figures))
+    outs = {stage: {f"data/sentiment/{stage}": stage} for stage in STAGES}
+    outs["train"] = {"models/sentiment/trained": f"rate {rate}"}
+    outs["evaluate"] = {path: content_md5((root / path).read_bytes()) for path in (EVALUATION, PREDICTIONS)}
+    deps = {
+        "train": {"transformer/nn/layers.py": module, **outs["build_vocab"]},
+        "evaluate": outs["train"],
+        "export": outs["evaluate"],
+    }
     stages: dict[str, Any] = {
         f"{stage}@sentiment": {
             "cmd": "true",
-            "deps": [{"path": "transformer/nn/layers.py", "md5": module}] if stage == "train" else [],
+            "deps": [{"path": path, "md5": md5} for path, md5 in deps.get(stage, {}).items()],
             "params": {"params.yaml": {"sentiment.train": {"learning_rate": rate}}} if stage == "train" else {},
-            "outs": [{"path": f"data/sentiment/{stage}", "md5": stage}],
+            "outs": [{"path": path, "md5": md5} for path, md5 in outs[stage].items()],
         }
         for stage in STAGES
     }
     YAML().dump({"schema": "2.0", "stages": stages}, root / "dvc.lock")
-    rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
-    write_table(root / "reports/sentiment/predictions.tsv", HEADER, rows)
-    right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
-    figures = {"test": {"accuracy": right, "f1": 0.5}, "signatures": {"name": "text"}}
-    (root / "reports/sentiment/evaluation.json").write_text(json.dumps(figures))
 
 
 GOOD: list[Answer] = [("positive", "positive", 0.9), ("negative", "negative", 0.8)] * 30

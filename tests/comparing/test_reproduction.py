@@ -1,39 +1,76 @@
-"""Results that were made again: the same, near enough, or not those of the commit."""
+"""Results that were made again: the same, near enough, not those of the commit, or not made at all."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.comparing.test_compare import GOOD, git, write_result
+from tests.tracking.conftest import run_in
 from transformer.comparing.reproduction import TOLERANCES, verify
 from transformer.errors import UserError
 
+STAGES = {
+    "download": ("raw/corpus", "data/sentiment/corpus", "download"),
+    "tokenize": ("data/sentiment/corpus", "data/sentiment/tokens", "tokenize"),
+    "build_vocab": ("data/sentiment/tokens", "data/sentiment/vocab", "vocab"),
+    "train": ("raw/weights", "models/sentiment/trained", "train"),
+    "evaluate": ("raw/evaluation.json", "reports/sentiment/evaluation.json", "evaluate"),
+    "export": ("reports/sentiment/evaluation.json", "models/sentiment/bundle", "export"),
+}
+"""What each stage copies to where, and its section of the parameters."""
+READS = {"train": "data/sentiment/vocab", "evaluate": "models/sentiment/trained", "export": "models/sentiment/trained"}
 EVALUATION = "reports/sentiment/evaluation.json"
 
 
+def make_result(root: Path) -> None:
+    """A repository with a pipeline of the real one's shape that copies files, run and committed."""
+    stages = {
+        name: {
+            "cmd": f"cp {source} {target}",
+            "deps": [source, *([READS[name]] if name in READS else [])],
+            "params": [f"sentiment.{section}"],
+            **({"metrics": [{target: {"cache": False}}]} if target == EVALUATION else {"outs": [target]}),
+        }
+        for name, (source, target, section) in STAGES.items()
+    }
+    each = {name: {"foreach": ["sentiment"], "do": stage} for name, stage in stages.items()}
+    (root / "dvc.yaml").write_text(json.dumps({"stages": each}))
+    sections = "".join(f"  {section}: {{rate: 1}}\n" for _, _, section in STAGES.values())
+    (root / "params.yaml").write_text(f"sentiment:\n{sections}")
+    (root / "raw").mkdir()
+    (root / "raw/corpus").write_text("rows")
+    (root / "raw/weights").write_text("weights")
+    (root / "raw/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5, "f1": 0.5}}))
+    for _, target, _ in STAGES.values():
+        (root / target).parent.mkdir(parents=True, exist_ok=True)
+    run_in(root, "git", "init", "-q", "-b", "main")
+    run_in(root, "dvc", "init", "-q")
+    run_in(root, "dvc", "repro", "-q")
+    commit(root)
+
+
+def commit(root: Path) -> None:
+    run_in(root, "git", "add", "-A")
+    run_in(root, "git", "commit", "-qm", "result")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    make_result(root)
+    return root
+
+
 @pytest.fixture
-def committed(tmp_path: Path) -> Path:
+def committed(made: Path, tmp_path: Path) -> Path:
     """A repository whose workspace holds what its commit holds."""
-    git(tmp_path, "init", "-q", "-b", "main")
-    write_result(tmp_path, rate=1e-3, module="a" * 32, answers=GOOD)
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "result")
-    return tmp_path
-
-
-def rewrite(root: Path, old: str, new: str) -> None:
-    lock = root / "dvc.lock"
-    text = lock.read_text()
-    assert old in text
-    lock.write_text(text.replace(old, new))
+    return Path(shutil.copytree(made, tmp_path / "copy", symlinks=True))
 
 
 def accuracy(root: Path, change: float) -> None:
-    figures = json.loads((root / EVALUATION).read_text())
-    figures["test"]["accuracy"] += change
-    (root / EVALUATION).write_text(json.dumps(figures))
+    (root / "raw/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5 + change, "f1": 0.5}}))
 
 
 def test_the_same_bytes_pass(committed: Path) -> None:
@@ -41,38 +78,34 @@ def test_the_same_bytes_pass(committed: Path) -> None:
 
 
 def test_other_bytes_of_a_computing_stage_pass_with_metrics_that_are_near(committed: Path) -> None:
-    rewrite(committed, "md5: train", "md5: other")
+    (committed / "raw/weights").write_text("other weights")
     accuracy(committed, -TOLERANCES["accuracy"] / 2)
+    run_in(committed, "dvc", "repro", "-q")
     (line,) = verify(committed, "HEAD", exact=False)
     assert line == (
         "sentiment: train is the first stage with other bytes than at HEAD; the metrics differ by up to 50 % of their"
         " tolerance"
     )
-    with pytest.raises(UserError, match=r"^train@sentiment: data/sentiment/train is not what HEAD has"):
+    with pytest.raises(UserError, match=r"^train@sentiment: models/sentiment/trained is not what HEAD has"):
         [*verify(committed, "HEAD", exact=True)]
 
 
 def far(root: Path) -> None:
-    rewrite(root, "md5: evaluate", "md5: other")
     accuracy(root, -2 * TOLERANCES["accuracy"])
 
 
 def without_metric(root: Path) -> None:
-    rewrite(root, "md5: evaluate", "md5: other")
-    (root / EVALUATION).write_text('{"test": {"accuracy": 1.0}}')
+    (root / "raw/evaluation.json").write_text('{"test": {"accuracy": 0.5}}')
 
 
 def other_data(root: Path) -> None:
-    rewrite(root, "md5: train", "md5: other")
-    rewrite(root, "md5: tokenize", "md5: other")
+    (root / "raw/weights").write_text("other weights")
+    (root / "raw/corpus").write_text("other rows")
 
 
 def other_parameters(root: Path) -> None:
-    rewrite(root, "learning_rate: 0.001", "learning_rate: 0.002")
-
-
-def nothing(root: Path) -> None:
-    (root / "dvc.lock").unlink()
+    text = (root / "params.yaml").read_text()
+    (root / "params.yaml").write_text(text.replace("train: {rate: 1}", "train: {rate: 2}"))
 
 
 @pytest.mark.parametrize(
@@ -80,15 +113,66 @@ def nothing(root: Path) -> None:
     [
         (far, r"^evaluate@sentiment: accuracy on test is 0\.08 from that at HEAD, and 0\.04 is the most"),
         (without_metric, r"^evaluate@sentiment: f1 on test is inf from"),
-        (other_data, r"^tokenize@sentiment: data/sentiment/tokenize is not what HEAD has in dvc\.lock"),
-        (other_parameters, r"^train@sentiment: other parameters \(sentiment\.train\.learning_rate\)"),
-        (nothing, r"^workspace holds no complete result"),
+        (other_data, r"^download@sentiment: data/sentiment/corpus is not what HEAD has in dvc\.lock"),
+        (other_parameters, r"^train@sentiment: other parameters \(sentiment\.train\.rate\)"),
     ],
 )
 def test_what_is_another_result_names_its_first_stage(
     change: Callable[[Path], None], message: str, committed: Path
 ) -> None:
     change(committed)
+    run_in(committed, "dvc", "repro", "-q")
+    assert_refused(committed, message)
+
+
+def nothing(root: Path) -> None:
+    (root / "dvc.lock").unlink()
+
+
+def no_models(root: Path) -> None:
+    shutil.rmtree(root / "models")
+
+
+def empty_evaluation(root: Path) -> None:
+    (root / EVALUATION).write_text("{}")
+
+
+def only_trained(root: Path) -> None:
+    (root / "raw/weights").write_text("other weights")
+    run_in(root, "dvc", "repro", "-q", "--single-item", "train@sentiment")
+
+
+def conflict(root: Path) -> None:
+    lock = root / "dvc.lock"
+    lock.write_text(f"<<<<<<< HEAD\n{lock.read_text()}=======\n>>>>>>> other\n")
+
+
+def fetched(root: Path) -> None:
+    """As in a clone that has pulled: the files are there, and no stage has run."""
+    shutil.rmtree(root / ".dvc/cache/runs")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (nothing, r"^the workspace has no complete result of sentiment: run `dvc repro`"),
+        (no_models, r"^models/sentiment/trained is missing: run `dvc checkout`"),
+        (empty_evaluation, r"^reports/sentiment/evaluation\.json is not what dvc\.lock says: run `git checkout -- "),
+        (other_parameters, r"^train@sentiment is not up to date \(sentiment\.train\): run `dvc repro`"),
+        (far, r"^evaluate@sentiment is not up to date \(raw/evaluation\.json\): run `dvc repro`"),
+        (only_trained, r"the model is newer than its scores; run `dvc repro report@sentiment` \(evaluate, export\)"),
+        (conflict, r"^dvc\.lock of workspace has conflict markers: resolve the merge"),
+        (fetched, r"^sentiment: nothing to verify, for download, .*, export did not run here"),
+    ],
+)
+def test_a_workspace_that_holds_no_result_made_here_is_not_verified(
+    change: Callable[[Path], None], message: str, committed: Path
+) -> None:
+    change(committed)
+    assert_refused(committed, message)
+
+
+def assert_refused(root: Path, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        [*verify(committed, "HEAD", exact=False)]
+        [*verify(root, "HEAD", exact=False)]
     assert len(str(caught.value).splitlines()) == 1

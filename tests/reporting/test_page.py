@@ -51,7 +51,17 @@ def page(text: str) -> str:
     sections = [Section(text, text, [chart, Picture(text, b"<svg/>")], [table, Table("none", ["a"], [], folded=True)])]
     maps = [{"name": text, "queries": {}, "keys": {}, "panels": []}]
     return render(
-        Page(text, "0123456789abcdef", text, [text], [(text, text)], sections, sections, json.dumps({"texts": maps}))
+        Page(
+            text,
+            "0123456789abcdef",
+            "0" * 16,
+            text,
+            [text],
+            [(text, text)],
+            sections,
+            sections,
+            json.dumps({"texts": maps}),
+        )
     )
 
 
@@ -65,7 +75,7 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
 
 def test_a_cell_of_a_megabyte_is_cut() -> None:
     table = Table("errors", ["label", "text"], [["1", "x" * 1_000_000], ["2", "y" * 20_000]])
-    cells = Parsed(render(Page("t", "0", "h", [], [], [Section("s", tables=[table])], [], ""))).text["td"]
+    cells = Parsed(render(Page("t", "0", "1", "h", [], [], [Section("s", tables=[table])], [], ""))).text["td"]
     assert len(cells[0]) == 20_000 and cells[0].endswith("x...")
     assert cells[1] == "y" * 20_000
 

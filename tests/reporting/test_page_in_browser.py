@@ -39,6 +39,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     content = Content(
         title=HOSTILE,
         row_key="0" * 16,
+        made_from="0" * 16,
         headline="BLEU 1.0",
         weaknesses=[HOSTILE],
         facts=[("data", HOSTILE)],

@@ -11,7 +11,6 @@ from transformer.tasks import headline_figures, implementation
 from transformer.tracking.chain import DATA_STAGES, Chain
 from transformer.tracking.chain import leaves as leaves_of
 
-_CODE = ("transformer/", "stages/")
 ABSENT = "-"
 
 
@@ -53,7 +52,7 @@ def differences(task: str, first: Results, second: Results, *, samples: int) -> 
         task=task,
         params=list(_changed(leaves(one.params), leaves(two.params))),
         data=list(_changed(_data(one), _data(two))),
-        code=[path for path, _, _ in _changed(_code(one), _code(two))],
+        code=[path for path, _, _ in _changed(one.code, two.code)],
         scores=list(_scores(task, first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
     )
@@ -78,10 +77,6 @@ def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _data(chain: Chain) -> dict[str, str]:
     return {path: md5 for stage in chain.stages if stage.name in DATA_STAGES for path, md5 in stage.outs.items()}
-
-
-def _code(chain: Chain) -> dict[str, str]:
-    return {path: md5 for stage in chain.stages for path, md5 in stage.deps.items() if path.startswith(_CODE)}
 
 
 def _scores(

@@ -35,10 +35,14 @@ class Results:
 
     def figures(self, task: str) -> dict[str, Figures]:
         """The numbers of evaluation.json by split. Raises UserError when the file is not the result's own."""
+        numbers = {split: _numbers(values) for split, values in self.evaluation(task).items()}
+        return {split: values for split, values in numbers.items() if values}
+
+    def evaluation(self, task: str) -> dict[str, dict[str, Any]]:
+        """All of evaluation.json; empty where a commit has none. Raises UserError when it is not the result's own."""
         content = self._content(task, f"reports/{task}/evaluation.json")
         parsed: dict[str, dict[str, Any]] = json.loads(content) if content else {}
-        numbers = {split: _numbers(values) for split, values in parsed.items()}
-        return {split: values for split, values in numbers.items() if values}
+        return parsed
 
     def predictions(self, task: str) -> dict[str, list[Row]]:
         """The rows of predictions.tsv by split; empty where neither DVC's cache nor its remote has the file.
@@ -62,18 +66,19 @@ class Results:
         raise UserError(not_as_locked(self.root, path, missing=not content))
 
 
-def find_results(root: Path, name: str) -> Results:
+def find_results(root: Path, name: str, task: str | None = None) -> Results:
     """What `name` means: `workspace`, a DVC experiment, a commit, branch or tag, or an MLflow row (its key's start).
 
     A row's name ends in its key, and its tag `row_key` is the whole of it. Raises UserError when there is none, or
-    when dvc.lock holds only stages there that do not belong together.
+    none of `task`; where dvc.lock holds stages that do not belong together, with what to run.
     """
     results = results_at(root, name, None if name == WORKSPACE else _commit(root, name))
-    if results.chains:
+    if task in results.chains or (task is None and results.chains):
         return results
-    if results.partial:
-        raise UserError("; ".join(results.partial.values()))
-    raise UserError(f"{name} holds no complete result in {LOCK}: run `dvc repro` there and commit, or name another")
+    if partial := [line for other, line in results.partial.items() if task in (None, other)]:
+        raise UserError("; ".join(partial))
+    what = f"no complete result of {task}" if task else "no complete result"
+    raise UserError(f"{name} holds {what} in {LOCK}: run `dvc repro` there and commit, or name another")
 
 
 def results_at(root: Path, name: str, commit: str | None) -> Results:

@@ -18,6 +18,7 @@ FIGURES = "figures"
 REPORT = "report"
 """The stage that writes a result's page. It has no output, and no run of its own."""
 _FIGURES_FROM = "train"
+_CODE = ("transformer/", "stages/")
 _SHORT = 8
 
 
@@ -46,6 +47,11 @@ class Chain:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outs", {path: md5 for stage in self.executed for path, md5 in stage.outs.items()})
+
+    @property
+    def code(self) -> dict[str, str]:
+        """The modules that the stages ran: path to MD5."""
+        return {path: md5 for stage in self.stages for path, md5 in stage.deps.items() if path.startswith(_CODE)}
 
     @property
     def executed(self) -> tuple[Stage, ...]:

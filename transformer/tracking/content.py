@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from dvc.repo import Repo
 
 from transformer.tracking import git
 from transformer.tracking.chain import Chain
-from transformer.tracking.workspace import content_md5
+from transformer.tracking.workspace import content_md5, folder_md5
 
 
 class MissingContentError(Exception):
@@ -55,7 +55,7 @@ class Content:
         if (cached := self._cached(md5)).is_file():
             return {entry["relpath"]: entry["md5"] for entry in json.loads(cached.read_bytes())}
         for files in (self._in_workspace(out), self._in_git(out)):
-            if _folder_md5(files) == md5:
+            if folder_md5(files) == md5:
                 return files
         return {}
 
@@ -107,9 +107,3 @@ def _link(source: Path, target: Path) -> None:
         os.link(source.resolve(), target)
     except OSError:  # another file system, or one without hard links
         shutil.copyfile(source, target)
-
-
-def _folder_md5(files: Mapping[str, str]) -> str:
-    """The MD5 that DVC gives to a folder."""
-    listing = [{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())]
-    return f"{content_md5(json.dumps(listing).encode())}.dir"

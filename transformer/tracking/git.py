@@ -1,7 +1,8 @@
 """What git knows of results: the commits and the experiments whose dvc.lock holds them."""
 
+import io
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,23 @@ def head(root: Path) -> str | None:
 def blob(root: Path, commit: str, path: str) -> bytes:
     """A file's content at a commit; empty where it is not there."""
     return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository
+
+
+def blobs(root: Path, commit: str, paths: Sequence[str]) -> list[bytes | None]:
+    """The content of many files at a commit; None where one is not there."""
+    names = "".join(f"{commit}:./{path}\n" for path in paths).encode()
+    command = ("git", "-C", str(root), "cat-file", "--batch")
+    stream = io.BytesIO(subprocess.run(command, input=names, capture_output=True, check=False).stdout)
+    return [_next_blob(stream) for _ in paths]
+
+
+def _next_blob(stream: io.BytesIO) -> bytes | None:
+    header = stream.readline().split()  # `ID blob SIZE`, or `NAME missing`
+    if len(header) != 3 or header[1] != b"blob":
+        return None
+    content = stream.read(int(header[2]))
+    stream.read(1)
+    return content
 
 
 def files(root: Path, commit: str, folder: str) -> list[str]:

@@ -7,6 +7,7 @@ import yaml
 
 LOCK = "dvc.lock"
 
+
 class _Yaml12Loader(yaml.CSafeLoader):  # type: ignore[misc, unused-ignore]
     """libyaml's scanner with YAML 1.2's scalars, which DVC writes: `1e-05` is a number, `on` a string.
 

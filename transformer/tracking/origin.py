@@ -9,6 +9,7 @@ The rule, the same when a stage ends and when `sync` rebuilds a row, in this ord
 4. nothing.
 
 So `git.commit` always names the commit that was checked out when the result was made, as far as that can be known.
+Where the code was another than that commit's, `uncommitted_code` says so.
 """
 
 import json
@@ -18,7 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from transformer.files import atomic_write
-from transformer.tracking.git import head
+from transformer.tracking import git
+from transformer.tracking.chain import Chain, chains_in_lock
+from transformer.tracking.workspace import content_md5, folder_md5
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Origin:
 
 def current_origin(root: Path) -> Origin:
     """Of what runs now: the experiment that DVC names in the environment, or the commit checked out."""
-    commit = os.environ.get("DVC_EXP_BASELINE_REV") or head(root)
+    commit = os.environ.get("DVC_EXP_BASELINE_REV") or git.head(root)
     return Origin(commit, os.environ.get("DVC_EXP_NAME"), int(time.time()))
 
 
@@ -49,10 +52,44 @@ def noted_origin(root: Path, row_key: str) -> Origin | None:
         return None
 
 
+def origin_of(root: Path, chain: Chain) -> Origin:
+    """Where the workspace's result comes from, by the rule above."""
+    key = chain.row_key()
+    if noted := noted_origin(root, key):
+        return noted
+    for snapshot in git.snapshots(root):
+        if any(key == held.row_key() for held in chains_in_lock(snapshot.lock)):
+            return Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
+    return current_origin(root)
+
+
 def note_origin(root: Path, row_key: str, origin: Origin) -> None:
     """Note the origin of a row: git keeps neither an experiment that was removed nor what was checked out when."""
     with atomic_write(_note(root, row_key)) as stream:
         stream.write(json.dumps(asdict(origin)).encode())
+
+
+def uncommitted_code(root: Path, chain: Chain, commit: str | None) -> bool:
+    """Whether the code that a result ran is another than its commit's; False where the commit is not known here.
+
+    Told from dvc.lock and git, so that it stays true after the changes were stashed, committed or undone.
+    """
+    if commit is None or not git.git(root, "cat-file", "-t", commit):
+        return False
+    folders = [path for path, md5 in chain.code.items() if md5.endswith(".dir")]
+    paths = [path for path in chain.code if path not in folders]
+    contents = git.blobs(root, commit, paths)
+    committed = {
+        path: content_md5(content) for path, content in zip(paths, contents, strict=True) if content is not None
+    }
+    committed |= {path: _folder(root, commit, path) for path in folders}
+    return committed != chain.code
+
+
+def _folder(root: Path, commit: str, path: str) -> str:
+    names = git.files(root, commit, path)
+    contents = git.blobs(root, commit, [f"{path}/{name}" for name in names])
+    return folder_md5({name: content_md5(content or b"") for name, content in zip(names, contents, strict=True)})
 
 
 def _note(root: Path, row_key: str) -> Path:

@@ -1,25 +1,29 @@
 """The row of a result: one flat run that holds all of it, found by its key."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer.files import read_json, write_json
 from transformer.headline import headline
-from transformer.reporting.page.place import page_path, row_key_of
+from transformer.reporting.page.place import is_page_of, page_path
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
 from transformer.tracking.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
 from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
 from transformer.tracking.lockfile import LOCK
-from transformer.tracking.origin import Origin, note_origin, noted_origin
+from transformer.tracking.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.tracking.store import Store, locked
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
+RESULT = "result"
+MIXED = "mixed"
+"""The kind of a row whose stages do not belong together, as earlier versions wrote them."""
 _PARENT = "mlflow.parentRunId"
+_MIXED_NOTE = "**Not one result:** its stages did not read what the stages above them wrote."
 _BATCH = 1000
 _PARAM_BATCH = 100
 
@@ -55,7 +59,8 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
 def finished_row(store: Store, row_key: str) -> "Run | None":
     """The complete row with this key. What an interrupted writer left of one is deleted."""
     complete = None
-    for run in store.client.search_runs([store.experiment_id], f"tags.row_key = '{row_key}'"):
+    filter_string = f"tags.row_key = '{row_key}' AND tags.kind = '{RESULT}'"
+    for run in store.client.search_runs([store.experiment_id], filter_string):
         if run.info.status == "FINISHED":
             complete = run
         else:
@@ -72,14 +77,14 @@ class Views(NamedTuple):
 
 def recorded_views(store: Store) -> dict[str, Views]:
     """The keys of all complete rows of the task, with the views that they have."""
-    rows = _all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
+    rows = _all_runs(store, f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'")
     return {run.data.tags["row_key"]: Views(*map(run.data.tags.get, Views._fields)) for run in rows}
 
 
 def views(chain: Chain, directory: Path) -> Views:
     """The views of a result that DVC or the workspace has; None for one that it has not."""
     page = page_path(directory, chain.task)
-    return Views(chain.figures_md5, file_md5(page) if row_key_of(page) == chain.row_key() else None)
+    return Views(chain.figures_md5, file_md5(page) if is_page_of(directory, chain) else None)
 
 
 def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
@@ -94,6 +99,19 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
     with suppress(MissingContentError), gathered(content, [path], store.root / ".dvc" / "tmp") as folder:
         store.client.log_artifacts(run_id, str(folder / path), f"reports/{FIGURES}")
         store.client.set_tag(run_id, "figures", new.figures)
+
+
+def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
+    """Give the rows with these keys the kind `mixed`, and say it in their description. Returns their number.
+
+    They stay: a store may be shared, and somebody may have quoted them. No comparison and no alias counts them.
+    """
+    rows = [run for run in _all_runs(store, f"tags.kind = '{RESULT}'") if run.data.tags.get("row_key") in row_keys]
+    for run in rows:
+        described = run.data.tags.get("mlflow.note.content", "")
+        store.client.set_tag(run.info.run_id, "mlflow.note.content", f"{_MIXED_NOTE}\n\n{described}")
+        store.client.set_tag(run.info.run_id, "kind", MIXED)
+    return len(rows)
 
 
 def orphan_stage_keys(store: Store) -> set[str]:
@@ -125,12 +143,14 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
     tags = {
         "mlflow.source.name": "dvc.yaml",
         "task": chain.task,
-        "kind": "result",
+        "kind": RESULT,
         "row_key": chain.row_key(),
         "trained_by": chain.stage_run_name("train"),
         "corpus": corpus,
         **origin.tags(),
     }
+    if uncommitted_code(store.root, chain, origin.commit):
+        tags["git.dirty"] = "true"
     run = store.client.create_run(
         store.experiment_id,
         start_time=origin.time * 1000,

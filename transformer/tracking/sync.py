@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer.tracking.chain import Chain, chains_in_lock
+from transformer.errors import UserError
+from transformer.tracking.chain import Chain, all_chains, chains_in_lock
 from transformer.tracking.git import snapshots
-from transformer.tracking.lockfile import LOCK
+from transformer.tracking.lockfile import LOCK, RESOLVE, has_conflict
 from transformer.tracking.origin import Origin, current_origin, noted_origin
 from transformer.tracking.runcache import chains_in_run_cache
 from transformer.tracking.store import DATABASE, open_store, waiting
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROWS = """
 SELECT t.value, f.value FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
+JOIN tags k ON k.run_uuid = t.run_uuid AND k.key = 'kind' AND k.value = 'result'
 LEFT JOIN tags f ON f.run_uuid = t.run_uuid AND f.key = 'figures'
 WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
 """
@@ -50,9 +52,11 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
 
     written = missing = 0
     with Repo(str(root)) as repo:
-        known = _known(root, Path(repo.stage_cache.cache_dir))
-        tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")}
-        opened = {task: _open(root, task) for task in sorted(tasks)}
+        found = [*_sources(root, Path(repo.stage_cache.cache_dir))]
+        known = _distinct(root, [each for each in found if not each.chain.stale])
+        mixed = _mixed(found)
+        tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")} | {*mixed}
+        opened = {task: _open(root, task, mixed.get(task, set())) for task in sorted(tasks)}
         for result in known:
             done = _write(opened[result.chain.task], result, repo)
             written += done == "written"
@@ -60,6 +64,16 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     if missing:
         echo(f"not recorded for want of their files: {missing} results; run `dvc fetch --all-commits`, then sync")
     return written
+
+
+def _mixed(found: list[_Known]) -> dict[str, set[str]]:
+    """By task, the keys of what earlier versions took for results: complete chains with stale stages."""
+    whole = {known.chain.row_key() for known in found if not known.chain.stale}
+    keys: dict[str, set[str]] = {}
+    for chain in (known.chain for known in found if known.chain.stale):
+        if chain.row_key() not in whole:
+            keys.setdefault(chain.task, set()).add(chain.row_key())
+    return keys
 
 
 @dataclass(frozen=True)
@@ -72,17 +86,19 @@ class _Recorded:
     orphans: set[str]
 
 
-def _open(root: Path, task: str) -> _Recorded:
+def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
     from transformer.tracking.child import write_kept
-    from transformer.tracking.rows import orphan_stage_keys, recorded_views
+    from transformer.tracking.rows import mark_mixed, orphan_stage_keys, recorded_views
 
     store = open_store(root, task)
     write_kept(store, task)
+    if mixed:
+        mark_mixed(store, mixed)
     return _Recorded(store, recorded_views(store), orphan_stage_keys(store))
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
-    from transformer.tracking.content import MissingContentError, Content
+    from transformer.tracking.content import Content, MissingContentError
     from transformer.tracking.rows import views, write_row
 
     chain = known.chain
@@ -98,10 +114,10 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
         return "missing"
 
 
-def _known(root: Path, run_cache: Path) -> list[_Known]:
+def _distinct(root: Path, results: list[_Known]) -> list[_Known]:
     """Every distinct result, the oldest first; `origin.py` says what is known of where it comes from."""
     found: dict[str, _Known] = {}
-    for known in _sources(root, run_cache):
+    for known in results:
         key = known.chain.row_key()
         origin = noted_origin(root, key) or known.origin
         first = found.setdefault(key, _Known(known.chain, origin, known.commit))
@@ -112,19 +128,25 @@ def _known(root: Path, run_cache: Path) -> list[_Known]:
 
 
 def _sources(root: Path, run_cache: Path) -> Iterator[_Known]:
+    """All complete chains, also those with stale stages."""
     for snapshot in snapshots(root):
         origin = Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
-        for chain in chains_in_lock(snapshot.lock):
-            yield _Known(chain, origin, snapshot.commit)
-    for chain in _workspace_chains(root):
-        yield _Known(chain, current_origin(root), None)
+        for chain in all_chains(snapshot.lock):
+            if chain.complete:
+                yield _Known(chain, origin, snapshot.commit)
+    for chain in all_chains(_workspace_lock(root)):
+        if chain.complete:
+            yield _Known(chain, current_origin(root), None)
     for chain, time in chains_in_run_cache(run_cache):
         yield _Known(chain, Origin(None, None, time), None, locked=False)
 
 
-def _workspace_chains(root: Path) -> list[Chain]:
+def _workspace_lock(root: Path) -> bytes:
     path = root / LOCK
-    return [*chains_in_lock(path.read_bytes())] if path.is_file() else []
+    lock = path.read_bytes() if path.is_file() else b""
+    if has_conflict(lock):
+        raise UserError(f"{path} has conflict markers: {RESOLVE}")
+    return lock
 
 
 def missing_rows(root: Path) -> bool:
@@ -134,7 +156,7 @@ def missing_rows(root: Path) -> bool:
     """
     if any(waiting(root).glob("*/*.json")):
         return True
-    chains = _workspace_chains(root)
+    chains = [*chains_in_lock(_workspace_lock(root))]
     if os.environ.get("MLFLOW_TRACKING_URI") or not chains:
         return False
     if not (root / DATABASE).is_file():

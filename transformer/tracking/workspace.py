@@ -1,6 +1,7 @@
 """What lies in the workspace, by the hashes that DVC records."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 def content_md5(content: bytes) -> str:
     """The hash that DVC gives to a file with this content."""
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def folder_md5(files: Mapping[str, str]) -> str:
+    """The MD5 that DVC gives to a folder."""
+    listing = [{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())]
+    return f"{content_md5(json.dumps(listing).encode())}.dir"
 
 
 def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:

@@ -6,21 +6,19 @@ from typing import Any
 
 from transformer.comparing.differences import differences, leaves
 from transformer.comparing.output import tables
-from transformer.comparing.results import WORKSPACE, Results, find_results, results_before
+from transformer.comparing.results import WORKSPACE, Results, find_results, results_at, results_before
 from transformer.files import atomic_write
 from transformer.observer import Observer
 from transformer.params.schema import StageParams
 from transformer.reporting.page.content import Page, Section, Table
-from transformer.reporting.page.place import page_path, row_key_of
+from transformer.reporting.page.place import is_page_of, made_from, page_path
 from transformer.reporting.page.render import render
 from transformer.reporting.page.result import Result, all_figures, duplicates, explained, facts, parameters
 from transformer.tasks import implementation
-from transformer.tracking.chain import chains_in_lock
-from transformer.tracking.git import git
-from transformer.tracking.lockfile import LOCK
-from transformer.tracking.origin import current_origin, noted_origin
+from transformer.tracking.chain import Chain
+from transformer.tracking.origin import origin_of, uncommitted_code
+from transformer.tracking.workspace import require_outputs
 
-_CODE = ("transformer", "stages", "dvc.yaml")
 _COMMIT = 10
 
 
@@ -46,7 +44,7 @@ def write_report(params: ReportParams, *, root: Path, task: str, observer: Obser
 def write_page(root: Path, task: str) -> Path:
     """Write `reports/TASK/report.html` of the result in the workspace, beside the last one committed before it.
 
-    Raises UserError when dvc.lock or the workspace has no complete result.
+    Raises UserError when dvc.lock has no whole result, or the workspace other files than the result's.
     """
     page, target = render(_page(root, task)), page_path(root, task)
     with atomic_write(target) as stream:
@@ -56,22 +54,22 @@ def write_page(root: Path, task: str) -> Path:
 
 def missing_pages(root: Path) -> list[str]:
     """The tasks whose result in dvc.lock the workspace has no page of, as in a fresh clone."""
-    lock = root / LOCK
-    chains = chains_in_lock(lock.read_bytes()) if lock.is_file() else ()
-    return [chain.task for chain in chains if row_key_of(page_path(root, chain.task)) != chain.row_key()]
+    return [task for task, chain in results_at(root, WORKSPACE, None).chains.items() if not is_page_of(root, chain)]
 
 
 def _page(root: Path, task: str) -> Page:
-    own, result = find_results(root, WORKSPACE), Result(root, task)
-    code = implementation(task, "report")
+    own, result = find_results(root, WORKSPACE, task), Result(root, task)
     chain = own.chains[task]
+    require_outputs(root, _shown(chain))
+    code = implementation(task, "report")
     before = results_before(root, chain)
     return Page(
         title=f"{task.capitalize()}: {chain.params['params.yaml'][f'{task}.export']['registered_name']}",
         row_key=chain.row_key(),
+        made_from=made_from(root, chain),
         headline=code.summary(result),
         weaknesses=list(code.weaknesses(result)),
-        facts=[*_origin(root, chain.row_key()), *facts(result)],
+        facts=[*_origin(root, chain), *facts(result)],
         sections=[*code.sections(result), _change(task, before, own)],
         folded=[
             explained(result),
@@ -83,14 +81,20 @@ def _page(root: Path, task: str) -> Page:
     )
 
 
-def _origin(root: Path, row_key: str) -> Iterator[tuple[str, str]]:
-    origin = noted_origin(root, row_key) or current_origin(root)
+def _shown(chain: Chain) -> dict[str, str]:
+    """The outputs that a page is made of, with their MD5."""
+    folders = (f"reports/{chain.task}/", f"data/{chain.task}/corpus")
+    return {path: md5 for path, md5 in chain.outs.items() if path.startswith(folders)}
+
+
+def _origin(root: Path, chain: Chain) -> Iterator[tuple[str, str]]:
+    origin = origin_of(root, chain)
     if origin.experiment:
         yield "experiment", origin.experiment
-    changed = git(root, "status", "--porcelain", "--", *_CODE).strip()
+    changed = uncommitted_code(root, chain, origin.commit)
     commit = origin.commit[:_COMMIT] if origin.commit else "none"
-    yield "commit", f"{commit}, and changes of the code since" if changed else commit
-    yield "result", row_key
+    yield "commit", f"{commit}, with changes of the code that were not committed" if changed else commit
+    yield "result", chain.row_key()
 
 
 def _change(task: str, before: Results | None, own: Results) -> Section:

@@ -42,6 +42,8 @@ class Page:
 
     title: str
     row_key: str
+    made_from: str
+    """The digest of all that it shows."""
     headline: str
     """How good the result is, and how sure that is, in one line."""
     weaknesses: Sequence[str]
