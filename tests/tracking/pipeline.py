@@ -9,6 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from transformer.reporting.page.place import made_from
 from transformer.tracking.chain import chains_in_lock
 
 EPOCHS = 3
@@ -71,9 +72,9 @@ def export(task: str, params: dict[str, Any]) -> None:
 
 
 def report(task: str, params: dict[str, Any]) -> None:
-    lock = Path("dvc.lock").read_bytes()
-    key = next(chain.row_key() for chain in chains_in_lock(lock) if chain.task == task)
-    write(f"reports/{task}/report.html", f'<meta name="row" content="{key}">')
+    chain = next(chain for chain in chains_in_lock(Path("dvc.lock").read_bytes()) if chain.task == task)
+    names = {"row": chain.row_key(), "made-from": made_from(Path(), chain)}
+    write(f"reports/{task}/report.html", "".join(f'<meta name="{n}" content="{text}">' for n, text in names.items()))
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from transformer.tracking.chain import STAGES, Chain, chains_in_lock, running_chain
+from transformer.tracking.chain import STAGES, Chain, all_chains, chains_in_lock, running_chain
+from transformer.tracking.partial import in_words
 
 Lock = dict[str, Any]
 
@@ -109,6 +110,81 @@ def test_running_without_the_stages_above_is_refused(dvc_repository: Path) -> No
     assert [stage.name for stage in running_chain(dvc_repository, "translation", "download").stages] == ["download"]
     with pytest.raises(ValueError, match="above train@translation"):
         running_chain(dvc_repository, "translation", "train")
+
+
+def linked_lock() -> Lock:
+    """A lock whose every stage reads what all stages above it wrote."""
+    lock = lock_of()
+    wrote: list[dict[str, Any]] = []
+    for stage in STAGES:
+        entry = lock["stages"][f"{stage}@translation"]
+        entry["deps"] += [{"path": out["path"], "hash": "md5", "md5": out["md5"]} for out in wrote]
+        wrote += entry["outs"]
+    return lock
+
+
+@pytest.mark.parametrize("stage", STAGES[:-1])
+def test_a_stage_that_ran_alone_leaves_no_result(stage: str) -> None:
+    lock = linked_lock()
+    assert chain_of(lock).stale == ()
+    lock["stages"][f"{stage}@translation"]["outs"][0]["md5"] = "other.dir"
+    (chain,) = all_chains(json.dumps(lock))
+    assert chain.complete and chain.stale == STAGES[STAGES.index(stage) + 1 :]
+    assert [*chains_in_lock(json.dumps(lock))] == []
+    assert [name for name in STAGES if chain.holds(name)] == [*STAGES[: STAGES.index(stage) + 1]]
+
+
+def test_a_stage_must_have_read_the_very_model_that_others_read() -> None:
+    """export reads what evaluate wrote and another model than evaluate did."""
+    lock = linked_lock()
+    deps = lock["stages"]["export@translation"]["deps"]
+    next(dep for dep in deps if dep["path"] == "data/translation/train")["md5"] = "other.dir"
+    (chain,) = all_chains(json.dumps(lock))
+    assert chain.stale == ("export",)
+
+
+def test_a_parameter_that_two_stages_declare_otherwise_leaves_no_result() -> None:
+    lock = linked_lock()
+    params = lock["stages"]["export@translation"]["params"]["params.yaml"]
+    params["translation.train"] = {"number": 1.0, "rate": 1e-05}
+    assert chain_of(lock).stale == ()
+    params["translation.train"]["rate"] = 2e-05
+    assert [*chains_in_lock(json.dumps(lock))] == []
+    params["translation.train"] = {"number": 1}
+    params["translation.train.rate"] = 2e-05  # DVC adds leaves that dvc.yaml interpolates
+    assert [*chains_in_lock(json.dumps(lock))] == []
+
+
+def test_each_parameter_is_that_of_the_stage_that_owns_it() -> None:
+    """In a chain that does not belong together, too: nothing may show the model under another training's rate."""
+    lock = linked_lock()
+    lock["stages"]["export@translation"]["params"]["params.yaml"]["translation.train"] = {"number": 1, "rate": 0.5}
+    (chain,) = all_chains(json.dumps(lock))
+    assert chain.params["params.yaml"]["translation.train"]["rate"] == 1e-05
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("build_vocab", "train has not read what the stages above it wrote"),
+        ("train", "the model is newer than its scores"),
+        ("evaluate", "the scores are newer than the exported model"),
+    ],
+)
+def test_what_is_no_result_says_what_to_run(change: str, words: str) -> None:
+    lock = linked_lock()
+    lock["stages"][f"{change}@translation"]["outs"][0]["md5"] = "other.dir"
+    (chain,) = all_chains(json.dumps(lock))
+    stages = ", ".join(STAGES[STAGES.index(change) + 1 :])
+    end = f"{words}; run `dvc repro report@translation` ({stages})"
+    assert in_words(chain, "HEAD") == f"translation: HEAD holds no whole result: {end}"
+
+
+def test_a_stage_that_never_ran_is_named() -> None:
+    lock = linked_lock()
+    del lock["stages"]["evaluate@translation"]
+    (chain,) = all_chains(json.dumps(lock))
+    assert "evaluate has not run; run `dvc repro report@translation` (evaluate, export)" in in_words(chain, "HEAD")
 
 
 def figures_entry(**params: object) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""Stages that ran alone, in a pipeline that DVC really runs: no result, and shown as what they are."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from tests.tracking.conftest import environment, run_in
+from transformer.comparing.results import find_results
+from transformer.errors import UserError
+from transformer.reporting.page.build import write_page
+from transformer.tracking.chain import Chain, all_chains
+from transformer.tracking.store import open_store
+from transformer.tracking.sync import sync
+
+NEWER = "the model is newer than its scores; run `dvc repro report@translation` (evaluate, export)"
+
+
+class Story:
+    """One repository, in which a training, and then an export, ran without the stages between."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.said: dict[str, str] = {}
+        self.rows: dict[str, dict[str, Any]] = {}
+
+    def step(self, name: str, *command: str) -> None:
+        if command:
+            self.said[name] = run_in(self.root, *command)
+        self.rows[name] = self.runs("result")
+
+    def runs(self, kind: str) -> dict[str, Any]:
+        """The runs of a kind, by id."""
+        client = MlflowClient(f"sqlite:///{self.root}/mlflow.db")
+        experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+        found = client.search_runs(experiments, f"tags.kind = '{kind}'")
+        return {run.info.run_id: run for run in found}
+
+    def chain(self) -> Chain:
+        found = all_chains((self.root / "dvc.lock").read_bytes())
+        return next(chain for chain in found if chain.task == "translation")
+
+
+def transformer(root: Path, command: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; from transformer.cli import main; sys.argv = ['transformer', *{command.split()}]; main()"
+    return subprocess.run((sys.executable, "-c", code), cwd=root, env=environment(), capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    root = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("partial") / "repository"))
+    story = Story(root)
+    story.step("first", "dvc", "repro", "report@translation")
+    run_in(root, "git", "add", "--all")
+    run_in(root, "git", "commit", "--quiet", "--message", "result")
+    change = "translation.train.learning_rate=5e-2"
+    story.step("train", "dvc", "exp", "run", "--name", "trainonly", "--set-param", change, "train@translation")
+    story.said["summary"] = transformer(root, "summary").stdout
+    done = transformer(root, "compare HEAD trainonly")
+    story.said["compare"] = done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    with pytest.raises(UserError) as refused:
+        write_page(root, "translation")
+    story.said["report"] = str(refused.value)
+    old = open_store(root, "translation")
+    tags = {"kind": "result", "row_key": story.chain().row_key(), "task": "translation"}
+    old.client.set_terminated(old.client.create_run(old.experiment_id, tags=tags, run_name="old").info.run_id)
+    story.step("synced", sys.executable, "-c", SYNC)
+    story.step("synced again", sys.executable, "-c", SYNC)
+    story.step("export", "dvc", "repro", "--single-item", "export@translation")
+    story.step("whole", "dvc", "repro", "report@translation")
+    return story
+
+
+SYNC = "from pathlib import Path; from transformer.tracking.sync import sync; print(sync(Path.cwd(), echo=print))"
+
+
+def test_a_training_alone_is_a_child_run_with_its_name_and_no_row(story: Story) -> None:
+    assert story.rows["train"].keys() == story.rows["first"].keys()
+    (child,) = (run for run in story.runs("stage").values() if "dvc.experiment" in run.data.tags)
+    assert child.info.run_name.startswith("train ") and child.info.run_name.endswith(" (trainonly)")
+    assert child.data.tags["dvc.experiment"] == "trainonly"
+
+
+@pytest.mark.parametrize("where", ["summary", "compare", "report"])
+def test_what_shows_results_says_what_to_run(story: Story, where: str) -> None:
+    assert NEWER in story.said[where]
+
+
+def test_rows_that_earlier_versions_mixed_are_marked_once_and_stay(story: Story) -> None:
+    """They wrote one for every complete set of stages in a dvc.lock."""
+    assert story.said["synced"] == story.said["synced again"] == "0\n"
+    assert story.rows["synced"].keys() == story.rows["synced again"].keys() == story.rows["first"].keys()
+    (mixed,) = story.runs("mixed").values()
+    assert mixed.info.run_name == "old" and mixed.info.lifecycle_stage == "active"
+    assert mixed.data.tags["mlflow.note.content"].count("**Not one result:**") == 1
+
+
+def test_an_export_alone_writes_no_row_and_a_whole_run_does(story: Story) -> None:
+    assert f"tracking: translation: dvc.lock holds no whole result: {NEWER}" in story.said["export"]
+    assert story.rows["export"].keys() == story.rows["first"].keys()
+    (row,) = (run for key, run in story.rows["whole"].items() if key not in story.rows["first"])
+    assert row.data.params["train.learning_rate"] == "0.05"
+    trained = next(run for run in story.runs("stage").values() if "dvc.experiment" in run.data.tags)
+    assert trained.data.tags["mlflow.parentRunId"] == row.info.run_id
+
+
+def test_files_of_another_result_are_refused_until_dvc_checkout(story: Story, tmp_path: Path) -> None:
+    """`git checkout` changes dvc.lock and what git keeps; what DVC keeps still lies there from before."""
+    root = Path(shutil.copytree(story.root, tmp_path / "repository", symlinks=True))
+    run_in(root, "git", "checkout", "--quiet", "--force", "HEAD")
+    page = (root / "reports/translation/report.html").read_bytes()
+    with pytest.raises(UserError, match=r"^reports/translation/.* is not what dvc\.lock says: run `dvc checkout`"):
+        write_page(root, "translation")
+    with pytest.raises(UserError, match=r"predictions\.tsv is not what dvc\.lock says: run `dvc checkout`"):
+        (root / "reports/translation/predictions.tsv").unlink()
+        (root / "reports/translation/predictions.tsv").write_text("split\tsource\n")
+        find_results(root, "workspace").predictions("translation")
+    assert "translation: no report: reports/translation/" in transformer(root, "summary").stdout
+    assert (root / "reports/translation/report.html").read_bytes() == page, "the page of another result stays"
+    assert sync(root, echo=print) == 0
+    reports = {key: run.data.tags["report"] for key, run in story.rows["whole"].items()}
+    assert {key: run.data.tags["report"] for key, run in Story(root).runs("result").items()} == reports
