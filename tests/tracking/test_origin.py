@@ -1,0 +1,118 @@
+"""Which commit made a result, and whether its code was that commit's."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from transformer.comparing.results import find_results
+from transformer.errors import UserError
+from transformer.tracking.chain import STAGES, Chain, Stage
+from transformer.tracking.git import blob, blobs, files, snapshots
+from transformer.tracking.origin import origin_of, uncommitted_code
+from transformer.tracking.workspace import content_md5, folder_md5
+
+
+def git(root: Path, *arguments: str) -> str:
+    own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def lock_of(rate: float) -> str:
+    stages = {
+        f"{stage}@sentiment": {
+            "params": {"params.yaml": {"sentiment.train": {"rate": rate}}} if stage == "train" else {},
+            "outs": [{"path": f"data/sentiment/{stage}", "md5": f"{stage} {rate}"}],
+        }
+        for stage in STAGES
+    }
+    return json.dumps({"schema": "2.0", "stages": stages})
+
+
+@pytest.fixture(params=[".", "deep/project"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A project with committed code, at the top of a git repository or in a subfolder of it."""
+    root = tmp_path / str(request.param)
+    (root / "transformer/nn").mkdir(parents=True)
+    (root / "transformer/loop.py").write_text("loop = 1\n")
+    for name in ("a", "b"):
+        (root / f"transformer/nn/{name}.py").write_text(f"{name} = 1\n")
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "code")
+    return root
+
+
+def chain_on(root: Path) -> Chain:
+    """A chain whose training ran the code in the workspace, as DVC records it."""
+    folder = {path.name: content_md5(path.read_bytes()) for path in (root / "transformer/nn").iterdir()}
+    loop = content_md5((root / "transformer/loop.py").read_bytes())
+    code = {"transformer/loop.py": loop, "transformer/nn": folder_md5(folder), "data/sentiment/tokens": "0" * 32}
+    return Chain("sentiment", (Stage("train", {}, code, {}),))
+
+
+@pytest.mark.parametrize("file", ["transformer/loop.py", "transformer/nn/a.py", "transformer/nn/new.py"])
+def test_code_that_was_not_committed_is_known_whatever_happens_to_it_later(root: Path, file: str) -> None:
+    commit = git(root, "rev-parse", "HEAD").strip()
+    clean = chain_on(root)
+    (root / file).write_text("edited = 1\n")
+    dirty = chain_on(root)
+    git(root, "add", "-A")
+    git(root, "stash")
+    assert uncommitted_code(root, dirty, commit) and not uncommitted_code(root, clean, commit)
+    git(root, "stash", "pop")
+    git(root, "commit", "-qam", "later")
+    assert uncommitted_code(root, dirty, commit) and not uncommitted_code(root, clean, commit)
+    assert not uncommitted_code(root, dirty, None)
+    assert not uncommitted_code(root, dirty, "0" * 40), "of a commit that is not here nothing is known"
+
+
+def test_a_project_in_a_subfolder_finds_what_its_commits_hold(root: Path) -> None:
+    (root / "dvc.lock").write_text(lock_of(1.0))
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "result")
+    result = git(root, "rev-parse", "HEAD").strip()
+    git(root, "commit", "-qm", "later", "--allow-empty")
+    assert blob(root, "HEAD", "transformer/loop.py") == b"loop = 1\n"
+    assert sorted(files(root, "HEAD", "transformer/nn")) == ["a.py", "b.py"]
+    assert blobs(root, "HEAD", ["transformer/nn/b.py", "none", "dvc.lock"])[:2] == [b"b = 1\n", None]
+    assert [snapshot.commit for snapshot in snapshots(root)] == [result]
+    (chain,) = find_results(root, "HEAD").chains.values()
+    assert origin_of(root, chain).commit == git(root, "rev-parse", f"{result}~").strip()
+
+
+def experiment(root: Path, name: str, rate: float) -> str:
+    """A DVC experiment as DVC leaves it in git: a ref that names its baseline."""
+    baseline = git(root, "rev-parse", "HEAD").strip()
+    (root / "dvc.lock").write_text(lock_of(rate))
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", name)
+    commit = git(root, "rev-parse", "HEAD").strip()
+    git(root, "update-ref", f"refs/exps/{baseline[:2]}/{baseline[2:]}/{name}", commit)
+    git(root, "reset", "-q", "--hard", baseline)
+    return commit
+
+
+def test_of_two_experiments_with_one_name_that_on_this_commit_is_meant(root: Path) -> None:
+    older = experiment(root, "wide", 1.0)
+    git(root, "commit", "-qm", "a new baseline", "--allow-empty")
+    newer = experiment(root, "wide", 2.0)
+    assert find_results(root, "wide").commit == newer
+    git(root, "checkout", "-q", "HEAD~")
+    assert find_results(root, "wide").commit == older
+    git(root, "checkout", "-q", "--orphan", "elsewhere")
+    git(root, "commit", "-qm", "elsewhere", "--allow-empty")
+    with pytest.raises(UserError, match=r"^2 experiments have the name 'wide': name one by its commit \("):
+        find_results(root, "wide")
+    assert find_results(root, older[:10]).commit == older
+
+
+@pytest.mark.parametrize("name", ["workspace", "HEAD"])
+def test_conflict_markers_are_named(root: Path, name: str) -> None:
+    lock = lock_of(1.0)
+    (root / "dvc.lock").write_text(f"<<<<<<< HEAD\n{lock}\n=======\n{lock}\n>>>>>>> wide\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "merged in haste")
+    with pytest.raises(UserError, match=rf"^dvc\.lock of {name} has conflict markers: resolve the merge"):
+        find_results(root, name)
