@@ -1,5 +1,6 @@
 """The answers of another result: in a file, or at a commit that DVC knows."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.config import ScoringParams
 from transformer.observer import Observer
 from transformer.params.validation import validate
+from transformer.tracking.chain import STAGES
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")
 HEADER = "split\tsource\thypothesis\n"
@@ -111,3 +113,28 @@ def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: 
         read("0123456789", root)
     with pytest.raises(UserError, match=rf"nowhere.tsv of commit {commit} cannot be had"):
         Baseline.read(commit, root, Path("nowhere.tsv"), columns=())
+
+
+def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(
+    repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, _ = repository
+    stages = {
+        f"{stage}@translation": {
+            "deps": [{"path": "models/translation/trained", "md5": "old"}] if stage == "evaluate" else [],
+            "outs": [{"path": "models/translation/trained", "md5": "old"}] if stage == "train" else [],
+        }
+        for stage in STAGES
+    }
+
+    def committed() -> str:
+        (root / "dvc.lock").write_text(json.dumps({"stages": stages}))
+        for arguments in (("add", "dvc.lock"), ("commit", "-qm", "lock")):
+            subprocess.run(("git", "-c", "user.name=t", "-c", "user.email=t@x.org", *arguments), cwd=root, check=True)
+        return subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=root, text=True).strip()
+
+    monkeypatch.setenv("DVC_ROOT", str(root))
+    assert read(committed(), root).rows["test"]
+    stages["train@translation"]["outs"][0]["md5"] = "new"
+    with pytest.raises(UserError, match=r"holds the answers of another model than its own .*: name another"):
+        read(committed(), root)

@@ -4,6 +4,7 @@ import csv
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Self
 
@@ -86,4 +87,14 @@ def _of_commit(commit: str, path: Path) -> list[str]:
     except (DvcException, SCMError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path} of commit {commit} cannot be had ({reason}): `dvc fetch` it, or {_MEND}") from error
+    _require_own_model(commit, path.parent.name)
     return text.split("\n")
+
+
+def _require_own_model(commit: str, task: str) -> None:
+    """Refuse the answers of another model than the commit's, as a training without `evaluate` leaves them there."""
+    # By name: what can refuse and changes no byte is no code that evaluate depends on.
+    chain, git = import_module("transformer.tracking.chain"), import_module("transformer.tracking.git")
+    lock = git.blob(Path(os.environ.get("DVC_ROOT", "")), commit, "dvc.lock")
+    if any(found.task == task and not found.holds("evaluate") for found in chain.all_chains(lock)):
+        raise UserError(f"commit {commit} holds the answers of another model than its own (dvc.lock): {_MEND}")
