@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from transformer.params.digest import plain as plain
 from transformer.tracking.lockfile import parse_lock
 
 STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
@@ -105,17 +106,6 @@ class Chain:
 def figures_path(task: str) -> str:
     """The folder of a task's figures."""
     return f"reports/{task}/{FIGURES}"
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON knows it, with whole floats as integers: DVC takes 1 and 1.0 for the same."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 def _digest(content: Any) -> str:
