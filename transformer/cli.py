@@ -10,6 +10,7 @@ from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.tasks import TASKS, implementation
 from transformer.tasks.translation.options import add_options, overridden, scored_lines
 
+_FILES_SHOWN = 3  # of a stage
 _BLOCK = 1 << 16  # bytes of input that are answered together, at most
 
 
@@ -67,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("revision", nargs="?", default="HEAD", metavar="COMMIT", help="%(default)s")
     verify.add_argument("--exact", action="store_true", help="no other bytes, as on the same kind of processor")
     verify.set_defaults(run=_verify)
+    accept = commands.add_parser("accept", help="take over a change of code or library versions that cannot matter")
+    accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; by default all")
+    accept.set_defaults(run=_accept)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
@@ -225,6 +229,17 @@ def _check(arguments: argparse.Namespace) -> None:
 
     check_params(arguments.path)
     print(f"{arguments.path}: all parameters are valid")
+
+
+def _accept(arguments: argparse.Namespace) -> None:
+    from transformer.accepting import accept
+
+    accepted = accept(Path.cwd(), arguments.stage)
+    for stage, files in accepted.items():
+        more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
+        print(f"{stage}: dvc.lock takes over {', '.join(files[:_FILES_SHOWN])}{more}")
+    if not accepted:
+        print("nothing to accept: dvc.lock has the code and the versions as they are")
 
 
 def _profile(arguments: argparse.Namespace) -> None:

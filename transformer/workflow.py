@@ -16,6 +16,7 @@ from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.observer import Observer
 from transformer.params.load import read_params, stage_params
 from transformer.params.schema import Runtime, StageParams
+from transformer.params.versions import other_versions, versions_file
 from transformer.signing import sign
 from transformer.tasks import TASKS, implementation
 from transformer.unchanged import Started
@@ -128,6 +129,9 @@ def main(name: str, script: Callable[[Stage], None]) -> None:
         observer = StageObserver(task, name, params.runtime)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
+    if found := other_versions(name, task):
+        file = versions_file(name, task)
+        observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
         script(Stage(name, task, params, observer))
         sign(name, task, started.sections)
