@@ -46,7 +46,7 @@ def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
                 _write(root / _LOCK, text, accepted)
     except DvcException as error:
         raise UserError(f"DVC says: {' '.join(str(error).split())}") from error
-    return {stage.addressing: files for stage, files in accepted.items()}
+    return {stage.name: files for stage, files in accepted.items()}
 
 
 def _lock_text(path: Path) -> str:
@@ -63,7 +63,7 @@ def _lock_text(path: Path) -> str:
 
 def _stages(repo: Repo, address: str | None) -> Iterator[PipelineStage]:
     """Those with a result that dvc.lock knows. A frozen one is left alone, as DVC does, unless it is named."""
-    known = {stage.addressing: stage for stage in repo.index.stages}
+    known = {stage.name: stage for stage in repo.index.stages}
     if address is not None and address not in known:
         raise UserError(f"there is no stage {address}: one of {', '.join(known)}")
     for name, stage in known.items():
@@ -83,7 +83,7 @@ def _changed(stage: PipelineStage) -> list[str]:
     states = {dep.def_path: dep.workspace_status().get(str(dep)) for dep in stage.deps if _is_acceptable(dep)}
     for path, state in states.items():
         if state == "deleted":
-            raise UserError(f"{stage.addressing}: {path} is missing, which dvc.yaml names: restore it first")
+            raise UserError(f"{stage.name}: {path} is missing, which dvc.yaml names: restore it first")
     return sorted(path for path, state in states.items() if state)
 
 
@@ -100,9 +100,9 @@ def _require_the_rest_unchanged(stage: PipelineStage, wrote: Mapping[str, Any]) 
         if state == "deleted" and out.use_cache and not out.changed_cache():
             continue
         if state == "deleted":
-            raise UserError(f"{stage.addressing}: {out} is not here: get it with `dvc checkout` or `dvc pull` first")
+            raise UserError(f"{stage.name}: {out} is not here: get it with `dvc checkout` or `dvc pull` first")
         if state:
-            raise UserError(f"{stage.addressing}: {out} is not what {_LOCK} says: `dvc checkout`, or run `dvc repro`")
+            raise UserError(f"{stage.name}: {out} is not what {_LOCK} says: `dvc checkout`, or run `dvc repro`")
 
 
 def _require_only_code_changed(stage: PipelineStage, wrote: Mapping[str, Any]) -> None:
@@ -128,8 +128,8 @@ def _parameters(dependency: ParamsDependency, states: Any) -> list[str]:
 
 def _refused(stage: PipelineStage, changed: Iterable[str]) -> UserError:
     return UserError(
-        f"{stage.addressing}: {', '.join(changed)} changed as well, and only code and versions can be accepted:"
-        f" run `dvc repro {stage.addressing}`"
+        f"{stage.name}: {', '.join(changed)} changed as well, and only code and versions can be accepted:"
+        f" run `dvc repro {stage.name}`"
     )
 
 
