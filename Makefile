@@ -51,10 +51,12 @@ $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transform
 	@transformer check
 	@mkdir -p $(@D) && touch $@
 
+# own_commands.pth: .venv/bin/dvc finds the `python` beside it, which runs the stages, also where nothing is activated.
 # pip would compile all modules first, which takes as long as all the rest; most are never imported.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	$(VENV)/bin/python -m transformer.reporting.vega
 	@touch $@
