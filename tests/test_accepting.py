@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
     ),
     "an input": (edit("data/local.txt", "other"), None, "first@a: data/local.txt changed as well"),
     "an output": (
-        lambda root: ((root / "models/b/copy").unlink(), (root / "models/b/copy").write_text("other")),
+        lambda root: (root / "models/b/copy").write_text("other"),
         None,
         "second@b: models/b is not what dvc.lock says: `dvc checkout`, or run `dvc repro`",
     ),
@@ -175,7 +175,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
         "first@a: reports/a.json is not here: get it with `dvc checkout` or `dvc pull` first",
     ),
     "an output that is not in the cache either": (
-        lambda root: (shutil.rmtree(root / "models"), shutil.rmtree(root / ".dvc/cache/files")),
+        lambda root: run_in(root, "rm", "-r", "models", ".dvc/cache/files"),
         None,
         "second@a: models/a is not here",
     ),

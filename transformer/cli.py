@@ -18,6 +18,7 @@ def main() -> None:
     """Run one command. A UserError ends in one line and exit status 1."""
     arguments = _parser().parse_args()
     try:
+        _require_text(arguments)
         arguments.run(arguments)
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -84,6 +85,14 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(run=_report)
     commands.add_parser("summary", help="print the main metrics and where to look").set_defaults(run=_summary)
     return parser
+
+
+def _require_text(arguments: argparse.Namespace) -> None:
+    """Python has half a surrogate pair for each byte of an argument that is no UTF-8; paths may have any byte."""
+    for given in vars(arguments).values():
+        for text in given if isinstance(given, list) else [given]:
+            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise UserError(f"argument {ascii(text)[:60]}: no UTF-8; convert it first")
 
 
 def _translate(arguments: argparse.Namespace) -> None:
