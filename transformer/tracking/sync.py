@@ -58,8 +58,8 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
             missing += done == "missing"
     if missing:
         echo(
-            f"{missing} older results of commits or experiments have no row: their files are not here; to have them too,"
-            " `dvc fetch --all-commits` from a remote that has them, then sync"
+            f"{missing} older results of commits or experiments have no row: their files are not here; to have them"
+            " too, `dvc fetch --all-commits` from a remote that has them, then sync"
         )
     return written
 
