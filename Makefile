@@ -40,19 +40,23 @@ bench-quality: $(READY)  ## measure the time to the notebooks' quality, under an
 ui: $(READY)  ## MLflow's UI on this machine only
 	mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" --host 127.0.0.1 --port $(or $(PORT),5000)
 
-lock:  ## pin today's versions of what pyproject.toml names
+lock:  ## pin today's versions of what pyproject.toml names, for each stage in versions/
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"
-	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' > requirements.lock
+	$(VENV)/bin/python -c 'import sys; print("# python==%d.%d" % sys.version_info[:2])' > requirements.lock
+	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' >> requirements.lock
+	$(VENV)/bin/python -m transformer.params.versions
 
 # Again only if the parameters or the code that reads them changed: it takes as long as importing torch.
 $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py)
 	@transformer check
 	@mkdir -p $(@D) && touch $@
 
+# own_commands.pth: .venv/bin/dvc finds the `python` beside it, which runs the stages, also where nothing is activated.
 # pip would compile all modules first, which takes as long as all the rest; most are never imported.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	$(VENV)/bin/python -m transformer.reporting.vega
 	@touch $@

@@ -30,6 +30,11 @@ def closure(stage: str, task: str) -> set[str]:
     return {path.relative_to(ROOT).as_posix() for path in seen}
 
 
+def third_party(stage: str, task: str) -> set[str]:
+    """The packages of others, by the name of their import, that those modules import, also within functions."""
+    return {name.split(".")[0] for path in closure(stage, task) for name in _imports(ROOT / path)} - set(OWN)
+
+
 def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

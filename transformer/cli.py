@@ -10,6 +10,7 @@ from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.tasks import TASKS, implementation
 from transformer.tasks.translation.options import add_options, overridden, scored_lines
 
+_FILES_SHOWN = 3  # of a stage
 _BLOCK = 1 << 16  # bytes of input that are answered together, at most
 
 
@@ -17,6 +18,7 @@ def main() -> None:
     """Run one command. A UserError ends in one line and exit status 1."""
     arguments = _parser().parse_args()
     try:
+        _require_text(arguments)
         arguments.run(arguments)
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -67,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("revision", nargs="?", default="HEAD", metavar="COMMIT", help="%(default)s")
     verify.add_argument("--exact", action="store_true", help="no other bytes, as on the same kind of processor")
     verify.set_defaults(run=_verify)
+    accept = commands.add_parser("accept", help="take over a change of code or library versions that cannot matter")
+    accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; by default all")
+    accept.set_defaults(run=_accept)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
@@ -80,6 +85,14 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(run=_report)
     commands.add_parser("summary", help="print the main metrics and where to look").set_defaults(run=_summary)
     return parser
+
+
+def _require_text(arguments: argparse.Namespace) -> None:
+    """Python has half a surrogate pair for each byte of an argument that is no UTF-8; paths may have any byte."""
+    for given in vars(arguments).values():
+        for text in given if isinstance(given, list) else [given]:
+            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise UserError(f"argument {ascii(text)[:60]}: no UTF-8; convert it first")
 
 
 def _translate(arguments: argparse.Namespace) -> None:
@@ -227,6 +240,17 @@ def _check(arguments: argparse.Namespace) -> None:
 
     check_params(arguments.path)
     print(f"{arguments.path}: all parameters are valid")
+
+
+def _accept(arguments: argparse.Namespace) -> None:
+    from transformer.accepting import accept
+
+    accepted = accept(Path.cwd(), arguments.stage)
+    for stage, files in accepted.items():
+        more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
+        print(f"{stage}: dvc.lock takes over {', '.join(files[:_FILES_SHOWN])}{more}")
+    if not accepted:
+        print("nothing to accept: dvc.lock has the code and the versions as they are")
 
 
 def _profile(arguments: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
 """What long work tells about itself: nothing by default, so that the library runs anywhere."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,3 +25,7 @@ class Observer:
 
     def resume(self, step: int, memory: Any) -> None:
         """The work goes on from this optimizer step; memory: what `memory` gave then."""
+
+    def once_checked(self, clean_up: Callable[[], None]) -> None:
+        """What to do when it is sure that the results stand, such as to remove what could make them again: at once."""
+        clean_up()

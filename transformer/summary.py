@@ -37,7 +37,7 @@ def print_summary(root: Path) -> None:
 
 def _sync(root: Path) -> None:
     try:
-        sync(root, echo=print)
+        sync(root, echo=lambda line: None)  # nobody asked for the rows of older results
     except Exception as error:  # the boundary: a tracking store that cannot be reached makes no result worse
         print(f"tracking: {in_words(error)}; run `transformer sync` later")
 

@@ -16,7 +16,10 @@ from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.observer import Observer
 from transformer.params.load import read_params, stage_params
 from transformer.params.schema import Runtime, StageParams
+from transformer.params.versions import other_versions, versions_file
+from transformer.signing import sign
 from transformer.tasks import TASKS, implementation
+from transformer.unchanged import Started
 
 T = TypeVar("T")
 PARAMS = Path("params.yaml")
@@ -33,6 +36,7 @@ class StageObserver(Observer):
         self._bars = runtime.progress and sys.stderr.isatty()
         self._tracker = _start_tracking(task, stage) if runtime.tracking else None
         self._sent: list[dict[str, Any]] = []
+        self._clean_ups: list[Callable[[], None]] = []
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
         """A bar with rate and remaining time, on a terminal only."""
@@ -61,6 +65,20 @@ class StageObserver(Observer):
     def say(self, line: str) -> None:
         """Print a line below the bar."""
         tqdm.write(f"{self._title}: {line}", file=sys.stderr)
+
+    def once_checked(self, clean_up: Callable[[], None]) -> None:
+        """Later, by `clean_up`."""
+        self._clean_ups.append(clean_up)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether something is kept by which the work, run again as it was, only writes its results again."""
+        return bool(self._clean_ups)
+
+    def clean_up(self) -> None:
+        """The results stand."""
+        for clean_up in self._clean_ups:
+            clean_up()
 
     def end(self, status: str) -> None:
         """Tell the tracking process how the stage ended, and wait until it has recorded that."""
@@ -105,12 +123,19 @@ def main(name: str, script: Callable[[Stage], None]) -> None:
     task = _task(name)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        params = stage_params(read_params(PARAMS), task, implementation(task, name).Params, where=PARAMS)
+        content, schema = read_params(PARAMS), implementation(task, name).Params
+        params = stage_params(content, task, schema, where=PARAMS)
+        started = Started(PARAMS, content, name, task, schema)
         observer = StageObserver(task, name, params.runtime)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
+    if found := other_versions(name, task):
+        file = versions_file(name, task)
+        observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
         script(Stage(name, task, params, observer))
+        sign(name, task, started.sections)
+        _require_unchanged(started, observer)
     except UserError as error:
         observer.end("FAILED")
         sys.exit(f"error: {name}@{task}: {error}")
@@ -124,6 +149,16 @@ def main(name: str, script: Callable[[Stage], None]) -> None:
             sys.exit(f"error: {name}@{task}: {OUT_OF_MEMORY}")
         raise
     observer.end("FINISHED")
+    try:  # again, since recording may take seconds: DVC hashes as soon as this process is gone
+        _require_unchanged(started, observer)
+    except UserError as error:
+        sys.exit(f"error: {name}@{task}: {error}")
+    observer.clean_up()
+
+
+def _require_unchanged(started: Started, observer: StageObserver) -> None:
+    kept = "; the trained state is kept, so putting it back trains nothing again" if observer.can_go_on else ""
+    started.require_unchanged(kept)
 
 
 def _task(name: str) -> str:

@@ -295,7 +295,7 @@ def test_a_signal_while_the_results_are_written_is_not_lost(tmp_path: Path) -> N
     with Resume(tmp_path / "key", 1000, Observer()) as resume:
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt, match="stopped; run it again"):
-            resume.remove()
+            resume.finish()
 
 
 def test_with_0_seconds_nothing_is_saved_and_signals_are_left_alone(tmp_path: Path) -> None:

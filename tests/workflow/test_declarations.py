@@ -7,7 +7,8 @@ from dvc.repo import Repo
 
 from tests.closure import OWN, closure
 from tests.conftest import ROOT
-from transformer.params.load import section_path
+from transformer.declared import dependencies
+from transformer.params.load import read_params, section_path
 from transformer.tasks import STAGES, TASKS, implementation
 
 STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for stage in STAGES for task in TASKS])
@@ -94,3 +95,12 @@ def _top_level_imports(path: Path) -> set[str]:
     from tests.closure import _imports
 
     return {name.split(".")[0] for name in _imports(path)}
+
+
+@STAGE_OF_TASK
+def test_a_stage_knows_its_dependencies_as_dvc_does(stage: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    with Repo(str(ROOT)) as repo:
+        found = repo.stage.load_one("dvc.yaml", f"{stage}@{task}")
+        expected = sorted({dep.def_path for dep in found.deps} - {dep.def_path for dep in found.params})
+    assert sorted(dependencies(stage, task, read_params(ROOT / "params.yaml"))) == expected

@@ -154,7 +154,7 @@ def test_a_file_to_compare_with_makes_evaluate_stale(restored: Clone) -> None:
 def test_a_parameter_without_effect_stops_at_its_stage(restored: Clone) -> None:
     restored.change({"translation.vocab.revision": "0" * 40})
     assert restored.repro() == ["build_vocab@translation", "report@translation"]
-    restored.run("git", "checkout", "-q", "dvc.lock", "params.yaml")
+    restored.run("git", "checkout", "-q", "dvc.lock", "params.yaml", "reports")
 
 
 def test_a_change_of_code_that_leaves_the_bytes_stops_at_its_stage(restored: Clone) -> None:
@@ -171,3 +171,25 @@ def test_a_change_of_code_that_leaves_the_bytes_stops_at_its_stage(restored: Clo
     assert set(restored.repro()) == users
     path.write_bytes(before)
     assert restored.repro() == []
+
+
+def test_an_accepted_change_of_code_runs_nothing(restored: Clone) -> None:
+    path = restored.root / "transformer/training/loop.py"
+    before, lock = path.read_bytes(), (restored.root / "dvc.lock").read_bytes()
+    path.write_bytes(before + b"\n# a comment changes no byte of any output\n")
+    said = restored.run("transformer", "accept").stdout.splitlines()
+    assert said == [f"train@{task}: dvc.lock takes over transformer/training/loop.py" for task in TASKS]
+    assert restored.repro() == []
+    path.write_bytes(before)
+    restored.run("transformer", "accept")
+    assert (restored.root / "dvc.lock").read_bytes() == lock
+
+
+def test_the_versions_of_a_library_make_just_its_stages_stale(restored: Clone) -> None:
+    path = restored.root / "versions/translation/evaluate.txt"
+    before = path.read_bytes()
+    with stages(restored.root) as known:
+        path.write_bytes(before.replace(b"sacrebleu==", b"sacrebleu==99."))
+        assert stale(known) == {"evaluate@translation"}
+        path.write_bytes(before)
+        assert stale(known) == set()

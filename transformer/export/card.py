@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from transformer.params.digest import KEY
+
+_NOT_FOR_PEOPLE = (KEY, f"training.{KEY}", "signatures.parameters")
+
 
 def model_card(
     title: str, use: str, *, provenance: Mapping[str, Any], params: Mapping[str, Any], figures: Mapping[str, Any]
@@ -25,5 +29,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
-    lines = [f"| {left} | {right} |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
+    shown = {name: value for name, value in rows.items() if name not in _NOT_FOR_PEOPLE}
+    lines = [f"| {left} | {right} |", "|---|---|", *(f"| {name} | {value} |" for name, value in shown.items())]
     return "\n".join(lines) + "\n"

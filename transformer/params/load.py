@@ -1,5 +1,6 @@
 """The one reader of params.yaml. DVC reads YAML 1.2, where 1e-4 is a float, so this does too (ruamel.yaml)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -7,6 +8,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from transformer.errors import UserError
+from transformer.params.digest import RUNTIME
 from transformer.params.schema import StageParams
 from transformer.params.validation import SHARED_SECTIONS, validate
 
@@ -32,6 +34,18 @@ def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, wh
     `content`: a whole params.yaml; `task`: the name of its section; `where`: the file, for messages.
     Raises UserError, one line that names the file and the parameter.
     """
+    return validate(schema, _sections(content, task, schema, where), where=where, prefix=task)
+
+
+def declared_sections(
+    content: Mapping[str, Any], task: str, schema: type[StageParams], *, where: Path
+) -> dict[str, Any]:
+    """The plain values of the sections that a stage declares in dvc.yaml, by dotted name. Raises UserError."""
+    sections = _sections(content, task, schema, where)
+    return {section_path(task, name): value for name, value in sections.items() if name != RUNTIME}
+
+
+def _sections(content: Mapping[str, Any], task: str, schema: type[StageParams], where: Path) -> dict[str, Any]:
     task_sections = content.get(task)
     if not isinstance(task_sections, dict):
         raise UserError(f"{where}: the section `{task}` is missing or no mapping")
@@ -41,7 +55,7 @@ def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, wh
         if name not in source:
             raise UserError(f"{where}: the section `{section_path(task, name)}` is missing")
         sections[name] = source[name]
-    return validate(schema, sections, where=where, prefix=task)
+    return sections
 
 
 def section_path(task: str, name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from transformer.params.digest import plain as plain
 from transformer.tracking.lockfile import LOCK, parse_lock
 from transformer.tracking.workspace import hashes
 
@@ -140,17 +141,6 @@ def figures_path(task: str) -> str:
 def bundle_path(task: str) -> str:
     """The folder of a task's exported model."""
     return f"models/{task}/bundle"
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON knows it, with whole floats as integers: DVC takes 1 and 1.0 for the same."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 def _digest(content: Any) -> str:

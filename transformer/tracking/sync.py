@@ -62,7 +62,10 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
             written += done == "written"
             missing += done == "missing"
     if missing:
-        echo(f"not recorded for want of their files: {missing} results; run `dvc fetch --all-commits`, then sync")
+        echo(
+            f"{missing} older results of commits or experiments have no row: their files are not here; to have them"
+            " too, `dvc fetch --all-commits` from a remote that has them, then sync"
+        )
     return written
 
 

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import torch
 
-import transformer
+from transformer.code import CODE, ROOT, code_at_start
 from transformer.files import json_bytes, sha256
 from transformer.params.schema import StageParams
 from transformer.training.device import Compute
 
-_ROOT = Path(transformer.__file__).parents[1]
-_CODE = ("transformer", "stages")
 _LIBRARIES = ("numpy", "tokenizers", "torch")
 
 
@@ -35,10 +33,14 @@ def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path]) 
 
 
 def loaded_code() -> dict[str, str]:
-    """The SHA-256 of each module of this project that is loaded, by path: in a stage, what dvc.yaml says it needs."""
+    """The SHA-256 of each module of this project that is loaded, by path: in a stage, what dvc.yaml says it needs.
+
+    As they were when the process began, not as they may have been edited since.
+    """
     files = {Path(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
-    paths = {path.relative_to(_ROOT): path for path in files if path.is_relative_to(_ROOT)}
-    return {name.as_posix(): sha256(path) for name, path in paths.items() if name.parts[0] in _CODE}
+    names = {path.relative_to(ROOT) for path in files if path.is_relative_to(ROOT)}
+    known = code_at_start()
+    return {name.as_posix(): known[name.as_posix()] for name in names if name.parts[0] in CODE}
 
 
 def _content(folder: Path) -> dict[str, str]:

@@ -96,6 +96,7 @@ def fit(
             f" good state is {resume.newest()}: lower train.learning_rate, set train.clip, or set train.non_finite to"
             " skip"
         ) from error
+    resume.last(training.state)
     if training.out_of_patience:
         observer.say(f"no better {training.monitor.name} for {params.patience} epochs: stopped")
     return training.finish()

@@ -76,6 +76,11 @@ class Resume:
             where = "its state could not be saved" if self._failing else "run it again to go on from there"
             raise KeyboardInterrupt(f"stopped after step {step}; {where}")
 
+    def last(self, state: Callable[[], Tree]) -> None:
+        """The training is over: save it whatever the time, so that its results can be written again for nothing."""
+        if self._folder is not None:
+            self._save(self._folder, state)
+
     def _save(self, folder: Path, state: Callable[[], Tree]) -> None:
         started = time.monotonic()
         content = state()
@@ -91,12 +96,12 @@ class Resume:
         now = time.monotonic()
         self._due = now + max(self._every, _PAUSE * (now - started))
 
-    def remove(self) -> None:
-        """The training's outputs are written: its states are of no use any more. A signal that waits comes first."""
+    def finish(self) -> None:
+        """The training's outputs are written: its states go as soon as those stand. A signal that waits comes first."""
         if self._interrupted():
             raise KeyboardInterrupt("stopped; run it again to go on from there")
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if (folder := self._folder) is not None:
+            self._observer.once_checked(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def resumable(

@@ -61,7 +61,7 @@ def train_and_write(
         log_every = params.runtime.log_every
         fitted = fit(trainable, params.train, compute, log_every=log_every, observer=observer, resume=resume)
         _write(fitted, config, compute, figures, paths)
-        resume.remove()
+        resume.finish()
     return fitted.figures
 
 

@@ -101,8 +101,9 @@ def all_figures(result: Result) -> Section:
     figures = sorted({figure for split in names for figure in evaluation[split]})
     rows = [[figure, *(_number(evaluation[split].get(figure)) for split in names)] for figure in figures]
     tables = [Table("evaluation.json", ["figure", *names], rows, long=True)]
-    if signatures := evaluation.get("signatures"):
-        tables.append(Table("Signatures", ["metric", "signature"], [[name, text] for name, text in signatures.items()]))
+    signatures = [[name, text] for name, text in evaluation.get("signatures", {}).items() if name != "parameters"]
+    if signatures:
+        tables.append(Table("Signatures", ["metric", "signature"], signatures))
     return Section("All figures", tables=tables)
 
 

@@ -1,0 +1,47 @@
+"""The right Python for a stage, also where `.venv/bin/dvc repro` runs without an activated environment.
+
+DVC takes the first `python` on PATH, and has removed the stage's outputs by then. Where that one lacks the project's
+libraries, the environment that DVC itself runs in takes over. Nothing is imported here but what every Python 3.7 has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+_NEEDED = ("pydantic", "tokenizers", "torch", "tqdm")
+_TAKEN_OVER = "TRANSFORMER_STAGE_TAKEN_OVER"
+_SHELLS = 3  # processes between DVC and a stage, at most
+
+
+def require_libraries() -> None:
+    """Go on in an environment that has the libraries, or end in one line."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if not missing:
+        return
+    command = getattr(sys, "orig_argv", [])
+    if _TAKEN_OVER not in os.environ and command:
+        for python in (*_of_dvc(), Path(os.environ.get("DVC_ROOT", ""), ".venv", "bin", "python")):
+            if python.is_file() and os.access(str(python), os.X_OK):
+                os.environ[_TAKEN_OVER] = "1"
+                os.execv(str(python), [str(python), *command[1:]])
+    sys.exit(
+        f"error: {sys.executable} has no {', '.join(missing)}: activate the project's environment"
+        " (`source .venv/bin/activate`) or use `make repro`; `dvc checkout` brings removed outputs back"
+    )
+
+
+def _of_dvc() -> Iterator[Path]:
+    """The Python of the DVC process that this one belongs to, where the system tells (Linux)."""
+    process = os.getppid()
+    for _ in range(_SHELLS):
+        try:
+            words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            return
+        if any(word.rpartition(b"/")[2] == b"dvc" for word in words[1:]):
+            yield Path(os.fsdecode(words[0]))

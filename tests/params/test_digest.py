@@ -1,0 +1,81 @@
+"""The digest of parameters: what makes it another one, and what does not."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from transformer.params.digest import parameters_digest
+from transformer.params.load import declared_sections, read_params
+from transformer.signing import signature
+from transformer.tasks import TASKS, implementation
+from transformer.tracking.lockfile import parse_lock
+
+SECTIONS: dict[str, Any] = {
+    "translation.train": {"epochs": 8, "betas": [0.9, 1.0], "patience": None, "name": "ä"},
+    "translation.download": {"path": "data/local", "expected_sha256": None, "seed": 1},
+    "translation.vocab": {"path": "data/local", "kind": "word"},
+    "hardware": {"threads": 2, "deterministic": False},
+}
+
+
+def changed(section: str, **values: Any) -> dict[str, Any]:
+    return SECTIONS | {section: SECTIONS[section] | values}
+
+
+def test_it_is_the_sha256_of_canonical_json() -> None:
+    text = '{"hardware":{"deterministic":false,"threads":2}}'
+    assert parameters_digest({"hardware": SECTIONS["hardware"]}) == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        dict(reversed(SECTIONS.items())),
+        changed("translation.train", epochs=8.0, betas=(0.9, 1)),
+        changed("translation.download", path="/elsewhere", expected_sha256="0" * 64),
+        changed("translation.vocab", path="/elsewhere"),
+        SECTIONS | {"translation.download.path": "data/local", "translation.vocab.path": "data/local"},
+        SECTIONS | {"runtime": {"workers": 3}},
+    ],
+    ids=["order", "whole floats", "the corpus's place and check", "the vocabulary's place", "DVC's leaves", "runtime"],
+)
+def test_what_changes_no_result_leaves_it(same: dict[str, Any]) -> None:
+    assert parameters_digest(same) == parameters_digest(SECTIONS)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        changed("translation.train", epochs=9),
+        changed("translation.train", betas=[1.0, 0.9]),
+        changed("translation.train", patience=0),
+        changed("translation.train", expected_sha256=None),
+        changed("translation.vocab", kind="bpe"),
+        changed("hardware", deterministic=True),
+        changed("hardware", deterministic=0),
+        {"sentiment.train": SECTIONS["translation.train"]},
+        {},
+    ],
+)
+def test_every_other_value_changes_it(other: dict[str, Any]) -> None:
+    assert parameters_digest(other) != parameters_digest(SECTIONS)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_lock_entry_has_the_digest_of_the_params_yaml_that_it_was_made_of(task: str) -> None:
+    """With the project's own dvc.lock, which DVC wrote of its params.yaml."""
+    locked = parse_lock((ROOT / "dvc.lock").read_bytes())["stages"]
+    content = read_params(ROOT / "params.yaml")
+    for stage in ("download", "build_vocab", "train", "evaluate", "export"):
+        sections = declared_sections(content, task, implementation(task, stage).Params, where=Path("params.yaml"))
+        values = locked[f"{stage}@{task}"]["params"]["params.yaml"]
+        assert parameters_digest(values) == parameters_digest(sections), stage
+
+
+def test_outputs_of_older_versions_have_none() -> None:
+    assert signature({"train_loss": 1.0}, "train") is None
+    assert signature({"validation": {"bleu": 1.0}}, "evaluate") is None
+    assert signature({"signatures": {"bleu": "x", "parameters": "y"}}, "evaluate") == "y"

@@ -1,0 +1,124 @@
+"""The versions for each stage are those of the lock, of what the stage imports."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from dvc.repo import Repo
+
+from tests.closure import third_party
+from tests.conftest import ROOT
+from transformer.errors import UserError
+from transformer.params.versions import other_versions, read_versions, versions_file, write_versions
+from transformer.tasks import STAGES, TASKS
+
+LIBRARIES = {
+    "matplotlib": "matplotlib",
+    "numpy": "numpy",
+    "pyarrow": "pyarrow",
+    "sacrebleu": "sacrebleu",
+    "safetensors": "safetensors",
+    "scipy": "scipy",
+    "sentencepiece": "sentencepiece",
+    "sklearn": "scikit-learn",
+    "spacy": "spacy",
+    "tokenizers": "tokenizers",
+    "torch": "torch",
+}
+"""Those that can change a byte of an output: the name of the import, and of the package."""
+WITH_OUTPUTS = [(stage, task) for stage in STAGES if stage != "report" for task in TASKS]
+
+
+@pytest.mark.parametrize(("stage", "task"), WITH_OUTPUTS)
+def test_a_stages_file_names_what_it_imports(stage: str, task: str) -> None:
+    imported = {LIBRARIES[name] for name in third_party(stage, task) if name in LIBRARIES}
+    assert set(read_versions(ROOT / versions_file(stage, task))) == {"python", *imported}
+
+
+def test_the_files_have_the_versions_of_the_lock() -> None:
+    locked = read_versions(ROOT / "requirements.lock")
+    files = sorted((ROOT / "versions").rglob("*.txt"))
+    assert files == sorted(ROOT / versions_file(stage, task) for stage, task in WITH_OUTPUTS)
+    for path in files:
+        assert read_versions(path).items() <= locked.items(), path
+
+
+def test_dvc_yaml_names_each_file() -> None:
+    with Repo(str(ROOT)) as repo:
+        named = {
+            stage.addressing: [dep.def_path for dep in stage.deps if dep.def_path.startswith("versions/")]
+            for stage in repo.index.stages
+        }
+    with_outputs = {f"{stage}@{task}": [versions_file(stage, task).as_posix()] for stage, task in WITH_OUTPUTS}
+    assert named == with_outputs | {f"report@{task}": [] for task in TASKS}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "versions", tmp_path / "versions")
+    shutil.copy(ROOT / "requirements.lock", tmp_path)
+    return tmp_path
+
+
+def relock(root: Path, was: str, now: str) -> None:
+    lock = root / "requirements.lock"
+    text = lock.read_text()
+    assert was in text
+    lock.write_text(text.replace(was, now))
+
+
+def test_writing_changes_just_the_files_of_what_changed_once(root: Path) -> None:
+    assert write_versions(root) == []
+    locked = read_versions(root / "requirements.lock")
+    relock(root, f"sacrebleu=={locked['sacrebleu']}", "sacrebleu==99.1")
+    assert write_versions(root) == [Path("versions/translation/evaluate.txt")]
+    assert "sacrebleu==99.1\n" in (root / "versions/translation/evaluate.txt").read_text()
+    assert write_versions(root) == []
+    relock(root, f"# python=={locked['python']}", "# python==3.99")
+    assert len(write_versions(root)) == len(WITH_OUTPUTS)
+
+
+def test_a_name_that_the_lock_does_not_have_is_one_line(root: Path) -> None:
+    with (root / "versions/translation/train.txt").open("a") as stream:
+        stream.write("nothing==1\n")
+    with pytest.raises(UserError, match=r"versions/translation/train\.txt names nothing, which requirements\.lock"):
+        write_versions(root)
+
+
+def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    numpy, python = metadata.version("numpy"), f"{sys.version_info.major}.{sys.version_info.minor}"
+    path = root / versions_file("train", "translation")
+    path.write_text(f"python=={python}\nnumpy=={numpy}\n")
+    assert other_versions("train", "translation") == []
+    path.write_text("python==3.99\nnumpy==0.1\nnothing==1\n")
+    assert other_versions("train", "translation") == [
+        f"python {python} in place of 3.99",
+        f"numpy {numpy} in place of 0.1",
+        "nothing none in place of 1",
+    ]
+    path.unlink()
+    assert other_versions("train", "translation") == []
+
+
+def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
+    """The real stage, in a folder with parameters and another version."""
+    text = (ROOT / "profiles" / "smoke.yaml").read_text().replace("tracking: true", "tracking: false")
+    (tmp_path / "params.yaml").write_text(text)
+    path = tmp_path / versions_file("download", "translation")
+    path.parent.mkdir(parents=True)
+    path.write_text("pyarrow==0.1\n")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = (sys.executable, "-m", "stages.download", "translation")
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert line == (
+        f"download@translation: warning: runs under pyarrow {metadata.version('pyarrow')} in place of 0.1: install"
+        " requirements.lock, or write these into versions/translation/download.txt"
+    )
+    assert (tmp_path / "data/translation/corpus/provenance.json").is_file()

@@ -1,0 +1,174 @@
+"""What is edited while a stage runs does not stand in dvc.lock as what made its result."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Clone, make_clone
+from tests.training.small import outputs
+from tests.workflow.test_interrupted import RUNS
+from transformer.files import read_json
+from transformer.params.digest import parameters_digest
+from transformer.signing import signature
+from transformer.tracking.lockfile import parse_lock
+
+TRAIN = "train@translation"
+SETTINGS = {
+    "translation.download.sample_rows": {"train": 120, "validation": 20, "test": 10},
+    "translation.tokenize.kind": "whitespace",
+    "translation.train.epochs": 8,
+    "translation.train.patience": None,
+    "runtime.save_every": 0.01,
+}
+NOT_RECORDED = "changed while the stage ran, so nothing is recorded as its result"
+
+# The real stage script in a process of its own, which edits files after the stage's work and before its end.
+EDITED = """
+import sys
+from pathlib import Path
+import stages.download
+from transformer.workflow import main
+
+edit = sys.argv.pop()
+sys.argv.append("translation")
+main("download", lambda stage: (stages.download.download(stage), exec(edit)))
+"""
+APPEND = "p = Path('{}'); p.write_bytes(p.read_bytes() + b'\\n# more\\n')"
+REPLACE = "p = Path('params.yaml'); p.write_text(p.read_text().replace({!r}, {!r}))"
+HARMLESS = {
+    "a comment": APPEND.format("params.yaml"),
+    "a section of another stage": REPLACE.format("epochs: 8", "epochs: 13"),
+    "the other task": REPLACE.format(
+        "\nsentiment:\n  download:\n    source: sample", "\nsentiment:\n  download:\n    source: hub"
+    ),
+    "the runtime": REPLACE.format("log_every: ", "log_every: 1"),
+    "code of another stage": APPEND.format("transformer/training/loop.py"),
+    "code that is no dependency": APPEND.format("transformer/tracking/live.py"),
+    "code, put back": "p = Path('transformer/files.py'); was = p.read_text(); p.write_text('x'); p.write_text(was)",
+}
+HARMFUL = {
+    "a parameter": (
+        REPLACE.format("train: 120", "train: 100"),
+        "translation.download.sample_rows.train (120 -> 100)",
+    ),
+    "a parameter that goes": (
+        "import re; p = Path('params.yaml'); p.write_text(p.read_text().replace('sample_rows:', 'rows:', 1))",
+        "translation.download.rows.test (not there -> 10), translation.download.rows.train (not there -> 120),"
+        " translation.download.rows.validation (not there -> 20) and 3 more",
+    ),
+    "a module": (APPEND.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
+    "a module that goes": ("Path('transformer/corpora/hub.py').unlink()", "transformer/corpora/hub.py"),
+    "a file in a folder of code": (
+        "Path('transformer/corpora/sample/translation/more.py').write_text('')",
+        "transformer/corpora/sample/translation/more.py",
+    ),
+    "an input": ("Path('data/local/translation/more.de').write_text('')", "data/local/translation/more.de"),
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """A clone with all that training reads."""
+    clone = make_clone(tmp_path_factory.mktemp("prepared") / "clone")
+    clone.change(SETTINGS)
+    clone.repro("build_vocab@translation")
+    clone.commit("prepared")
+    return clone
+
+
+@pytest.fixture
+def clone(prepared: Clone) -> Iterator[Clone]:
+    """The same, as it was before the test."""
+    yield prepared
+    prepared.run("git", "checkout", "-q", ".")
+    prepared.run("git", "clean", "-qfd", "transformer", "data/local")
+
+
+def edit(clone: Clone, code: str) -> subprocess.CompletedProcess[str]:
+    clone.change({"runtime.tracking": False})
+    return clone.run(sys.executable, "-c", EDITED, code, check=False)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_dvc_does_not_record_may_change(clone: Clone, name: str) -> None:
+    done = edit(clone, HARMLESS[name])
+    assert (done.returncode, "error" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_what_dvc_records_may_not_change(clone: Clone, name: str) -> None:
+    code, said = HARMFUL[name]
+    done = edit(clone, code)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"error: download@translation: {said} {NOT_RECORDED}: put it back")
+
+
+@pytest.mark.parametrize("code", ["Path('params.yaml').unlink()", "Path('params.yaml').write_text('[')"])
+def test_a_params_yaml_that_is_no_more_is_one_line(clone: Clone, code: str) -> None:
+    done = edit(clone, code)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: download@translation: params.yaml ")
+
+
+def disturbed(clone: Clone, change: str, *command: str) -> str:
+    """Train, and edit as soon as the first state is saved; what was printed."""
+    states = clone.root / ".dvc" / "tmp" / "resume" / "translation"
+    with clone.start(*command) as process:
+        while not list(states.glob("*/*.safetensors")):
+            time.sleep(0.02)
+            assert process.poll() is None, process.communicate()[0]
+        exec(change, {"Path": lambda path: clone.root / path})
+        printed = process.communicate(timeout=300)[0]
+    assert process.returncode != 0, printed
+    return printed
+
+
+def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_back_trains_nothing(clone: Clone) -> None:
+    before, lock = clone.params.read_bytes(), (clone.root / "dvc.lock").read_bytes()
+    rate = re.findall(r"learning_rate: (\S+)", before.decode())[0]
+    printed = disturbed(clone, REPLACE.format(f"learning_rate: {rate}", "learning_rate: 0.5"), "dvc", "repro", TRAIN)
+    (line,) = [line for line in printed.splitlines() if line.startswith(f"error: {TRAIN}: ")]
+    assert f"translation.train.learning_rate ({float(rate)} -> 0.5) {NOT_RECORDED}" in line
+    assert line.endswith("; the trained state is kept, so putting it back trains nothing again")
+    assert (clone.root / "dvc.lock").read_bytes() == lock
+    assert not list((clone.root / ".dvc/tmp/tracking").rglob("*train*.json"))
+    written = outputs(clone.root / "models")
+
+    clone.params.write_bytes(before)
+    done = clone.run("dvc", "repro", TRAIN)
+    assert "goes on after step" in done.stderr
+    assert not re.search(r"epoch \d+/", done.stderr)
+    assert outputs(clone.root / "models") == written
+    assert not list((clone.root / ".dvc/tmp/resume/translation").iterdir())
+    runs = json.loads(clone.run(sys.executable, "-c", RUNS).stdout)
+    assert [run["status"] for run in runs] == ["FAILED", "FINISHED"]
+    locked = parse_lock((clone.root / "dvc.lock").read_bytes())["stages"][TRAIN]["params"]["params.yaml"]
+    assert signature(read_json(clone.root / "reports/translation/training.json"), "train") == parameters_digest(locked)
+
+
+def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
+    clone.change({"runtime.tracking": False})
+    change = APPEND.format("transformer/training/schedule.py")
+    path = clone.root / "transformer/training/schedule.py"
+    before = path.read_bytes()
+    command = (sys.executable, "-m", "stages.train", "translation")
+    printed = disturbed(clone, change, *command)
+    assert f"error: {TRAIN}: transformer/training/schedule.py {NOT_RECORDED}" in printed
+    path.write_bytes(before)
+    done = clone.run(*command)
+    assert "goes on after step" in done.stderr and not re.search(r"epoch \d+/", done.stderr)
+
+
+def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone) -> None:
+    """What trained is what was loaded: left as edited, the stage trains anew."""
+    clone.change({"runtime.tracking": False})
+    command = (sys.executable, "-m", "stages.train", "translation")
+    disturbed(clone, APPEND.format("transformer/training/schedule.py"), *command)
+    done = clone.run(*command)
+    assert "goes on after step" not in done.stderr
+    assert "epoch 8/8" in done.stderr

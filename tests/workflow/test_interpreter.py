@@ -1,0 +1,111 @@
+"""The stages run with the project's libraries, whatever `python` is on PATH."""
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Clone, make_clone
+
+BARE = "/usr/bin:/bin"
+DOWNLOAD = "download@translation"
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    clone = make_clone(tmp_path_factory.mktemp("interpreter") / "clone")
+    clone.change(
+        {
+            "translation.download.sample_rows": {"train": 30, "validation": 5, "test": 5},
+            "runtime.tracking": False,
+        }
+    )
+    return clone
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment without libraries, as a system's Python is."""
+    folder = tmp_path_factory.mktemp("empty") / "env"
+    venv.create(folder, with_pip=False, symlinks=True)
+    return folder / "bin"
+
+
+def run(clone: Clone, path: str, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": path, "DVC_NO_ANALYTICS": "true", "HOME": str(clone.root.parent), "SHELL": "/bin/sh"}
+    return subprocess.run(command, cwd=clone.root, env=environment, capture_output=True, text=True)
+
+
+def forget(clone: Clone) -> None:
+    """Nothing ran, and DVC has nothing to restore."""
+    for name in ("data/translation/corpus", ".dvc/cache"):
+        shutil.rmtree(clone.root / name, ignore_errors=True)
+    (clone.root / "dvc.lock").unlink(missing_ok=True)
+
+
+def dvc_in(folder: Path) -> Path:
+    """An environment with all libraries of this one, and its command `dvc`."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    packages = next((folder / "lib").glob("python*/site-packages"))
+    (packages / "all.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    dvc = folder / "bin" / "dvc"
+    dvc.write_text(f"#!{folder}/bin/python\nimport sys\nfrom dvc.cli import main\nsys.exit(main())\n")
+    dvc.chmod(0o755)
+    return dvc
+
+
+def test_dvc_of_an_environment_that_make_made_runs_its_python_where_path_has_none(clone: Clone, tmp_path: Path) -> None:
+    """As `make` does: own_commands.pth lies among the packages."""
+    dvc = dvc_in(tmp_path / "env")
+    shutil.copy(ROOT / "own_commands.pth", next((tmp_path / "env/lib").glob("python*/site-packages")))
+    assert "own_commands.pth" in (ROOT / "Makefile").read_text()
+    forget(clone)
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    done = run(clone, str(nothing), str(dvc), "repro", DOWNLOAD)
+    assert done.returncode == 0, done.stderr
+    assert (clone.root / "data/translation/corpus/provenance.json").is_file()
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system does not tell what runs")
+def test_dvc_of_any_environment_lends_its_python(clone: Clone, empty: Path, tmp_path: Path) -> None:
+    forget(clone)
+    done = run(clone, f"{empty}:{BARE}", str(dvc_in(tmp_path / "elsewhere")), "repro", DOWNLOAD)
+    assert done.returncode == 0, done.stderr
+    assert (clone.root / "data/translation/corpus/provenance.json").is_file()
+
+
+def test_by_hand_the_projects_environment_takes_over(clone: Clone, empty: Path) -> None:
+    forget(clone)
+    dvc_in(clone.root / ".venv")
+    try:
+        done = run(clone, f"{empty}:{BARE}", "python", "-m", "stages.download", "translation")
+    finally:
+        shutil.rmtree(clone.root / ".venv")
+    assert done.returncode == 0, done.stderr
+    assert (clone.root / "data/translation/corpus/provenance.json").is_file()
+
+
+def test_without_any_it_is_one_line(clone: Clone, empty: Path) -> None:
+    done = run(clone, f"{empty}:{BARE}", "python", "-m", "stages.download", "translation")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"error: {empty}/python has no pydantic, tokenizers, torch, tqdm: activate the project's environment (`source"
+        " .venv/bin/activate`) or use `make repro`; `dvc checkout` brings removed outputs back"
+    ]
+
+
+def test_an_environment_without_libraries_does_not_take_over_for_ever(clone: Clone, empty: Path) -> None:
+    (clone.root / ".venv" / "bin").mkdir(parents=True)
+    (clone.root / ".venv" / "bin" / "python").symlink_to(Path(os.path.realpath(sys.executable)))
+    try:
+        done = run(clone, f"{empty}:{BARE}", "python", "-m", "stages.download", "translation")
+    finally:
+        shutil.rmtree(clone.root / ".venv")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
