@@ -35,6 +35,11 @@ def sign(stage: str, task: str, sections: Mapping[str, Any]) -> None:
     write_json(output, content)
 
 
+def signed_output(stage: str, task: str) -> str | None:
+    """The path of the stage's output that has the digest; None for a stage that writes none."""
+    return _SIGNED[stage][0].format(task) if stage in _SIGNED else None
+
+
 def signature(content: Mapping[str, Any], stage: str) -> str | None:
     """The digest in a stage's output, given the output's JSON; None where an older version wrote it."""
     found: Any = content

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from transformer.params.digest import parameters_digest
 from transformer.tracking.chain import STAGES, Chain, all_chains, chains_in_lock, running_chain
+from transformer.tracking.claims import never_run
 from transformer.tracking.partial import in_words
 
 Lock = dict[str, Any]
@@ -220,3 +222,21 @@ def test_figures_of_another_model_or_other_parameters_are_left_out() -> None:
         stages.pop("figures@translation", None)
 
     assert [changed(change).figures_md5 for change in (other_model, other_parameters, none)] == [None] * 3
+
+
+def test_parameters_that_were_never_run_are_known_by_the_outputs() -> None:
+    """`dvc exp save` and `dvc commit --force` write the parameters that lie there into dvc.lock."""
+    chain = chain_of(lock_of())
+    sections = dict(next(stage for stage in chain.stages if stage.name == "train").params["params.yaml"])
+    path = "reports/translation/training.json"
+
+    def read(digest: str | None) -> Callable[[str], bytes | None]:
+        content = {"parameters": 7} if digest is None else {"parameters_sha256": digest}
+        return lambda asked: json.dumps(content).encode() if asked == path else None
+
+    assert never_run(chain, read(None)) is None, "older versions wrote none"
+    assert never_run(chain, read(parameters_digest(sections))) is None
+    sections["hardware"] = {"threads": 2.0}
+    assert never_run(chain, read(parameters_digest(sections))) is None
+    sections["hardware"] = {"threads": 1}
+    assert never_run(chain, read(parameters_digest(sections))) == "train"

@@ -2,16 +2,17 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformer.errors import UserError
 from transformer.tracking.chain import Chain, all_chains, chains_in_lock
+from transformer.tracking.claims import never_run
 from transformer.tracking.git import blob, experiments, git, head, snapshots
 from transformer.tracking.lockfile import LOCK, RESOLVE, has_conflict
-from transformer.tracking.partial import in_words
+from transformer.tracking.partial import claim_in_words, in_words
 from transformer.tracking.workspace import content_md5, not_as_locked
 
 WORKSPACE = "workspace"
@@ -89,9 +90,26 @@ def results_at(root: Path, name: str, commit: str | None) -> Results:
     lock = _content(root, commit, LOCK)
     if has_conflict(lock):
         raise UserError(f"{LOCK} of {name} has conflict markers: {RESOLVE}")
-    chains = [*all_chains(lock)]
-    partial = {chain.task: in_words(chain, name) for chain in chains if chain.stale}
-    return Results(root, name, commit, {chain.task: chain for chain in chains if not chain.stale}, partial)
+    whole: dict[str, Chain] = {}
+    partial: dict[str, str] = {}
+    for chain in all_chains(lock):
+        if chain.stale:
+            partial[chain.task] = in_words(chain, name)
+        elif claimed := never_run(chain, _reader(root, commit, chain)):
+            partial[chain.task] = claim_in_words(chain, claimed, name)
+        else:
+            whole[chain.task] = chain
+    return Results(root, name, commit, whole, partial)
+
+
+def _reader(root: Path, commit: str | None, chain: Chain) -> Callable[[str], bytes | None]:
+    """Reads the outputs of the chain that are files of their own, as far as they are here and as dvc.lock says."""
+
+    def read(path: str) -> bytes | None:
+        content = _content(root, commit, path) if path in chain.outs else b""
+        return content if content and content_md5(content) == chain.outs[path] else None
+
+    return read
 
 
 def results_before(root: Path, chain: Chain) -> Results | None:

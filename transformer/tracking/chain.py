@@ -19,7 +19,7 @@ FIGURES = "figures"
 REPORT = "report"
 """The stage that writes a result's page. It has no output, and no run of its own."""
 _FIGURES_FROM = "train"
-_CODE = ("transformer/", "stages/")
+_CODE = ("transformer/", "stages/", "versions/")
 _SHORT = 8
 
 
@@ -51,7 +51,7 @@ class Chain:
 
     @property
     def code(self) -> dict[str, str]:
-        """The modules that the stages ran: path to MD5."""
+        """The modules that the stages ran, and the libraries' versions: path to MD5."""
         return {path: md5 for stage in self.stages for path, md5 in stage.deps.items() if path.startswith(_CODE)}
 
     @property

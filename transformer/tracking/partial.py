@@ -18,3 +18,12 @@ def in_words(chain: Chain, where: str) -> str:
         what = f"{chain.stale[0]} has not read what the stages above it wrote"
     stages = ", ".join(chain.stale)
     return f"{chain.task}: {where} holds no whole result: {what}; run `dvc repro report@{chain.task}` ({stages})"
+
+
+def claim_in_words(chain: Chain, stage: str, where: str) -> str:
+    """Why what `where` holds is no result, for parameters of `stage` that were never run."""
+    return (
+        f"{chain.task}: {where} holds no result: {stage} never ran with the parameters that dvc.lock has (as `dvc exp"
+        f" save` and `dvc commit` leave them); run `dvc repro --force --single-item {stage}@{chain.task}`,"
+        f" then `dvc repro`"
+    )

@@ -11,9 +11,11 @@ from transformer.reporting.page.place import is_page_of, page_path
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
 from transformer.tracking.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
+from transformer.tracking.claims import never_run
 from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
 from transformer.tracking.lockfile import LOCK
 from transformer.tracking.origin import Origin, note_origin, noted_origin, uncommitted_code
+from transformer.tracking.partial import claim_in_words
 from transformer.tracking.store import Store, locked
 
 if TYPE_CHECKING:
@@ -28,11 +30,16 @@ _BATCH = 1000
 _PARAM_BATCH = 100
 
 
+class UnrunParametersError(Exception):
+    """dvc.lock has parameters for a stage that it never ran with."""
+
+
 def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> bool:
     """Write the row of a chain if it is not there yet, and give it the views that it has not got.
 
     Returns whether the row was written.
-    Raises content.MissingContentError, with nothing written, when a file of the chain is nowhere.
+    Raises, with nothing written, content.MissingContentError when a file of the chain is nowhere, and
+    UnrunParametersError.
     """
     key = chain.row_key()
     with locked(store.root):
@@ -43,6 +50,8 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
             return False
         origin = noted_origin(store.root, key) or origin
         with gathered(content, _paths(chain), store.root / ".dvc" / "tmp") as folder:
+            if claimed := never_run(chain, lambda path: (folder / path).read_bytes()):
+                raise UnrunParametersError(claim_in_words(chain, claimed, LOCK))
             run_id = _create(store, chain, origin, folder)
             try:
                 _fill(store, chain, run_id, folder)

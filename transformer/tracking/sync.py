@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +51,7 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     """
     from dvc.repo import Repo
 
-    written = missing = 0
+    done: Counter[str] = Counter()
     with Repo(str(root)) as repo:
         found = [*_sources(root, Path(repo.stage_cache.cache_dir))]
         known = _distinct(root, [each for each in found if not each.chain.stale])
@@ -58,15 +59,18 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
         tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")} | {*mixed}
         opened = {task: _open(root, task, mixed.get(task, set())) for task in sorted(tasks)}
         for result in known:
-            done = _write(opened[result.chain.task], result, repo)
-            written += done == "written"
-            missing += done == "missing"
-    if missing:
+            done[_write(opened[result.chain.task], result, repo)] += 1
+    if done["unrun"]:
         echo(
-            f"{missing} older results of commits or experiments have no row: their files are not here; to have them"
-            " too, `dvc fetch --all-commits` from a remote that has them, then sync"
+            f"{done['unrun']} results have no row: dvc.lock has parameters for them that were never run, as"
+            " `dvc exp save` and `dvc commit` leave them; run `dvc repro --force` with these parameters"
         )
-    return written
+    if done["missing"]:
+        echo(
+            f"{done['missing']} older results of commits or experiments have no row: their files are not here; to have"
+            " them too, `dvc fetch --all-commits` from a remote that has them, then sync"
+        )
+    return done["written"]
 
 
 def _mixed(found: list[_Known]) -> dict[str, set[str]]:
@@ -102,7 +106,7 @@ def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.tracking.content import Content, MissingContentError
-    from transformer.tracking.rows import views, write_row
+    from transformer.tracking.rows import UnrunParametersError, views, write_row
 
     chain = known.chain
     stage_keys = {chain.stage_key(stage.name) for stage in chain.executed}
@@ -115,6 +119,8 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
         return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
         return "missing"
+    except UnrunParametersError:
+        return "unrun"
 
 
 def _distinct(root: Path, results: list[_Known]) -> list[_Known]:
