@@ -10,8 +10,10 @@ from transformer.headline import headline
 from transformer.reporting.page.place import page_path, row_key_of
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
+from transformer.tracking.alias import entry_of, version_tags
 from transformer.tracking.chain import FIGURES, LOCK, Chain, chains_in_lock, figures_path
 from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
+from transformer.tracking.naming import export_params, registered_name
 from transformer.tracking.origin import Origin, note_origin, noted_origin
 from transformer.tracking.store import Store, locked
 
@@ -40,7 +42,7 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
         with gathered(content, _paths(chain), store.root / ".dvc" / "tmp") as folder:
             run_id = _create(store, chain, origin, folder)
             try:
-                _fill(store, chain, run_id, folder)
+                _fill(store, chain, origin, run_id, folder)
             except BaseException:
                 store.client.delete_run(run_id)
                 raise
@@ -159,7 +161,7 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
     )
 
 
-def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
+def _fill(store: Store, chain: Chain, origin: Origin, run_id: str, folder: Path) -> None:
     reports, bundle = folder / "reports" / chain.task, folder / "models" / chain.task / "bundle"
     model_id = model.log_model(store, run_id, bundle)
     _log_figures(store, chain, run_id, reports, model_id)
@@ -167,22 +169,14 @@ def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
     write_json(folder / "params.json", chain.params)
     store.client.log_artifact(run_id, str(folder / "params.json"))
     store.client.log_artifacts(run_id, str(reports), "reports")
-    export = export_params(chain)
     model.register(
         store.client,
-        name=export["registered_name"],
-        alias=export["alias"],
-        row_key=chain.row_key(),
+        name=registered_name(chain),
+        alias=export_params(chain)["alias"],
+        tags=version_tags(chain, entry_of(chain, origin, folder)),
         run_id=run_id,
         model_id=model_id,
-        bundle=bundle,
     )
-
-
-def export_params(chain: Chain) -> dict[str, Any]:
-    """The parameters of the export stage: `registered_name`, `alias`."""
-    values = next(iter(chain.params.values()))
-    return dict(values[f"{chain.task}.export"])
 
 
 def _log_figures(store: Store, chain: Chain, run_id: str, reports: Path, model_id: str) -> None:

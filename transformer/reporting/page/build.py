@@ -17,6 +17,7 @@ from transformer.reporting.page.result import Result, all_figures, duplicates, e
 from transformer.tasks import implementation
 from transformer.tracking.chain import LOCK, chains_in_lock
 from transformer.tracking.git import git
+from transformer.tracking.naming import registered_name
 from transformer.tracking.origin import current_origin, noted_origin
 
 _CODE = ("transformer", "stages", "dvc.yaml")
@@ -66,7 +67,7 @@ def _page(root: Path, task: str) -> Page:
     chain = own.chains[task]
     before = results_before(root, chain)
     return Page(
-        title=f"{task.capitalize()}: {chain.params['params.yaml'][f'{task}.export']['registered_name']}",
+        title=f"{task.capitalize()}: {registered_name(chain)}",
         row_key=chain.row_key(),
         headline=code.summary(result),
         weaknesses=list(code.weaknesses(result)),
