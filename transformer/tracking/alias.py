@@ -107,7 +107,7 @@ def version_tags(chain: Chain, entry: Entry) -> dict[str, str]:
 
 def place_aliases(client: "MlflowClient") -> None:
     """`place_alias` for every name and alias of the tagged versions in the registry."""
-    tagged = (version for version in _versions(client) if Entry.read(version.tags))
+    tagged = (version for version in all_versions(client) if Entry.read(version.tags))
     for name, alias in sorted({(v.name, v.tags[_ALIAS]) for v in tagged if _ALIAS in v.tags}):
         place_alias(client, name, alias)
 
@@ -119,7 +119,7 @@ def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
     or mixed do not count. Where none counts, the alias stays with a version that older code gave it to, and leaves
     any other.
     """
-    versions = _versions(client, name)
+    versions = all_versions(client, name)
     competing = [(entry, version) for version in versions if (entry := Entry.read(version.tags))]
     best = _best(client, competing)
     held = client.get_registered_model(name).aliases.get(alias)
@@ -157,7 +157,7 @@ def living_run(client: "MlflowClient", run_id: str | None) -> Any:
     return run if run is not None and run.info.lifecycle_stage == "active" else None
 
 
-def _versions(client: "MlflowClient", name: str | None = None) -> "list[ModelVersion]":
+def all_versions(client: "MlflowClient", name: str | None = None) -> "list[ModelVersion]":
     """All versions of a name, or of all names."""
     found: list[ModelVersion] = []
     token = None

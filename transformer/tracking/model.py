@@ -14,6 +14,7 @@ from transformer.tracking.alias import living_run, place_alias
 from transformer.tracking.store import Store
 
 if TYPE_CHECKING:
+    from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
     from mlflow.tracking import MlflowClient
 
@@ -31,13 +32,19 @@ def log_model(store: Store, run_id: str, bundle: Path) -> str:
     client = store.client
     task = str(read_json(bundle / "config.json")["task"])
     model = client.create_logged_model(store.experiment_id, name=task, source_run_id=run_id)
-    with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
-        local = Path(folder, "model")
-        _save(local, bundle, task, run_id=run_id, model_id=model.model_id, location=model.artifact_location)
-        client.log_model_artifacts(model.model_id, str(local))
+    log_model_files(store, run_id, model, bundle)
     client.finalize_logged_model(model.model_id, status="READY")
     client.log_outputs(run_id, models=[LoggedModelOutput(model.model_id, step=0)])
     return str(model.model_id)
+
+
+def log_model_files(store: Store, run_id: str, model: "LoggedModel", bundle: Path) -> None:
+    """Write the files of a model that is in the database."""
+    task = str(read_json(bundle / "config.json")["task"])
+    with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
+        local = Path(folder, "model")
+        _save(local, bundle, task, run_id=run_id, model_id=model.model_id, location=model.artifact_location)
+        store.client.log_model_artifacts(model.model_id, str(local))
 
 
 def _save(local: Path, bundle: Path, task: str, *, run_id: str, model_id: str, location: str) -> None:
@@ -76,7 +83,7 @@ def register(
 ) -> None:
     """Register the model as a version of `name` with these tags, once a row; then place the alias.
 
-    A version whose run is deleted is none of the row any more.
+    A version whose run is deleted does not stand for the row any more, and one of older code gets its tags.
     """
     from mlflow.exceptions import MlflowException
 
@@ -86,8 +93,11 @@ def register(
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
         client.create_registered_model(name)
-    known = versions_of(client, name, tags["row_key"])
-    if not any(living_run(client, version.run_id) for version in known):
+    known = [version for version in versions_of(client, name, tags["row_key"]) if living_run(client, version.run_id)]
+    for version in known:
+        for tag, value in tags.items() - version.tags.items():
+            client.set_model_version_tag(name, version.version, tag, value)
+    if not known:
         with _global_uri(client.tracking_uri):
             source = f"models:/{model_id}"
             client.create_model_version(name, source=source, run_id=run_id, tags=dict(tags), model_id=model_id)

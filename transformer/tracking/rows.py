@@ -20,6 +20,7 @@ from transformer.tracking.store import Store, locked
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
+PARAMETERS = "params.json"
 _PARENT = "mlflow.parentRunId"
 _BATCH = 1000
 _PARAM_BATCH = 100
@@ -39,7 +40,7 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
             _adopt_children(store, chain, row.info.run_id)
             return False
         origin = noted_origin(store.root, key) or origin
-        with gathered(content, _paths(chain), store.root / ".dvc" / "tmp") as folder:
+        with gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
             run_id = _create(store, chain, origin, folder)
             try:
                 _fill(store, chain, origin, run_id, folder)
@@ -73,7 +74,7 @@ class Views(NamedTuple):
 
 def recorded_views(store: Store) -> dict[str, Views]:
     """The keys of all complete rows of the task, with the views that they have."""
-    rows = _all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
+    rows = all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
     return {run.data.tags["row_key"]: Views(*map(run.data.tags.get, Views._fields)) for run in rows}
 
 
@@ -99,11 +100,12 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
 
 def orphan_stage_keys(store: Store) -> set[str]:
     """The stage keys of child runs that belong to no row yet."""
-    children = _all_runs(store, "tags.kind = 'stage'")
+    children = all_runs(store, "tags.kind = 'stage'")
     return {run.data.tags["stage_key"] for run in children if _PARENT not in run.data.tags}
 
 
-def _all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
+def all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
+    """The task's runs, page by page."""
     token = None
     while True:
         page = store.client.search_runs([store.experiment_id], filter_string, max_results=1000, page_token=token)
@@ -113,7 +115,8 @@ def _all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
             return
 
 
-def _paths(chain: Chain) -> list[str]:
+def row_paths(chain: Chain) -> list[str]:
+    """The outputs that a row is made from."""
     task = chain.task
     outs = (path for stage in chain.stages for path in stage.outs)
     reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
@@ -166,9 +169,7 @@ def _fill(store: Store, chain: Chain, origin: Origin, run_id: str, folder: Path)
     model_id = model.log_model(store, run_id, bundle)
     _log_figures(store, chain, run_id, reports, model_id)
     _log_inputs(store, chain, run_id, folder / "data" / chain.task / "corpus")
-    write_json(folder / "params.json", chain.params)
-    store.client.log_artifact(run_id, str(folder / "params.json"))
-    store.client.log_artifacts(run_id, str(reports), "reports")
+    log_files(store, chain, run_id, folder)
     model.register(
         store.client,
         name=registered_name(chain),
@@ -177,6 +178,13 @@ def _fill(store: Store, chain: Chain, origin: Origin, run_id: str, folder: Path)
         run_id=run_id,
         model_id=model_id,
     )
+
+
+def log_files(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
+    """Log the parameters as DVC has them, and the reports that lie in `folder` under their own paths."""
+    write_json(folder / PARAMETERS, chain.params)
+    store.client.log_artifact(run_id, str(folder / PARAMETERS))
+    store.client.log_artifacts(run_id, str(folder / "reports" / chain.task), "reports")
 
 
 def _log_figures(store: Store, chain: Chain, run_id: str, reports: Path, model_id: str) -> None:
