@@ -25,7 +25,7 @@ _SECONDS = 60
 _BASES = """
 SELECT artifact_location FROM experiments WHERE name IN ({names})
 UNION SELECT substr(artifact_uri, 1, length(artifact_uri) - length('/' || run_uuid || '/artifacts'))
-FROM runs JOIN experiments USING (experiment_id) WHERE name IN ({names})
+FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name IN ({names})
 """
 
 
