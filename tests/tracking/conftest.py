@@ -117,7 +117,7 @@ def make_repository(root: Path) -> None:
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "params.yaml").write_text(PARAMS)
     ignored = (
-        "mlflow.db",
+        "mlflow.db*",
         "mlartifacts",
         "data",
         "models",

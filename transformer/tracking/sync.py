@@ -55,26 +55,30 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
         known = _known(root, Path(repo.stage_cache.cache_dir))
         tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")}
         opened = {task: _open(root, task) for task in sorted(tasks)}
+        damaged = sum(len(recorded.damaged) for recorded in opened.values())
         for result in known:
             done = _write(opened[result.chain.task], result, repo)
             written += done == "written"
             missing += done == "missing"
-    _finish([*opened.values()], echo)
+    _finish([*opened.values()], damaged, echo)
     if missing:
         echo(f"not recorded for want of their files: {missing} results; run `dvc fetch --all-commits`, then sync")
     return written
 
 
-def _finish(opened: "list[_Recorded]", echo: Callable[[str], None]) -> None:
-    """Place the aliases, and say which rows could not be repaired."""
+def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]) -> None:
+    """Place the aliases, and say which of the damaged rows were repaired."""
     from transformer.tracking.alias import place_aliases
     from transformer.tracking.repair import notice
 
     if opened:
         with locked(opened[0].store.root):
             place_aliases(opened[0].store.client)
-    if damaged := [row for recorded in opened for row in recorded.damaged.values()]:
-        echo(notice(damaged))
+    rest = [row for recorded in opened for row in recorded.damaged.values()]
+    if repaired := damaged - len(rest):
+        echo(f"{repaired} rows lacked files, or a registered version with its tags, and have them again")
+    if rest:
+        echo(notice(rest))
 
 
 @dataclass(frozen=True)
