@@ -1,5 +1,6 @@
 """Stores that were moved, copied or shared, in real databases."""
 
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -16,6 +17,7 @@ from transformer.tracking.location import locate
 from transformer.tracking.model import log_model, register
 from transformer.tracking.moved import recorded_elsewhere
 from transformer.tracking.store import Store, open_store
+from transformer.tracking.ui import serve
 
 
 def write(store: Store, text: str) -> str:
@@ -132,6 +134,19 @@ def test_a_copied_database_brings_its_artifacts(
     assert read(store, run) == "first"
     assert (shared / "mlartifacts" / run).is_dir()
     assert contents(root) == before
+
+
+def test_the_ui_is_started_on_the_store_that_the_workflow_writes(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put right before, since MLflow's own command knows nothing of that."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
+    serve(copy, 5001)
+    assert commands[0][commands[0].index("--backend-store-uri") + 1] == locate(copy).uri
+    assert not recorded_elsewhere(locate(copy))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:word@host")
+    with pytest.raises(UserError, match=r"open http://\*\*\*@host"):
+        serve(copy, 5001)
+    assert len(commands) == 1
 
 
 def test_two_clones_on_one_database_write_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
