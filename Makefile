@@ -38,7 +38,7 @@ bench-quality: $(READY)  ## measure the time to the notebooks' quality, under an
 	python -m benchmarks.quality $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 ui: $(READY)  ## MLflow's UI on this machine only
-	mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlflow.db}" --host 127.0.0.1 --port $(or $(PORT),5000)
+	transformer ui --port $(or $(PORT),5000)
 
 lock:  ## pin today's versions of what pyproject.toml names, for each stage in versions/
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"

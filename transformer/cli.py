@@ -9,6 +9,7 @@ from typing import IO, Any
 from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.tasks import TASKS, implementation
 from transformer.tasks.translation.options import add_options, overridden, scored_lines
+from transformer.workspace import enter_workspace, given_path
 
 _FILES_SHOWN = 3  # of a stage
 _BLOCK = 1 << 16  # bytes of input that are answered together, at most
@@ -17,6 +18,7 @@ _BLOCK = 1 << 16  # bytes of input that are answered together, at most
 def main() -> None:
     """Run one command. A UserError ends in one line and exit status 1."""
     arguments = _parser().parse_args()
+    enter_workspace()
     try:
         _require_text(arguments)
         arguments.run(arguments)
@@ -42,8 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("texts", nargs="*", metavar="TEXT", help="texts; without any, lines of FILE or stdin")
-        command.add_argument("-f", "--file", type=Path, help="a UTF-8 file, one text a line; - for stdin")
-        command.add_argument("-m", "--model", type=Path, default=Path("models", task, "bundle"), help="%(default)s")
+        command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text a line; - for stdin")
+        command.add_argument(
+            "-m", "--model", type=given_path, default=Path("models", task, "bundle"), help="%(default)s"
+        )
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
         command.set_defaults(run=run)
         if name == "translate":
@@ -52,11 +56,13 @@ def _parser() -> argparse.ArgumentParser:
         "attention", help="show where a model looks in one text, in the terminal or as a file"
     )
     attention.add_argument("text", metavar="TEXT")
-    attention.add_argument("-m", "--model", type=Path, default=Path("models/translation/bundle"), help="%(default)s")
+    attention.add_argument(
+        "-m", "--model", type=given_path, default=Path("models/translation/bundle"), help="%(default)s"
+    )
     attention.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
     attention.add_argument("--map", help="which of the model's maps, by its name; by default the first")
     attention.add_argument("--layers", default="last", choices=("last", "all"), help="%(default)s")
-    attention.add_argument("-o", "--output", type=Path, help="a .png or .svg file to write")
+    attention.add_argument("-o", "--output", type=given_path, help="a .png or .svg file to write")
     attention.set_defaults(run=_attention)
     compare = commands.add_parser("compare", help="what separates two results: parameters, data, code and scores")
     compare.add_argument("first", metavar="A", help="a commit, experiment, MLflow row, or `workspace`")
@@ -73,16 +79,19 @@ def _parser() -> argparse.ArgumentParser:
     accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; by default all")
     accept.set_defaults(run=_accept)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
-    check.add_argument("path", nargs="?", type=Path, default=Path("params.yaml"))
+    check.add_argument("path", nargs="?", type=given_path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
     profile = commands.add_parser("profile", help="make profiles/NAME.yaml the params.yaml")
     profile.add_argument("name", nargs="?", metavar="NAME", help="without it, the params.yaml as it is")
-    profile.add_argument("--data", type=Path, help="a folder with local corpora, multi30k/ and imdb/")
+    profile.add_argument("--data", type=given_path, help="a folder with local corpora, multi30k/ and imdb/")
     profile.set_defaults(run=_profile)
     commands.add_parser("sync", help="write every result that DVC tracks into MLflow").set_defaults(run=_sync)
     report = commands.add_parser("report", help="write reports/TASK/report.html of the results in the workspace")
     report.add_argument("--task", choices=TASKS, help="one task; by default all that have a result")
     report.set_defaults(run=_report)
+    ui = commands.add_parser("ui", help="show all results in MLflow's UI, on this machine only")
+    ui.add_argument("--port", type=int, default=5000, help="%(default)s")
+    ui.set_defaults(run=_ui)
     commands.add_parser("summary", help="print the main metrics and where to look").set_defaults(run=_summary)
     return parser
 
@@ -271,6 +280,12 @@ def _sync(arguments: argparse.Namespace) -> None:
     except Exception as error:  # the boundary: what MLflow, its database, DVC and the connection raise
         raise UserError(f"not all rows written: {in_words(error)}; mend that, then sync again") from error
     print(f"{written} rows written")
+
+
+def _ui(arguments: argparse.Namespace) -> None:
+    from transformer.tracking.ui import serve
+
+    serve(Path.cwd(), arguments.port)
 
 
 def _report(arguments: argparse.Namespace) -> None:

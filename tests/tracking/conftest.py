@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from transformer.tracking.store import Store, open_store
+
 PACKAGE_ROOT = Path(__file__).parents[2]
 DVC_YAML = """\
 stages:
@@ -115,7 +117,7 @@ def make_repository(root: Path) -> None:
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "params.yaml").write_text(PARAMS)
     ignored = (
-        "mlflow.db",
+        "mlflow.db*",
         "mlartifacts",
         "data",
         "models",
@@ -141,6 +143,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / ".dvc").mkdir()
     monkeypatch.chdir(tmp_path)
     yield tmp_path
+
+
+@pytest.fixture
+def store(root: Path) -> Store:
+    """An empty store in a database of its own."""
+    return open_store(root, "sentiment")
 
 
 @pytest.fixture(scope="session")

@@ -155,7 +155,7 @@ from pathlib import Path
 from transformer.tracking.store import open_store
 open_store(Path.cwd(), "sentiment")
 texts = ["A fine film.", "Never again."]
-model = mlflow.pyfunc.load_model("models:/sentiment@best")
+model = mlflow.pyfunc.load_model("models:/sentiment-sample@best")
 served = model.predict(pandas.DataFrame({"text": texts}))
 bundle = transformer.load("models/sentiment/bundle").classify(texts)
 assert [tuple(row) for row in served.itertuples(index=False)] == [tuple(answer) for answer in bundle], served

@@ -1,4 +1,4 @@
-"""A result's model in MLflow: logged with its bundle and code, registered, and the best one marked."""
+"""A result's model in MLflow: logged with its bundle and code, and registered."""
 
 import os
 import shutil
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer.files import read_json
+from transformer.tracking.alias import living_run, place_alias
 from transformer.tracking.store import Store
 
 if TYPE_CHECKING:
+    from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
     from mlflow.tracking import MlflowClient
 
@@ -30,13 +32,19 @@ def log_model(store: Store, run_id: str, bundle: Path) -> str:
     client = store.client
     task = str(read_json(bundle / "config.json")["task"])
     model = client.create_logged_model(store.experiment_id, name=task, source_run_id=run_id)
-    with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
-        local = Path(folder, "model")
-        _save(local, bundle, task, run_id=run_id, model_id=model.model_id, location=model.artifact_location)
-        client.log_model_artifacts(model.model_id, str(local))
+    log_model_files(store, run_id, model, bundle)
     client.finalize_logged_model(model.model_id, status="READY")
     client.log_outputs(run_id, models=[LoggedModelOutput(model.model_id, step=0)])
     return str(model.model_id)
+
+
+def log_model_files(store: Store, run_id: str, model: "LoggedModel", bundle: Path) -> None:
+    """Write the files of a model that is in the database."""
+    task = str(read_json(bundle / "config.json")["task"])
+    with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
+        local = Path(folder, "model")
+        _save(local, bundle, task, run_id=run_id, model_id=model.model_id, location=model.artifact_location)
+        store.client.log_model_artifacts(model.model_id, str(local))
 
 
 def _save(local: Path, bundle: Path, task: str, *, run_id: str, model_id: str, location: str) -> None:
@@ -71,25 +79,29 @@ def _public_version(package: str) -> str:
 
 
 def register(
-    client: "MlflowClient", *, name: str, alias: str, row_key: str, run_id: str, model_id: str, bundle: Path
+    client: "MlflowClient", *, name: str, alias: str, tags: Mapping[str, str], run_id: str, model_id: str
 ) -> None:
-    """Register the model as a version of `name`, once a row; `alias` goes to it if none was better before."""
+    """Register the model as a version of `name` with these tags, once a row; then place the alias.
+
+    A version whose run is deleted does not stand for the row any more, and one of older code gets its tags.
+    """
     from mlflow.exceptions import MlflowException
 
     try:
         client.get_registered_model(name)
-    except MlflowException:
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
         client.create_registered_model(name)
-    if versions_of(client, name, row_key):
-        return
-    metric = read_json(bundle / "config.json")["main_metric"]
-    tags = {"row_key": row_key, str(metric["name"]): str(metric["value"])}
-    with _global_uri(client.tracking_uri):
-        source = f"models:/{model_id}"
-        version = client.create_model_version(name, source=source, run_id=run_id, tags=tags, model_id=model_id)
-    best = client.get_registered_model(name).aliases.get(alias)
-    if best is None or _better(metric, client.get_model_version(name, best).tags):
-        client.set_registered_model_alias(name, alias, version.version)
+    known = [version for version in versions_of(client, name, tags["row_key"]) if living_run(client, version.run_id)]
+    for version in known:
+        for tag, value in tags.items() - version.tags.items():
+            client.set_model_version_tag(name, version.version, tag, value)
+    if not known:
+        with _global_uri(client.tracking_uri):
+            source = f"models:/{model_id}"
+            client.create_model_version(name, source=source, run_id=run_id, tags=dict(tags), model_id=model_id)
+    place_alias(client, name, alias)
 
 
 @contextmanager
@@ -111,11 +123,3 @@ def _global_uri(uri: str) -> Iterator[None]:
 def versions_of(client: "MlflowClient", name: str, row_key: str) -> list[Any]:
     """The registered versions that a row has."""
     return [*client.search_model_versions(f"name = '{name}' AND tags.row_key = '{row_key}'")]
-
-
-def _better(metric: Mapping[str, Any], best: Mapping[str, str]) -> bool:
-    old = best.get(str(metric["name"]))
-    if old is None:
-        return True
-    difference = float(metric["value"]) - float(old)
-    return difference > 0 if metric["higher_is_better"] else difference < 0

@@ -10,10 +10,12 @@ from transformer.headline import headline
 from transformer.reporting.page.place import is_page_of, page_path
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
+from transformer.tracking.alias import MIXED, entry_of, version_tags
 from transformer.tracking.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
 from transformer.tracking.claims import never_run
 from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
 from transformer.tracking.lockfile import LOCK
+from transformer.tracking.naming import export_params, registered_name
 from transformer.tracking.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.tracking.partial import claim_in_words
 from transformer.tracking.store import Store, locked
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 RESULT = "result"
-MIXED = "mixed"
-"""The kind of a row whose stages do not belong together, as earlier versions wrote them."""
+PARAMETERS = "params.json"
 _PARENT = "mlflow.parentRunId"
 _MIXED_NOTE = "**Not one result:** its stages did not read what the stages above them wrote."
 _BATCH = 1000
@@ -49,12 +50,12 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
             _adopt_children(store, chain, row.info.run_id)
             return False
         origin = noted_origin(store.root, key) or origin
-        with gathered(content, _paths(chain), store.root / ".dvc" / "tmp") as folder:
+        with gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
             if claimed := never_run(chain, lambda path: (folder / path).read_bytes()):
                 raise UnrunParametersError(claim_in_words(chain, claimed, LOCK))
             run_id = _create(store, chain, origin, folder)
             try:
-                _fill(store, chain, run_id, folder)
+                _fill(store, chain, origin, run_id, folder)
             except BaseException:
                 store.client.delete_run(run_id)
                 raise
@@ -86,7 +87,7 @@ class Views(NamedTuple):
 
 def recorded_views(store: Store) -> dict[str, Views]:
     """The keys of all complete rows of the task, with the views that they have."""
-    rows = _all_runs(store, f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'")
+    rows = all_runs(store, f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'")
     return {run.data.tags["row_key"]: Views(*map(run.data.tags.get, Views._fields)) for run in rows}
 
 
@@ -115,7 +116,7 @@ def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
 
     They stay: a store may be shared, and somebody may have quoted them. No comparison and no alias counts them.
     """
-    rows = [run for run in _all_runs(store, f"tags.kind = '{RESULT}'") if run.data.tags.get("row_key") in row_keys]
+    rows = [run for run in all_runs(store, f"tags.kind = '{RESULT}'") if run.data.tags.get("row_key") in row_keys]
     for run in rows:
         described = run.data.tags.get("mlflow.note.content", "")
         store.client.set_tag(run.info.run_id, "mlflow.note.content", f"{_MIXED_NOTE}\n\n{described}")
@@ -125,11 +126,12 @@ def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
 
 def orphan_stage_keys(store: Store) -> set[str]:
     """The stage keys of child runs that belong to no row yet."""
-    children = _all_runs(store, "tags.kind = 'stage'")
+    children = all_runs(store, "tags.kind = 'stage'")
     return {run.data.tags["stage_key"] for run in children if _PARENT not in run.data.tags}
 
 
-def _all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
+def all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
+    """The task's runs, page by page."""
     token = None
     while True:
         page = store.client.search_runs([store.experiment_id], filter_string, max_results=1000, page_token=token)
@@ -139,7 +141,8 @@ def _all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
             return
 
 
-def _paths(chain: Chain) -> list[str]:
+def row_paths(chain: Chain) -> list[str]:
+    """The outputs that a row is made from."""
     task = chain.task
     outs = (path for stage in chain.stages for path in stage.outs)
     reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
@@ -189,30 +192,27 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
     )
 
 
-def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
+def _fill(store: Store, chain: Chain, origin: Origin, run_id: str, folder: Path) -> None:
     reports, bundle = folder / "reports" / chain.task, folder / bundle_path(chain.task)
     model_id = model.log_model(store, run_id, bundle)
     _log_figures(store, chain, run_id, reports, model_id)
     _log_inputs(store, chain, run_id, folder / "data" / chain.task / "corpus")
-    write_json(folder / "params.json", chain.params)
-    store.client.log_artifact(run_id, str(folder / "params.json"))
-    store.client.log_artifacts(run_id, str(reports), "reports")
-    export = export_params(chain)
+    log_files(store, chain, run_id, folder)
     model.register(
         store.client,
-        name=export["registered_name"],
-        alias=export["alias"],
-        row_key=chain.row_key(),
+        name=registered_name(chain),
+        alias=export_params(chain)["alias"],
+        tags=version_tags(chain, entry_of(chain, origin, folder)),
         run_id=run_id,
         model_id=model_id,
-        bundle=bundle,
     )
 
 
-def export_params(chain: Chain) -> dict[str, Any]:
-    """The parameters of the export stage: `registered_name`, `alias`."""
-    values = next(iter(chain.params.values()))
-    return dict(values[f"{chain.task}.export"])
+def log_files(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
+    """Log the parameters as DVC has them, and the reports that lie in `folder` under their own paths."""
+    write_json(folder / PARAMETERS, chain.params)
+    store.client.log_artifact(run_id, str(folder / PARAMETERS))
+    store.client.log_artifacts(run_id, str(folder / "reports" / chain.task), "reports")
 
 
 def _log_figures(store: Store, chain: Chain, run_id: str, reports: Path, model_id: str) -> None:

@@ -1,9 +1,9 @@
-"""Where the runs go: a server named by MLFLOW_TRACKING_URI, else `mlflow.db` and `mlartifacts/` in the root."""
+"""The tracking store, opened: one writer at a time, and its artifacts where it lies."""
 
 import hashlib
 import logging
 import os
-import re
+import shlex
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from transformer.errors import UserError
+from transformer.tracking.location import Location, locate, without_password
+from transformer.tracking.moved import settle
+
 if TYPE_CHECKING:
+    from mlflow.entities import Experiment
     from mlflow.tracking import MlflowClient
 
-DATABASE = "mlflow.db"
-ARTIFACTS = "mlartifacts"
 _LOCK_SECONDS = 300
 _LETTERS = 300
-_PASSWORD = re.compile(r"//[^/@\s]+@")
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -55,16 +57,11 @@ def find_root(directory: Path) -> Path:
     raise ValueError(f"{directory} is in no DVC repository")
 
 
-def tracking_uri(root: Path) -> str:
-    """MLFLOW_TRACKING_URI, or the database in the root."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / DATABASE}"
-
-
 def in_words(error: Exception) -> str:
     """An error of the store in one line, without the password of an address; a database's in its own words."""
     found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
     reason = " ".join(str(found).split())[:_LETTERS] or type(error).__name__
-    return _PASSWORD.sub("//***@", reason)
+    return without_password(reason)
 
 
 def quiet_mlflow() -> None:
@@ -88,12 +85,14 @@ def waiting(root: Path) -> Path:
 def locked(root: Path) -> Iterator[None]:
     """One writer at a time: for the creation of the database, and for finding or creating a row.
 
-    A store that the environment names may have writers in other clones and worktrees: they meet at a lock of this
-    user and machine. Writers on other machines are not kept out.
+    The lock of a SQLite database lies beside it, so that all clones and worktrees that name it meet there; a server's
+    is of this user and machine. Writers on other machines are not kept out.
     """
-    path = root / ".dvc" / "tmp" / "mlflow.lock"
-    if os.environ.get("MLFLOW_TRACKING_URI"):
-        users_store = f"{os.environ.get('HOME')} {tracking_uri(root)}"
+    location = locate(root)
+    if location.database is not None:
+        path = location.database.with_name(f"{location.database.name}.lock")
+    else:
+        users_store = f"{os.environ.get('HOME')} {location.uri}"
         path = Path(tempfile.gettempdir()) / f"mlflow-{hashlib.sha256(users_store.encode()).hexdigest()[:16]}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path, timeout=_LOCK_SECONDS):
@@ -121,16 +120,44 @@ def _without_syncing(*, new: bool) -> Iterator[None]:
 def open_store(root: Path, task: str) -> Store:
     """Connect, creating the database and the task's experiment if they are not there yet.
 
-    Raises what mlflow, its database or the connection raises.
+    A database that was moved or copied is put right first (moved.py). Raises UserError when that cannot be done, or
+    when the experiment cannot take runs; and what mlflow, its database or the connection raises.
     """
     quiet_mlflow()
     from mlflow.tracking import MlflowClient
 
-    uri, database = tracking_uri(root), root / DATABASE
-    with locked(root), _without_syncing(new=uri == f"sqlite:///{database}" and not database.exists()):
-        client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+    location = locate(root)
+    database = location.database
+    with locked(root), _without_syncing(new=database is not None and not database.exists()):
+        settle(location)
+        client = MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
         experiment = client.get_experiment_by_name(task)
-        if experiment is not None:
-            return Store(client, experiment.experiment_id, root)
-        location = (root / ARTIFACTS).as_uri() if uri.startswith("sqlite:") else None
-        return Store(client, client.create_experiment(task, artifact_location=location), root)
+        if experiment is None:
+            _check_place(location, task)
+            return Store(client, client.create_experiment(task, artifact_location=location.artifacts), root)
+        _check(location, experiment)
+        return Store(client, experiment.experiment_id, root)
+
+
+def _check_place(location: Location, task: str) -> None:
+    if location.database is None and location.folder is None and not location.is_server:
+        raise UserError(
+            f"{location} has no place for artifacts: name a server in front of it, or a place with"
+            f" `mlflow experiments create --experiment-name {task} --artifact-location URI`"
+        )
+
+
+def _check(location: Location, experiment: "Experiment") -> None:
+    if experiment.lifecycle_stage != "active":
+        uri, number = shlex.quote(str(location)), experiment.experiment_id
+        mlflow = f"MLFLOW_TRACKING_URI={uri} mlflow"
+        raise UserError(
+            f"the experiment `{experiment.name}` is deleted in MLflow: bring it and its runs back with"
+            f" `{mlflow} experiments restore --experiment-id {number}`, or remove it for good with"
+            f" `{mlflow} gc --backend-store-uri {uri} --experiment-ids {number}`; then sync"
+        )
+    if location.folder is not None and not experiment.artifact_location.startswith(f"{location.folder.as_uri()}/"):
+        raise UserError(
+            f"{location.folder} was moved or copied from {experiment.artifact_location}, where its runs would still go:"
+            " move it back, or name a database"
+        )

@@ -1,6 +1,5 @@
 """`transformer sync`: every row that DVC can account for and MLflow does not have."""
 
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,13 +10,16 @@ from typing import TYPE_CHECKING
 from transformer.errors import UserError
 from transformer.tracking.chain import Chain, all_chains, chains_in_lock
 from transformer.tracking.git import snapshots
+from transformer.tracking.location import locate
 from transformer.tracking.lockfile import LOCK, RESOLVE, has_conflict
+from transformer.tracking.moved import recorded_elsewhere
 from transformer.tracking.origin import Origin, current_origin, noted_origin
 from transformer.tracking.runcache import chains_in_run_cache
-from transformer.tracking.store import DATABASE, open_store, waiting
+from transformer.tracking.store import locked, open_store, waiting
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
+    from mlflow.entities import Run
 
     from transformer.tracking.rows import Views
     from transformer.tracking.store import Store
@@ -58,8 +60,10 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
         mixed = _mixed(found)
         tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")} | {*mixed}
         opened = {task: _open(root, task, mixed.get(task, set())) for task in sorted(tasks)}
+        damaged = sum(len(recorded.damaged) for recorded in opened.values())
         for result in known:
             done[_write(opened[result.chain.task], result, repo)] += 1
+    _finish([*opened.values()], damaged, echo)
     if done["unrun"]:
         echo(
             f"{done['unrun']} results have no row: dvc.lock has parameters for them that were never run, as"
@@ -83,6 +87,21 @@ def _mixed(found: list[_Known]) -> dict[str, set[str]]:
     return keys
 
 
+def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]) -> None:
+    """Place the aliases, and say which of the damaged rows were repaired."""
+    from transformer.tracking.alias import place_aliases
+    from transformer.tracking.repair import notice
+
+    if opened:
+        with locked(opened[0].store.root):
+            place_aliases(opened[0].store.client)
+    rest = [row for recorded in opened for row in recorded.damaged.values()]
+    if repaired := damaged - len(rest):
+        echo(f"{repaired} rows lacked files, or a registered version with its tags, and have them again")
+    if rest:
+        echo(notice(rest))
+
+
 @dataclass(frozen=True)
 class _Recorded:
     """What the tracking store has of a task."""
@@ -91,31 +110,39 @@ class _Recorded:
     rows: "dict[str, Views]"
     """By their keys."""
     orphans: set[str]
+    damaged: "dict[str, Run]"
+    """Rows whose files or registered versions are gone."""
 
 
 def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
     from transformer.tracking.child import write_kept
+    from transformer.tracking.repair import damaged_rows
     from transformer.tracking.rows import mark_mixed, orphan_stage_keys, recorded_views
 
     store = open_store(root, task)
     write_kept(store, task)
     if mixed:
         mark_mixed(store, mixed)
-    return _Recorded(store, recorded_views(store), orphan_stage_keys(store))
+    return _Recorded(store, recorded_views(store), orphan_stage_keys(store), damaged_rows(store))
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.tracking.content import Content, MissingContentError
+    from transformer.tracking.repair import repair_row
     from transformer.tracking.rows import UnrunParametersError, views, write_row
 
     chain = known.chain
+    damaged = recorded.damaged.get(chain.row_key())
     stage_keys = {chain.stage_key(stage.name) for stage in chain.executed}
     has = recorded.rows.get(chain.row_key())
     shown = has and all(new in (None, old) for new, old in zip(views(chain, Path(repo.root_dir)), has, strict=True))
-    if shown and not stage_keys & recorded.orphans:
+    if shown and not damaged and not stage_keys & recorded.orphans:
         return "there"
     try:
         content = Content(repo, chain, known.commit)
+        if damaged:
+            repair_row(recorded.store, damaged, chain, content, known.origin)
+            del recorded.damaged[chain.row_key()]
         return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
         return "missing"
@@ -166,12 +193,18 @@ def missing_rows(root: Path) -> bool:
     if any(waiting(root).glob("*/*.json")):
         return True
     chains = [*chains_in_lock(_workspace_lock(root))]
-    if os.environ.get("MLFLOW_TRACKING_URI") or not chains:
-        return False
-    if not (root / DATABASE).is_file():
-        return True
-    connection = sqlite3.connect(f"{(root / DATABASE).as_uri()}?mode=ro", uri=True)
     try:
+        location = locate(root)
+    except UserError:  # which opening it says
+        return True
+    if location.database is None or not chains:
+        return False
+    if not location.database.is_file():
+        return True
+    connection = sqlite3.connect(f"{location.database.as_uri()}?mode=ro", uri=True)
+    try:
+        if recorded_elsewhere(location):
+            return True
         rows = dict(connection.execute(_ROWS))
         wanted = {chain.row_key(): chain.figures_md5 for chain in chains}
         return not all(key in rows and figures in (None, rows[key]) for key, figures in wanted.items())

@@ -16,6 +16,7 @@ from transformer.reporting.page.render import render
 from transformer.reporting.page.result import Result, all_figures, duplicates, explained, facts, parameters
 from transformer.tasks import implementation
 from transformer.tracking.chain import Chain
+from transformer.tracking.naming import registered_name
 from transformer.tracking.origin import origin_of, uncommitted_code
 from transformer.tracking.workspace import require_outputs
 
@@ -64,7 +65,7 @@ def _page(root: Path, task: str) -> Page:
     code = implementation(task, "report")
     before = results_before(root, chain)
     return Page(
-        title=f"{task.capitalize()}: {chain.params['params.yaml'][f'{task}.export']['registered_name']}",
+        title=f"{task.capitalize()}: {registered_name(chain)}",
         row_key=chain.row_key(),
         made_from=made_from(root, chain),
         headline=code.summary(result),

@@ -1,0 +1,60 @@
+"""Commands in a subfolder."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer.cli import main
+from transformer.workspace import find_workspace, given_path
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for folder in (".dvc", "notes/deep", "notes/.dvc/tmp"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n")
+    (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
+    return tmp_path
+
+
+def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
+    """Not the `.dvc` that an older `transformer sync` left in the folder it was started in."""
+    clone = project / ".dvc" / "tmp" / "exps" / "clone"
+    (clone / ".dvc").mkdir(parents=True)
+    (clone / "dvc.yaml").touch()
+    (clone / "notes").mkdir()
+    found = {folder: find_workspace(project / folder) for folder in (".", "notes", "notes/deep")}
+    assert set(found.values()) == {project}
+    assert find_workspace(clone / "notes") == clone
+
+
+def test_outside_of_a_repository_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_workspace(tmp_path) == tmp_path
+    assert given_path("bundle") == Path("bundle")
+
+
+def test_paths_mean_the_folder_that_one_stands_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    assert given_path("notes/x") == Path("notes/x")
+    monkeypatch.chdir(project / "notes")
+    assert given_path("x") == project / "notes/x"
+    assert given_path("/x") == Path("/x")
+    assert given_path("-") == Path("-")
+
+
+def test_a_command_takes_the_repositorys_parameters_and_the_folders_files(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(*arguments: str) -> None:
+        monkeypatch.chdir(project / "notes")
+        monkeypatch.setattr(sys, "argv", ["transformer", "check", *arguments])
+        main()
+
+    check()
+    assert capsys.readouterr().out == "params.yaml: all parameters are valid\n"
+    with pytest.raises(SystemExit, match=r"notes/params\.yaml"):
+        check("params.yaml")

@@ -1,0 +1,194 @@
+"""Who holds the alias, in real registries."""
+
+import json
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tracking.test_naming import PAIR, chain_of
+from transformer.tracking.alias import MIXED, Entry, entry_of, place_alias, place_aliases, version_tags
+from transformer.tracking.model import register, versions_of
+from transformer.tracking.origin import Origin
+from transformer.tracking.store import Store
+
+ALIAS = {"alias": "best"}
+FIRST = Entry(
+    row_key="a",
+    metric="validation.accuracy",
+    value=0.5,
+    higher_is_better=True,
+    validation="0" * 64,
+    direction="",
+    settings="",
+    made=100,
+)
+
+
+def entry(key: str, value: float, made: int, **different: Any) -> Entry:
+    return replace(FIRST, row_key=key, value=value, made=made, **different)
+
+
+def add(store: Store, name: str, entry: Entry, tags: dict[str, str] | None = None) -> str:
+    """Register a version with a run of its own; returns the run."""
+    run = str(store.client.create_run(store.experiment_id).info.run_id)
+    model = store.client.create_logged_model(store.experiment_id, source_run_id=run).model_id
+    tags = entry.tags() | ALIAS if tags is None else tags
+    register(store.client, name=name, alias="best", tags=tags, run_id=run, model_id=model)
+    return run
+
+
+def best(store: Store, name: str) -> str | None:
+    held = store.client.get_registered_model(name).aliases.get("best")
+    return None if held is None else store.client.get_model_version(name, str(held)).tags["row_key"]
+
+
+def test_the_alias_moves_to_a_better_version_only(store: Store) -> None:
+    steps = [("a", 0.5, "a"), ("b", 0.4, "a"), ("c", 0.6, "c"), ("d", 0.6, "c"), ("c", 0.9, "c")]
+    for made, (key, value, expected) in enumerate(steps):
+        add(store, "reviews", entry(key, value, made))
+        assert best(store, "reviews") == expected
+    assert len([*store.client.search_model_versions("name = 'reviews'")]) == 4
+    (version,) = versions_of(store.client, "reviews", "d")
+    assert Entry.read(version.tags) == entry("d", 0.6, 3)
+
+
+def test_lower_may_be_better(store: Store) -> None:
+    for made, (key, value, expected) in enumerate([("a", 0.5, "a"), ("b", 0.6, "a"), ("c", 0.4, "c")]):
+        add(store, "losses", replace(entry(key, value, made), higher_is_better=False))
+        assert best(store, "losses") == expected
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"validation": "1" * 64},
+        {"direction": "en-de"},
+        {"metric": "validation.chrf"},
+        {"settings": "tok:13a"},
+    ],
+    ids=lambda different: next(iter(different)),
+)
+def test_what_was_scored_otherwise_does_not_compete(store: Store, different: dict[str, str]) -> None:
+    """The sample corpus's 76 BLEU does not beat a real model's 43 for ever."""
+    add(store, "captions", entry("sample", 76, 1))
+    add(store, "captions", entry("real", 43, 2, **different))
+    assert best(store, "captions") == "real"
+    add(store, "captions", entry("worse", 42, 3, **different))
+    assert best(store, "captions") == "real"
+    add(store, "captions", entry("sample again", 70, 4))
+    assert best(store, "captions") == "sample"
+
+
+def test_the_order_of_registration_changes_nothing(store: Store) -> None:
+    """As when a lost database is written again, or two clones share one. Equals: the earliest holds it."""
+    results = [
+        entry("a", 0.7, 1),
+        entry("b", 0.9, 2, validation="1" * 64),
+        entry("c", 0.7, 3),
+        entry("d", 0.6, 3),
+    ]
+    for number, order in enumerate([*permutations(results)][::5]):
+        for result in order:
+            add(store, f"order-{number}", result)
+        assert best(store, f"order-{number}") == "a"
+
+
+def test_versions_of_deleted_and_mixed_rows_do_not_count(store: Store) -> None:
+    runs = {
+        key: add(store, "reviews", result)
+        for key, result in {
+            "a": entry("a", 0.5, 1),
+            "b": entry("b", 0.9, 2),
+            "c": entry("c", 0.8, 3),
+            "other": entry("other", 0.1, 4, validation="1" * 64),
+        }.items()
+    }
+    assert best(store, "reviews") == "other"
+    store.client.delete_run(runs["other"])
+    place_aliases(store.client)
+    assert best(store, "reviews") == "b"
+    store.client.set_tag(runs["b"], "kind", MIXED)
+    place_aliases(store.client)
+    assert best(store, "reviews") == "c"
+    store.client._tracking_client.store._hard_delete_run(runs["c"])  # as `mlflow gc` does
+    place_aliases(store.client)
+    assert best(store, "reviews") == "a"
+    store.client.delete_run(runs["a"])
+    place_aliases(store.client)
+    assert best(store, "reviews") is None
+    store.client.restore_run(runs["a"])
+    place_aliases(store.client)
+    assert best(store, "reviews") == "a"
+
+
+def test_a_version_without_tags_never_holds_the_alias_against_tagged_ones(store: Store) -> None:
+    """Older code gave it to the greatest number."""
+    old = {"row_key": "old", "validation.accuracy": "0.99"}
+    run = add(store, "reviews", FIRST, tags=old)
+    store.client.set_registered_model_alias("reviews", "best", "1")
+    place_alias(store.client, "reviews", "best")
+    assert best(store, "reviews") == "old"  # where there is no other, it stays
+    add(store, "reviews", entry("new", 0.5, 1))
+    assert best(store, "reviews") == "new"
+    for version in store.client.search_model_versions("name = 'reviews'"):
+        if version.tags["row_key"] == "new":
+            store.client.delete_run(str(version.run_id))
+    store.client.set_registered_model_alias("reviews", "best", "1")
+    store.client.delete_run(run)
+    place_alias(store.client, "reviews", "best")
+    assert best(store, "reviews") is None
+
+
+def test_a_row_that_was_deleted_and_written_again_has_a_version_again(store: Store) -> None:
+    store.client.delete_run(add(store, "reviews", entry("a", 0.5, 1)))
+    run = add(store, "reviews", entry("a", 0.5, 1))
+    assert [version.run_id for version in versions_of(store.client, "reviews", "a")].count(run) == 1
+    assert store.client.get_model_version_by_alias("reviews", "best").run_id == run
+    add(store, "reviews", entry("a", 0.5, 1))
+    assert len(versions_of(store.client, "reviews", "a")) == 2
+
+
+def test_other_models_of_a_shared_registry_are_left_alone(store: Store) -> None:
+    store.client.create_registered_model("someone's")
+    add(store, "theirs", FIRST, tags={"validation.accuracy": "1"} | {"row_key": "x"})
+    store.client.set_registered_model_alias("theirs", "best", "1")
+    add(store, "ours", FIRST)
+    store.client.set_registered_model_alias("ours", "champion", "1")
+    place_aliases(store.client)
+    assert store.client.get_registered_model("theirs").aliases.keys() == {"best"}
+    assert store.client.get_registered_model("ours").aliases.keys() == {"best", "champion"}
+
+
+def test_the_tags_say_what_a_version_competes_on(tmp_path: Path) -> None:
+    """The library's version and how the answers were made are no part of it."""
+
+    def of(signature: str, **evaluate: int) -> Entry:
+        files = {
+            "models/translation/bundle/config.json": {
+                "main_metric": {"name": "validation.bleu", "value": 43.0, "higher_is_better": True},
+                "decoding": evaluate,
+            },
+            "data/translation/corpus/provenance.json": {"sha256": {"validation": "ab", "test": "cd"}},
+            "reports/translation/evaluation.json": {"signatures": {"bleu": signature, "chrf": "nc:6"}},
+        }
+        for path, content in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(json.dumps(content))
+        return entry_of(chain, Origin(None, None, 7), tmp_path)
+
+    chain = chain_of("translation", tokenize=PAIR, source="sample")
+    found = of("nrefs:1|case:lc|tok:none|version:2.5.1")
+    assert found.group == ("ab", "fr-en", "validation.bleu", "nrefs:1|case:lc|tok:none")
+    assert (found.value, found.made, found.row_key) == (43.0, 7, chain.row_key())
+    assert of("nrefs:1|case:lc|tok:none|version:2.6.0", beam_size=5) == found
+    assert of("nrefs:1|case:lc|tok:13a|version:2.5.1").group != found.group
+    assert Entry.read(version_tags(chain, found)) == found
+    assert version_tags(chain, found)["alias"] == "best"
+
+
+@pytest.mark.parametrize("broken", [{"validation.accuracy": "nan"}, {"made": "soon"}, {"metric": "validation.f1"}])
+def test_broken_tags_are_no_entry(broken: dict[str, str]) -> None:
+    assert Entry.read(FIRST.tags() | broken) is None

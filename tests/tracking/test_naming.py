@@ -1,0 +1,60 @@
+"""The names under which models are registered."""
+
+from pathlib import Path
+from typing import Any
+
+from transformer.params.load import read_params
+from transformer.tasks import TASKS
+from transformer.tracking.chain import Chain, Stage
+from transformer.tracking.model import versions_of
+from transformer.tracking.naming import registered_name
+from transformer.tracking.store import Store
+
+ROOT = Path(__file__).parents[2]
+PAIR = {"source": "fr", "target": "en"}
+
+
+def chain_of(task: str, *, name: str | None = None, tokenize: dict[str, Any], **download: Any) -> Chain:
+    sections = {"download": download, "tokenize": tokenize, "export": {"registered_name": name, "alias": "best"}}
+    stages = (
+        Stage(stage, {"params.yaml": {f"{task}.{stage}": values}}, deps={}, outs={})
+        for stage, values in sections.items()
+    )
+    return Chain(task, tuple(stages))
+
+
+def test_the_name_follows_task_languages_and_corpus() -> None:
+    """What the section names beside the source in use changes nothing."""
+    download = {"path": "../mine/mycorpus/", "repository": "someone/multi30k"}
+    names = [
+        registered_name(chain_of("translation", tokenize=PAIR, source=source, **download))
+        for source in ("sample", "hub", "files")
+    ]
+    assert names == ["translation-fr-en-sample", "translation-fr-en-multi30k", "translation-fr-en-mycorpus"]
+    assert registered_name(chain_of("sentiment", tokenize={"language": "en"}, source="hub", repository="imdb")) == (
+        "sentiment-imdb"
+    )
+
+
+def test_a_given_name_is_taken() -> None:
+    assert registered_name(chain_of("translation", name="mine", tokenize=PAIR, source="sample")) == "mine"
+
+
+def test_no_profile_fixes_the_name() -> None:
+    for file in [ROOT / "params.yaml", *(ROOT / "profiles").glob("*.yaml")]:
+        assert {read_params(file)[task]["export"]["registered_name"] for task in TASKS} == {None}
+
+
+def test_odd_folders_make_names_that_mlflow_takes(store: Store) -> None:
+    expected = {
+        "a: b/c d's 100%": "c-d-s-100",
+        "données": "données",
+        "x" * 300: "x" * 100,
+        "/": "local",
+        "a\n\t:": "a",
+    }
+    for folder, corpus in expected.items():
+        name = registered_name(chain_of("sentiment", tokenize={}, source="files", path=folder))
+        assert name == f"sentiment-{corpus}"
+        store.client.create_registered_model(name)
+        assert versions_of(store.client, name, "none") == []

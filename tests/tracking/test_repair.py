@@ -1,0 +1,194 @@
+"""What `transformer sync` gives back, from any folder of a repository whose pipeline DVC ran for real."""
+
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from tests.tracking.conftest import environment, run_in
+from tests.tracking.test_workflow import Reader
+
+NAME = "translation-model"
+
+
+class Project:
+    """A repository with one recorded result."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.root, self.folder = root, folder
+
+    def sync(self) -> str:
+        """Started in a subfolder."""
+        return run_in(self.root / "data" / "translation", "transformer", "sync")
+
+    def refused(self) -> str:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("transformer"), "sync"],
+            cwd=self.root,
+            env=environment(),
+            text=True,
+            capture_output=True,
+        )
+        assert done.returncode == 1
+        return done.stderr
+
+    def change(self, act: Callable[[MlflowClient], Any]) -> None:
+        """Do to the store what a user does in MLflow."""
+        uri = f"sqlite:///{self.root}/mlflow.db"
+        act(MlflowClient(uri, uri))
+
+    def row(self) -> dict[str, Any]:
+        (row,) = Reader(self.root, self.folder).rows().values()
+        return row
+
+    def run_id(self) -> str:
+        (run,) = Reader(self.root, self.folder).runs("result")
+        return str(run.info.run_id)
+
+
+@pytest.fixture(scope="module")
+def recorded(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("recorded") / "repository"))
+    run_in(root, "dvc", "repro", "report@translation")
+    return root
+
+
+@pytest.fixture
+def project(recorded: Path, tmp_path: Path) -> Project:
+    """A copy, so that its store must be put right as well."""
+    return Project(Path(shutil.copytree(recorded, tmp_path / "repository", symlinks=True)), tmp_path)
+
+
+def test_nothing_lost_is_nothing_done_wherever_sync_is_started(project: Project) -> None:
+    before = project.row()
+    assert "rows had" not in (first := project.sync()) and first.endswith("0 rows written\n")
+    assert project.sync() == "0 rows written\n"
+    assert project.row() == before
+    assert [*project.root.rglob("*.db")] == [project.root / "mlflow.db"]
+    assert [*project.root.rglob(".dvc")] == [project.root / ".dvc"]
+
+
+def test_lost_artifacts_come_back_under_the_same_run(project: Project) -> None:
+    project.sync()
+    before, run = project.row(), project.run_id()
+    assert {"reports/report.html", "reports/figures/attention_1.svg", "params.json"} <= before["files"].keys()
+    models = {path.relative_to(project.root) for path in project.root.glob("mlartifacts/models/*/artifacts/MLmodel")}
+    shutil.rmtree(project.root / "mlartifacts")
+    assert (
+        project.sync()
+        == "1 rows lacked files, or a registered version with its tags, and have them again\n0 rows written\n"
+    )
+    assert (project.row(), project.run_id()) == (before, run)
+    assert models and all((project.root / path).is_file() for path in models)
+    assert project.sync() == "0 rows written\n"
+
+
+def test_a_deleted_registered_model_comes_back_with_its_alias(project: Project) -> None:
+    before = project.row()["versions"]
+    assert before[0][3] == ["best"]
+    project.change(lambda client: client.delete_registered_model(NAME))
+    assert project.row()["versions"] == []
+    assert "1 rows lacked" in project.sync()
+    assert project.row()["versions"] == before
+    assert project.sync() == "0 rows written\n"
+
+
+def test_a_deleted_logged_model_comes_back_once(project: Project) -> None:
+    def delete(client: MlflowClient) -> None:
+        (model,) = client.search_logged_models(["1"])
+        client.delete_logged_model(model.model_id)
+
+    project.change(delete)
+    assert "1 rows lacked" in project.sync()
+    assert project.sync() == "0 rows written\n"
+
+
+def test_a_row_in_the_trash_is_written_again_and_its_version_gives_way(project: Project) -> None:
+    old = project.run_id()
+    project.change(lambda client: client.delete_run(old))
+    assert project.sync().endswith("1 rows written\n")
+    new = project.run_id()
+    assert new != old
+    project.change(lambda client: check(client.get_model_version_by_alias(NAME, "best").run_id == new))
+    assert project.sync() == "0 rows written\n"
+
+
+def check(true: bool) -> None:
+    assert true
+
+
+def test_versions_of_older_code_get_their_tags(project: Project) -> None:
+    before = project.row()["versions"]
+
+    def strip(client: MlflowClient) -> None:
+        for tag in before[0][2].keys() - {"row_key", "validation.score"}:
+            client.delete_model_version_tag(NAME, "1", tag)
+
+    project.change(strip)
+    assert project.row()["versions"] != before
+    project.sync()
+    assert project.row()["versions"] == before
+
+
+def test_what_nobody_has_any_more_is_named(project: Project) -> None:
+    project.sync()
+    name = project.row()["name"]
+    for folder in ("mlartifacts", ".dvc/cache", "models", "reports"):
+        shutil.rmtree(project.root / folder)
+    said = project.sync()
+    assert "1 rows in MLflow lack their files" in said and f"`{name}`" in said and "dvc fetch" in said
+
+
+def test_a_deleted_experiment_is_gone_or_back_by_the_commands_that_sync_names(project: Project) -> None:
+    project.sync()
+    before = project.row()
+    project.change(lambda client: client.delete_experiment("1"))
+    said = project.refused()
+    assert said.startswith("error: the experiment `translation` is deleted") and said.count("\n") == 1
+    restore, gc = re.findall(r"`(MLFLOW[^`]*)`", said)
+    variable, *command = shlex.split(restore)
+    run_in(project.root, *command, env=dict([variable.split("=", 1)]))
+    assert project.row() == before
+    assert project.sync() == "0 rows written\n"
+
+    project.change(lambda client: client.delete_experiment("1"))
+    variable, *command = shlex.split(gc)
+    run_in(project.root, *command, env=dict([variable.split("=", 1)]))
+    assert project.sync().endswith("1 rows written\n")
+    assert project.row()["versions"][0][3] == ["best"]
+    assert project.sync() == "0 rows written\n"
+
+
+@pytest.mark.stress
+def test_the_ui_opens_the_same_store_from_any_folder(project: Project) -> None:
+    """Of a copy that nothing else opened before, so that its links do not lead into the original."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("transformer")), "ui", "--port", str(port)]
+    env = environment() | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # its workers take longer to start
+    server = subprocess.Popen(command, cwd=project.root / "data", env=env, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=1):
+                break
+            time.sleep(0.3)
+        run = MlflowClient(url, url).get_run(project.run_id())
+        assert run.info.artifact_uri.startswith((project.root / "mlartifacts").as_uri())
+    finally:
+        server.terminate()
+        server.wait()
+    assert [*project.root.rglob("*.db")] == [project.root / "mlflow.db"]

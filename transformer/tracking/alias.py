@@ -1,0 +1,169 @@
+"""Which registered version is the best: those that were scored alike compete, as their tags say."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformer.files import read_json
+from transformer.tracking.chain import Chain
+from transformer.tracking.naming import export_params, languages
+from transformer.tracking.origin import Origin
+
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import ModelVersion
+    from mlflow.tracking import MlflowClient
+
+MIXED = "mixed"
+"""The tag `kind` of rows that are out of every comparison."""
+_LIBRARY = "version:"
+_ALIAS = "alias"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a version scored, and on what."""
+
+    row_key: str
+    metric: str
+    """With its split: `validation.bleu`."""
+    value: float
+    higher_is_better: bool
+    validation: str
+    """The SHA-256 of the validation split."""
+    direction: str
+    """The source and the target language, `de-en`; empty for a task that does not translate."""
+    settings: str
+    """Of the metric, without the version of the library. How the answers were made belongs to what competes."""
+    made: int
+    """When the result was made, in seconds."""
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """Versions compete within it."""
+        return (self.validation, self.direction, self.metric, self.settings)
+
+    @property
+    def rank(self) -> tuple[float, int, str]:
+        """The best of a group comes first; of equals the earliest."""
+        return (-self.value if self.higher_is_better else self.value, self.made, self.row_key)
+
+    def tags(self) -> dict[str, str]:
+        """The tags of a version, from which `read` makes this again."""
+        return {
+            "row_key": self.row_key,
+            self.metric: str(self.value),
+            "metric": self.metric,
+            "metric.settings": self.settings,
+            "metric.higher_is_better": str(self.higher_is_better).lower(),
+            "validation.sha256": self.validation,
+            "direction": self.direction,
+            "made": str(self.made),
+        }
+
+    @classmethod
+    def read(cls, tags: Mapping[str, str]) -> "Entry | None":
+        """The entry of a version with these tags; None for one that older code registered, or that has no score."""
+        try:
+            entry = cls(
+                row_key=tags["row_key"],
+                metric=tags["metric"],
+                value=float(tags[tags["metric"]]),
+                higher_is_better=tags["metric.higher_is_better"] == "true",
+                validation=tags["validation.sha256"],
+                direction=tags.get("direction", ""),
+                settings=tags.get("metric.settings", ""),
+                made=int(tags["made"]),
+            )
+        except (KeyError, ValueError):
+            return None
+        return None if math.isnan(entry.value) else entry
+
+
+def entry_of(chain: Chain, origin: Origin, folder: Path) -> Entry:
+    """The entry of a result whose files lie in `folder` under their own paths."""
+    task = chain.task
+    metric = read_json(folder / "models" / task / "bundle" / "config.json")["main_metric"]
+    provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
+    signatures = read_json(folder / "reports" / task / "evaluation.json").get("signatures", {})
+    signature = str(signatures.get(metric["name"].partition(".")[2], ""))
+    return Entry(
+        row_key=chain.row_key(),
+        metric=metric["name"],
+        value=float(metric["value"]),
+        higher_is_better=bool(metric["higher_is_better"]),
+        validation=provenance["sha256"]["validation"],
+        direction="-".join(languages(chain)),
+        settings="|".join(part for part in signature.split("|") if not part.startswith(_LIBRARY)),
+        made=origin.time,
+    )
+
+
+def version_tags(chain: Chain, entry: Entry) -> dict[str, str]:
+    """All tags of a result's version: its entry, and the alias that it competes for."""
+    return {**entry.tags(), _ALIAS: str(export_params(chain)["alias"])}
+
+
+def place_aliases(client: "MlflowClient") -> None:
+    """`place_alias` for every name and alias of the tagged versions in the registry."""
+    tagged = (version for version in all_versions(client) if Entry.read(version.tags))
+    for name, alias in sorted({(v.name, v.tags[_ALIAS]) for v in tagged if _ALIAS in v.tags}):
+        place_alias(client, name, alias)
+
+
+def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
+    """Give the alias to the best version of the group that the newest result belongs to.
+
+    A function of the versions' tags, whatever the order in which they were registered. Versions whose run is deleted
+    or mixed do not count. Where none counts, the alias stays with a version that older code gave it to, and leaves
+    any other.
+    """
+    versions = all_versions(client, name)
+    competing = [(entry, version) for version in versions if (entry := Entry.read(version.tags))]
+    best = _best(client, competing)
+    held = client.get_registered_model(name).aliases.get(alias)
+    if best is not None:
+        if str(held) != str(best.version):  # MLflow's stores give now one, now the other
+            client.set_registered_model_alias(name, alias, best.version)
+    elif held is not None and not _counts(client, client.get_model_version(name, str(held))):
+        client.delete_registered_model_alias(name, alias)
+
+
+def _best(client: "MlflowClient", competing: "list[tuple[Entry, ModelVersion]]") -> "ModelVersion | None":
+    # One of many is asked for its run: the first in order that counts.
+    newest = sorted(competing, key=lambda each: (each[0].made, each[0].row_key), reverse=True)
+    group = next((entry.group for entry, version in newest if _counts(client, version)), None)
+    rivals = [each for each in competing if each[0].group == group]
+    ranked = sorted(rivals, key=lambda each: (*each[0].rank, int(each[1].version)))
+    return next((version for _, version in ranked if _counts(client, version)), None)
+
+
+def _counts(client: "MlflowClient", version: "ModelVersion") -> bool:
+    run = living_run(client, version.run_id)
+    return run is not None and run.data.tags.get("kind") != MIXED
+
+
+def living_run(client: "MlflowClient", run_id: str | None) -> Any:
+    """A run that is there and not in the trash; else None."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        run = client.get_run(run_id) if run_id else None
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return None
+    return run if run is not None and run.info.lifecycle_stage == "active" else None
+
+
+def all_versions(client: "MlflowClient", name: str | None = None) -> "list[ModelVersion]":
+    """All versions of a name, or of all names."""
+    found: list[ModelVersion] = []
+    token = None
+    while True:
+        page = client.search_model_versions(f"name = '{name}'" if name else None, page_token=token)
+        found += page
+        token = page.token
+        if not token:
+            return found

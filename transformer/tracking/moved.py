@@ -1,0 +1,109 @@
+"""A store that was moved or copied: MLflow records absolute locations, which are made those of where it lies now."""
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from transformer.errors import UserError
+from transformer.tasks import TASKS
+from transformer.tracking.location import ARTIFACTS, Location
+
+_COLUMNS = (
+    ("experiments", "artifact_location"),
+    ("runs", "artifact_uri"),
+    ("logged_models", "artifact_location"),
+    ("model_versions", "source"),
+    ("model_versions", "storage_location"),
+    ("trace_tags", "value"),
+)
+_FOLDERS = (("runs", "artifact_uri"), ("logged_models", "artifact_location"))
+_SECONDS = 60
+_BASES = """
+SELECT artifact_location FROM experiments WHERE name IN ({names})
+UNION SELECT substr(artifact_uri, 1, length(artifact_uri) - length('/' || run_uuid || '/artifacts'))
+FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name IN ({names})
+"""
+
+
+def settle(location: Location) -> None:
+    """Rewrite the locations of our artifacts in a local database that does not lie where they were recorded.
+
+    Artifacts that are not beside the database yet, but at the recorded place, are copied; nothing is written or
+    removed there. The caller holds the store's lock. Raises UserError when the database cannot be changed.
+    """
+    if location.database is None or not location.database.is_file():
+        return
+    if not (bases := recorded_elsewhere(location)):
+        return
+    here = str(location.artifacts)
+    try:
+        with closing(sqlite3.connect(location.database, timeout=_SECONDS)) as connection:
+            for base in bases:
+                _copy_missing(connection, base, here)
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                for base in bases:
+                    _rewrite(connection, base, here)
+    except (sqlite3.Error, OSError) as error:
+        raise UserError(
+            f"{location.database} was moved or copied here, and the places of its artifacts ({_path(bases[0])})"
+            f" cannot be changed ({error}): make it writable, with space beside it, and try again"
+        ) from error
+    for base in bases:
+        print(
+            f"tracking: the artifacts of {location.database} are beside it now, not in {_path(base)}", file=sys.stderr
+        )
+
+
+def recorded_elsewhere(location: Location) -> list[str]:
+    """The folders of artifacts that the database records for our experiments and that do not lie beside it.
+
+    Only those that this project made: another place was somebody's choice. Raises what sqlite3 raises.
+    """
+    names = ", ".join("?" for _ in TASKS)
+    # Not read-only: what a killed writer left must be rolled back before anything can be read.
+    database = f"{Path(str(location.database)).as_uri()}?mode=rw"
+    with closing(sqlite3.connect(database, uri=True, timeout=_SECONDS)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchall():
+            return []  # MLflow has not made its tables yet
+        rows = connection.execute(_BASES.format(names=names), (*TASKS, *TASKS)).fetchall()
+    ours = (base for (base,) in rows if base and base.startswith("file:") and base.endswith(f"/{ARTIFACTS}"))
+    return sorted(base for base in ours if base != location.artifacts)
+
+
+def _rewrite(connection: sqlite3.Connection, base: str, here: str) -> None:
+    for table, column in _present(connection, _COLUMNS):
+        connection.execute(
+            f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {column} = ? OR substr({column}, 1, ?) = ?",
+            (here, len(base) + 1, base, len(base) + 1, f"{base}/"),
+        )
+
+
+def _copy_missing(connection: sqlite3.Connection, base: str, here: str) -> None:
+    """As where only the database was copied, or an older version had put all into the first of two clones."""
+    for table, column in _present(connection, _FOLDERS):
+        for (value,) in connection.execute(f"SELECT {column} FROM {table}").fetchall():
+            if not value or not value.startswith(f"{base}/"):
+                continue
+            source = _path(value).parent
+            target = _path(here) / source.relative_to(_path(base))
+            if source.is_dir() and not target.exists():
+                part = target.with_name(f".{target.name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                shutil.copytree(source, part)
+                part.rename(target)
+
+
+def _present(connection: sqlite3.Connection, columns: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    """Those that this version of MLflow has."""
+    for table, column in columns:
+        if column in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
+            yield table, column
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlsplit(uri).path))
