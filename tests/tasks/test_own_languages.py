@@ -30,7 +30,11 @@ def evaluated(folder: Path, language: str, kind: str, monkeypatch: pytest.Monkey
         for side, text in (("en", "A man sleeps on a bench, number {}."), (language, SENTENCES[language])):
             lines = "".join(f"{text.format(number)}\n" for number in range(24))
             (corpus / f"{split}.{side}").write_text(lines, encoding="utf-8")
-    changes = {"download.source": "files", "download.path": str(corpus), "download.languages": ["en", language]}
+    changes: dict[str, Any] = {
+        "download.source": "files",
+        "download.path": str(corpus),
+        "download.languages": ["en", language],
+    }
     changes |= {"tokenize.source": "en", "tokenize.target": language, "tokenize.kind": kind}
     changes |= {"vocab.kind": "bpe", "vocab.max_size": 200} if kind == "none" else {}
     changes |= {"train.epochs": 1, "evaluate.bootstrap_samples": 0, "evaluate.max_length": 8}

@@ -38,8 +38,11 @@ def judged(language: str | None, hypotheses: Sequence[str], references: Sequence
     except UserError:
         name = text_tokenizer(references)
         tokenize = BLEU(tokenize=name).tokenizer
-        parts = ([" ".join(tokenize(text.lower()).split()) for text in texts] for texts in (hypotheses, references))
-        return Judged(*parts, name)
+
+        def by_sacrebleu(texts: Sequence[str]) -> list[str]:
+            return [" ".join(tokenize(text.lower()).split()) for text in texts]
+
+        return Judged(by_sacrebleu(hypotheses), by_sacrebleu(references), name)
     return Judged(split(list(hypotheses)), split(list(references)), GIVEN)
 
 
