@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.training.small import own_torch_settings
 from transformer.observer import Observer
 from transformer.params.load import read_params, stage_params
 from transformer.tasks import implementation
@@ -41,7 +42,8 @@ class Stages:
         for name in names:
             module, schema = import_module(f"stages.{name}"), implementation(self.task, name).Params
             params = stage_params(self.content, self.task, schema, where=Path("params.yaml"))
-            getattr(module, name)(Stage(name, self.task, params, self.observer))
+            with own_torch_settings():
+                getattr(module, name)(Stage(name, self.task, params, self.observer))
 
     @property
     def reports(self) -> Path:

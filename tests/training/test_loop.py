@@ -78,6 +78,22 @@ def test_accuracy_is_better_when_higher() -> None:
     assert run(Line([3.0, 1.0, 2.0]), monitor="accuracy").history.best_row["epoch"] == 2
 
 
+class Ties(Line):
+    """Its validation accuracy is the same in every epoch."""
+
+    def validate(self) -> dict[str, float]:
+        return super().validate() | {"validation_accuracy": 0.9}
+
+
+def test_of_epochs_with_the_same_accuracy_the_lower_loss_is_better() -> None:
+    fitted = run(Ties([0.026, 0.01, 0.003, 0.004]), monitor="accuracy", epochs=4, patience=2)
+    assert len(fitted.history.rows) == 4, "a lower loss at the same accuracy is no epoch without progress"
+    assert fitted.history.best_row["epoch"] == 3
+    mean = run(Ties([9.0, 1.0, 2.0]), monitor="accuracy", averaging="best")
+    _, second, third = _plain([9.0, 1.0, 2.0])
+    assert mean.state["weight"].item() == pytest.approx(((second + third) / 2).item())
+
+
 def test_patience_stops_after_so_many_worse_epochs() -> None:
     fitted = run(Line([1.0, 2.0, 3.0, 0.5]), epochs=9, patience=2)
     assert len(fitted.history.rows) == 3

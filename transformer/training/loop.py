@@ -14,7 +14,7 @@ from transformer.text.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, return_freed_memory
-from transformer.training.history import History
+from transformer.training.history import MONITORS, History
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
@@ -38,23 +38,6 @@ class Trainable(Learner, Protocol):
 
     def validate(self) -> dict[str, float]:
         """Figures on the validation split: `validation_loss`, `validation_accuracy`, and further `validation_...`."""
-
-
-class Monitor(NamedTuple):
-    """The validation figure that decides which epoch is the best."""
-
-    name: str
-    higher_is_better: bool = False
-
-    def better(self, new: dict[str, float], old: dict[str, float]) -> bool:
-        """Whether `new` is strictly better than `old`."""
-        return new[self.name] > old[self.name] if self.higher_is_better else new[self.name] < old[self.name]
-
-
-MONITORS = {
-    "loss": Monitor("validation_loss"),
-    "accuracy": Monitor("validation_accuracy", higher_is_better=True),
-}
 
 
 class Fitted(NamedTuple):
@@ -117,9 +100,7 @@ class _Training:
         self.log_every, self.observer, self.resume = log_every, observer, resume
         self.updates = Updates(trainable, params, compute, observer)
         self.monitor = MONITORS[params.monitor]
-        self.averaging: Averaging = make_averaging(
-            params, name=self.monitor.name, higher_is_better=self.monitor.higher_is_better
-        )
+        self.averaging: Averaging = make_averaging(params, self.monitor)
         each = -(-len(trainable.batches(1)) // params.accumulation)
         self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.d_model)
         self.history = History()

@@ -80,4 +80,5 @@ def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = SentimentTraining(config, train, validation, params.train, compute, dropout)
     train.report(observer)
+    validation.report_classes(observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)
