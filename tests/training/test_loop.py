@@ -1,6 +1,6 @@
 """Schedules, the loop, early stopping, and what a training leaves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,21 @@ def test_accumulated_batches_update_as_one_large_batch(optimizer: str) -> None:
     assert parts.steps == whole.steps == 3
     assert parts.state["weight"].item() == pytest.approx(whole.state["weight"].item(), rel=1e-6)
     assert parts.history.rows[0]["train_loss"] == pytest.approx(whole.history.rows[0]["train_loss"], rel=1e-6)
+
+
+def test_the_live_loss_is_that_of_the_whole_update() -> None:
+    losses: list[float] = []
+
+    class Live(Observer):
+        def metrics(self, step: int, values: Mapping[str, float]) -> None:
+            losses.extend(values[name] for name in ("train_loss",) if name in values)
+
+    class Uneven(Line):
+        def batches(self, epoch: int) -> Sequence[Ids]:
+            return [np.arange(5), np.arange(5, 8)]
+
+    fitted = fit(Uneven(), params(accumulation=2), CPU, log_every=1, observer=Live())
+    assert losses == pytest.approx([row["train_loss"] for row in fitted.history.rows], rel=1e-6)
 
 
 def test_a_mean_of_epochs_is_kept_and_validated() -> None:

@@ -206,7 +206,7 @@ class _Training:
             if losses:
                 self.averaging.after_update(self.trainable.model)
             if losses and self.step % self.log_every == 0:
-                self._log(losses[-1], tokens / (time.perf_counter() - started))
+                self._log(losses, tokens / (time.perf_counter() - started))
             self.done += 1
             self._return_memory(every=_MEMORY_SECONDS)
             self.resume.checkpoint(self.step, self.state)
@@ -221,9 +221,9 @@ class _Training:
             return_freed_memory()
             self._returned = time.monotonic()
 
-    def _log(self, loss: BatchLoss, speed: float) -> None:
+    def _log(self, losses: Sequence[BatchLoss], speed: float) -> None:
         self.updates.check()
-        nll = loss.nll.item() / loss.predicted
+        nll = torch.stack([loss.nll for loss in losses]).sum().item() / sum(loss.predicted for loss in losses)
         rate = self.schedule(self.step)
         self.observer.metrics(self.step, {"train_loss": nll, "learning_rate": rate, "tokens_per_second": speed})
 
