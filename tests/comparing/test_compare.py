@@ -17,6 +17,7 @@ from transformer.errors import UserError
 from transformer.files import write_table
 from transformer.tracking.chain import STAGES, chains_in_lock
 
+OUTS = {"download": "corpus"}
 HEADER = ("split", "text", "label", "prediction", "probability")
 Answer = tuple[str, str, float]
 
@@ -26,14 +27,16 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer]) -> None:
+def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download") -> None:
     """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
     stages: dict[str, Any] = {
         f"{stage}@sentiment": {
             "cmd": "true",
             "deps": [{"path": "transformer/nn/layers.py", "md5": module}] if stage == "train" else [],
             "params": {"params.yaml": {"sentiment.train": {"learning_rate": rate}}} if stage == "train" else {},
-            "outs": [{"path": f"data/sentiment/{stage}", "md5": stage}],
+            "outs": [
+                {"path": f"data/sentiment/{OUTS.get(stage, stage)}", "md5": corpus if stage == "download" else stage}
+            ],
         }
         for stage in STAGES
     }
@@ -122,3 +125,15 @@ def test_markdown_keeps_its_tables(repository: Path) -> None:
     assert "| split   | metric   | a\\|b" in text
     assert "**Data:** the same" in text
     assert "No intervals: DVC has no predictions of HEAD" in text
+
+
+def test_scores_of_different_corpora_have_no_difference(repository: Path) -> None:
+    def rows() -> list[str]:
+        text = "\n".join(lines(compared(repository, "HEAD"), "HEAD", "workspace", markdown=False))
+        return [line for line in text.splitlines() if line.startswith(("test", "The results are of"))]
+
+    assert any("+0.5" in row for row in rows())
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, corpus="another")
+    found = rows()
+    assert not any("+0.5" in row for row in found)
+    assert "The results are of different corpora: scores compare only where there is an interval." in found[-1]

@@ -36,9 +36,7 @@ def test_the_parts_of_a_split_source_are_sampled_apart() -> None:
     model, inner = tiny(3, target_size=12), np.array([5, 7, 4] * 10)
     alike = np.concatenate(([2], inner, inner, [3]))
     parts, _ = fit_sources([alike], 32, "split")
-    assert np.array_equal(parts[0], parts[1]), (
-        "only the random numbers of the parts can differ"
-    )
+    assert np.array_equal(parts[0], parts[1]), "only the random numbers of the parts can differ"
     settings = {"method": "sample", "n_best": 8, "max_length": 6, "length_normalization": "none"}
     (drawn,), (alone,) = (run(model, [each], long_sources="split", **settings) for each in (alike, parts[0]))
     sums = {round(2 * each.log_probability, 6) for each in alone}
