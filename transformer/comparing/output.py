@@ -34,7 +34,7 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
     missing = " and ".join(found.without_answers)
     notes = [f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)."] if missing else []
     if found.other_corpus:
-        notes.append("The results are of different corpora: scores compare only where there is an interval.")
+        notes.insert(0, "The results are of different corpora: scores compare only where there is an interval.")
     note = " ".join(notes)
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
     yield Shown("Scores", header, scores, note if scores else "no split that both have")
