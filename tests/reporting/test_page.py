@@ -27,10 +27,12 @@ class Parsed(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text: dict[str, list[str]] = {}
         self._open: list[str] = []
+        self._going_on = False
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "wbr":  # a place where a long word may go on in the next line
+            self._going_on = True
             return
         self.elements.append((tag, dict(attrs)))
         self._open.append(tag)
@@ -40,8 +42,11 @@ class Parsed(HTMLParser):
             pass
 
     def handle_data(self, data: str) -> None:
-        if self._open:
+        if self._open and self._going_on:
+            self.text[self._open[-1]][-1] += data
+        elif self._open:
             self.text.setdefault(self._open[-1], []).append(data)
+        self._going_on = False
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
