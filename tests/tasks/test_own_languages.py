@@ -8,6 +8,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.stages import Stages
+from transformer.errors import UserError
 from transformer.headline import TEXT_BLEUS, headline
 from transformer.tasks.translation.report import METRICS
 
@@ -67,3 +68,10 @@ def test_a_language_without_spacys_rules_is_scored(
     separated = expected == "13a"
     assert headline("bleu", evaluation).startswith("BLEU" if separated else "ChrF")
     assert by_text[0] in METRICS, "the report shows it"
+
+
+def test_sides_that_the_corpus_lacks_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = Stages(tmp_path, "translation", monkeypatch, {"tokenize.source": "fr"})
+    stages.run("download")
+    with pytest.raises(UserError, match=r"no column `fr` \(it has: de, en\)"):
+        stages.run("tokenize")
