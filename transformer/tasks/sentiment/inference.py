@@ -59,9 +59,9 @@ class Reviewer:
         self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        self.vocabulary = read_vocabularies(vocab)["text"]
+        self.vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(self.vocabulary, config.size, vocab)
-        self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer)["text"])
+        self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
 
     def classify(self, texts: Iterable[str]) -> list[Prediction]:

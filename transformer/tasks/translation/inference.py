@@ -48,7 +48,8 @@ class Translator:
         self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        self.vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
+        self.vocabularies = read_vocabularies(vocab, "source", "target")
+        self.pretokenizers = read_pretokenizers(pretokenizer, "source", "target")
         self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
         require_size(self._source, config.source_size, vocab)
         require_size(self._target, config.target_size, vocab)
