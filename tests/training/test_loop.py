@@ -94,6 +94,26 @@ def test_of_epochs_with_the_same_accuracy_the_lower_loss_is_better() -> None:
     assert mean.state["weight"].item() == pytest.approx(((second + third) / 2).item())
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("monitor", ["loss", "accuracy"])
+@pytest.mark.parametrize("averaging", ["none", "ema", "best"])
+def test_an_epoch_whose_validation_is_no_number_is_never_the_best(monitor: str, averaging: str) -> None:
+    changes: dict[str, Any] = {"monitor": monitor, "averaging": averaging, "average_epochs": 1}
+    fitted = run(Line([NAN, 3.0, 2.0, NAN, 1.5]), epochs=4, patience=2, **changes)
+    assert fitted.history.best_row["epoch"] == 3
+    if averaging == "best":
+        _, _, third = _plain([NAN, 3.0, 2.0])
+        assert fitted.state["weight"].item() == pytest.approx(third.item())
+
+
+@pytest.mark.parametrize("averaging", ["none", "ema", "best", "last"])
+def test_a_training_without_a_finite_validation_is_one_line(averaging: str) -> None:
+    with pytest.raises(UserError, match=r"^validation_loss of the weights to keep is nan, so no model is written: "):
+        run(Line([NAN] * 9), averaging=averaging, patience=2)
+
+
 def test_patience_stops_after_so_many_worse_epochs() -> None:
     fitted = run(Line([1.0, 2.0, 3.0, 0.5]), epochs=9, patience=2)
     assert len(fitted.history.rows) == 3

@@ -1,5 +1,6 @@
 """What a training leaves as figures: one row an epoch."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,8 +15,11 @@ class Monitor(NamedTuple):
     higher_is_better: bool = False
 
     def rank(self, row: Row) -> tuple[float, float]:
-        """Sorts rows, the best first."""
-        return (-row[self.name] if self.higher_is_better else row[self.name]), row["validation_loss"]
+        """Sorts rows, the best first; what is not a number comes last."""
+        figure, loss = row[self.name], row["validation_loss"]
+        if math.isnan(figure) or math.isnan(loss):
+            return math.inf, math.inf
+        return (-figure if self.higher_is_better else figure), loss
 
     def better(self, new: Row, old: Row) -> bool:
         """Whether `new` is strictly better than `old`."""

@@ -1,5 +1,6 @@
 """The training loop: epochs of batches, clipped updates, the best epoch by validation, early stopping."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -131,6 +132,8 @@ class _Training:
         self.observer.metrics(self.step, {"epoch": epoch, "epoch_train_loss": loss, **validation})
         row = {"epoch": epoch, "step": self.step, "learning_rate": self.schedule(self.step), "train_loss": loss}
         self.history.add(row | validation, self.monitor.better)
+        if not math.isfinite(validation["validation_loss"]):
+            self.observer.say(f"warning: the validation loss of epoch {epoch} is {validation['validation_loss']}")
         self.averaging.after_epoch(validated, self.history)
         self.done, self.mean = 0, _Mean(self.compute.device)
         self.observer.say(_epoch_line(self.history, self.params.epochs))
@@ -167,12 +170,14 @@ class _Training:
         self.observer.resume(self.step, state["observer"])
 
     def finish(self) -> Fitted:
-        """The weights to keep, with their figures."""
+        """The weights to keep, with their figures. Raises UserError when no epoch, or their mean, has finite ones."""
         history, state = self.history, self.averaging.result()
         if self.params.averaging not in ("last", "best"):
+            _require_finite(history.best_row)
             return Fitted(history, state, history.best_row, self.step, self.updates.skipped)
         with _weights(self.trainable.model, state):
             validation = self._validate()
+        _require_finite(validation)
         self.observer.say("mean of epochs  " + _figures(validation))
         return Fitted(history, state, history.rows[-1] | validation, self.step, self.updates.skipped)
 
@@ -226,6 +231,15 @@ class _Training:
         nll = torch.stack([loss.nll for loss in losses]).sum().item() / sum(loss.predicted for loss in losses)
         rate = self.schedule(self.step)
         self.observer.metrics(self.step, {"train_loss": nll, "learning_rate": rate, "tokens_per_second": speed})
+
+
+def _require_finite(validation: dict[str, float]) -> None:
+    for name, value in validation.items():
+        if not math.isfinite(value):
+            raise UserError(
+                f"{name} of the weights to keep is {value}, so no model is written: lower train.learning_rate, set"
+                " train.clip, or look for texts that the model cannot compute"
+            )
 
 
 class _Mean:
