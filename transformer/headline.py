@@ -5,10 +5,18 @@ from typing import Any
 
 Split = Mapping[str, Any]
 """The figures of one split in evaluation.json."""
+_UNSEPARATED = ("zh", "ja_mecab", "char")
+"""Tokenizers of BLEU for scripts that do not separate words (`text_tokenizer` in evaluation/translation/scores.py)."""
+_BLEUS = {
+    f"bleu_{name}_{case}": f"BLEU, {case} {name}"
+    for name in ("13a", "ko_mecab", *_UNSEPARATED)
+    for case in ("cased", "lowercased")
+}
+TEXT_BLEUS = tuple(_BLEUS)
+"""The names that BLEU of plain text may have, by tokenizer and case."""
 _WORDS = {
     "bleu": ("BLEU", "{:.1f}"),
-    "bleu_13a_cased": ("BLEU, cased 13a", "{:.1f}"),
-    "bleu_13a_lowercased": ("BLEU, lowercased 13a", "{:.1f}"),
+    **{name: (words, "{:.1f}") for name, words in _BLEUS.items()},
     "chrf": ("chrF", "{:.1f}"),
     "perplexity": ("perplexity", "{:.2f}"),
     "word_perplexity": ("perplexity a word", "{:.2f}"),
@@ -57,8 +65,13 @@ def splits(evaluation: Mapping[str, Split]) -> list[str]:
 
 
 def headline(name: str, evaluation: Mapping[str, Split]) -> str:
-    """One line: a metric on the main test split, with its interval; empty where the split has no such metric."""
+    """One line: a metric on the main test split, with its interval; empty where the split has no such metric.
+
+    It is chrF in the place of BLEU where words are not separated, because there a BLEU is one of characters.
+    """
     split = splits(evaluation)[0]
+    if name == "bleu" and any(f"bleu_{kind}_" in metric for kind in _UNSEPARATED for metric in evaluation[split]):
+        name = "chrf"
     if name not in evaluation[split]:
         return ""
     between = interval(name, evaluation[split])

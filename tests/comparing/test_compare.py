@@ -29,7 +29,7 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer]) -> None:
+def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download") -> None:
     """A whole result of the task `sentiment` as DVC leaves it in the workspace."""
     rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
     write_table(root / PREDICTIONS, HEADER, rows)
@@ -37,6 +37,7 @@ def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answ
     figures = {"test": {"accuracy": right, "f1": 0.5}, "signatures": {"name": "text"}}
     (root / EVALUATION).write_text(json.dumps(figures))
     outs = {stage: {f"data/sentiment/{stage}": stage} for stage in STAGES}
+    outs["download"] = {"data/sentiment/corpus": corpus}
     outs["train"] = {"models/sentiment/trained": f"rate {rate}"}
     outs["evaluate"] = {path: content_md5((root / path).read_bytes()) for path in (EVALUATION, PREDICTIONS)}
     deps = {
@@ -133,3 +134,15 @@ def test_markdown_keeps_its_tables(repository: Path) -> None:
     assert "| split   | metric   | a\\|b" in text
     assert "**Data:** the same" in text
     assert "No intervals: DVC has no predictions of HEAD" in text
+
+
+def test_scores_of_different_corpora_have_no_difference(repository: Path) -> None:
+    def rows() -> list[str]:
+        text = "\n".join(lines(compared(repository, "HEAD"), "HEAD", "workspace", markdown=False))
+        return [line for line in text.splitlines() if line.startswith(("test", "The results are of"))]
+
+    assert any("+0.5" in row for row in rows())
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, corpus="another")
+    found = rows()
+    assert not any("+0.5" in row for row in found)
+    assert found[-1].startswith("The results are of different corpora: scores compare only where there is an interval.")

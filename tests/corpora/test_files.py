@@ -1,3 +1,4 @@
+import csv
 import gzip
 import io
 import re
@@ -5,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -118,8 +120,35 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: li
 
 
 def test_quotation_marks_in_tsv_are_text(tmp_path: Path) -> None:
-    write(tmp_path, {"train.tsv": b'de\ten\n"Ja\tHe said "yes"\n'})
-    assert list(read(tmp_path, "train")) == [{"de": '"Ja', "en": 'He said "yes"'}]
+    write(tmp_path, {"train.tsv": b'de\ten\n"Ja\tHe said "yes"\n"x"\ty\n'})
+    assert list(read(tmp_path, "train")) == [{"de": '"Ja', "en": 'He said "yes"'}, {"de": '"x"', "en": "y"}]
+
+
+QUOTED = [
+    {"de": 'Er sagte "ja".', "en": '"Yes", he said.'},
+    {"de": '"', "en": '""'},
+    {"de": "ohne", "en": "'s it"},
+    {"de": "ein\tTab", "en": '"ganz"'},
+]
+
+
+@pytest.mark.parametrize("lineterminator", ["\n", "\r\n"])
+def test_a_table_that_pandas_wrote_has_its_quotation_marks_undone(lineterminator: str, tmp_path: Path) -> None:
+    pd.DataFrame(QUOTED).to_csv(tmp_path / "train.tsv", sep="\t", index=False, lineterminator=lineterminator)
+    pd.DataFrame(QUOTED).to_csv(tmp_path / "test.tsv", sep="\t", index=False, quoting=csv.QUOTE_ALL)
+    assert list(read(tmp_path, "train")) == list(read(tmp_path, "test")) == QUOTED
+
+
+def test_a_line_end_within_quotation_marks_is_refused_with_its_line(tmp_path: Path) -> None:
+    pd.DataFrame([QUOTED[0], {"de": "zwei\nZeilen", "en": "b"}]).to_csv(tmp_path / "train.tsv", sep="\t", index=False)
+    assert re.search(r"train\.tsv, line 3: 1 columns where the header has 2; .* use JSON lines", fault(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["train.de", "train.tsv"])
+def test_a_file_whose_lines_end_in_carriage_returns_alone_is_refused(name: str, tmp_path: Path) -> None:
+    content = b"de\ten\ra\tb\r" if name == "train.tsv" else b"eins\rzwei\r"
+    write(tmp_path, {"train.en": b"one\rtwo\r", name: content} if name == "train.de" else {name: content})
+    assert re.search(rf"{name}, line 1: .*lone carriage returns .* convert it", fault(tmp_path))
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_thirty_random_models_against_the_definition(stopping: str) -> None:
             no_repeat_ngram=[None, None, 1, 2][int(generator.integers(4))],
         )
         model, encoded = tiny(seed, target_size=9, sharpness=6.0), few_sources(seed)
-        batch = Sources(pad(encoded, 0), limits=[settings.max_length] * len(encoded), numbers=[0, 1, 2])
+        batch = Sources(pad(encoded, 0), limits=[settings.max_length] * len(encoded), seeds=[(0,), (1,), (2,)])
         with torch.inference_mode():
             decoded = beam_search(model, batch, vocabulary(9), settings)
         for source, found in zip(encoded, decoded, strict=True):
@@ -83,7 +83,7 @@ def test_a_beam_of_one_is_greedy_search(norm: str, kind: str) -> None:
 
 def test_the_search_itself_with_one_hypothesis_is_greedy_where_nothing_is_normalized() -> None:
     settings = params(method="beam", beam_size=1, length_normalization="none")
-    batch = Sources(pad(sources(), 0), limits=[20] * 7, numbers=list(range(7)))
+    batch = Sources(pad(sources(), 0), limits=[20] * 7, seeds=[(number,) for number in range(7)])
     with torch.inference_mode():
         decoded = beam_search(trained("post"), batch, vocabulary(30), settings)
     greedy = run(trained("post"), sources(), length_normalization="none")

@@ -17,7 +17,7 @@ import torch
 from transformer.cli import main
 from transformer.errors import UserError
 from transformer.export.bundle import open_bundle
-from transformer.tasks import TASKS
+from transformer.tasks import TASKS, implementation
 
 Fault = Callable[[Path], None]
 
@@ -114,6 +114,29 @@ def test_a_broken_model_folder_is_one_line_or_answers_as_before(
         else:
             assert answered == before, name
     assert SIGN not in os.environ and os.popen(f"echo ${SIGN}").read() == "\n"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_mistake_of_the_code_is_not_blamed_on_the_model(
+    task: str, bundles: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise AttributeError("our own mistake")
+
+    predictor = implementation(task, "predictor")
+    monkeypatch.setattr(predictor, "Translator" if task == "translation" else "Reviewer", mistaken)
+    with pytest.raises(AttributeError, match="our own mistake"):
+        open_bundle(bundles[task], "cpu")
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_not_blamed_on_the_model(
+    device: str, bundles: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    with pytest.raises(UserError, match=f"^there is no device `{device}` here: take `auto` or `cpu`$"):
+        open_bundle(bundles["translation"], device)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -54,6 +54,15 @@ def test_all_that_we_ship_is_valid(path: str) -> None:
         ("translation.model.d_ff", ..., r"`translation.model.d_ff`: Field required"),
         ("translation.model", 3, r"`translation.model`: .*not 3"),
         ("translation.tokenize.target", "de", r"`translation.tokenize`: source and target are both `de`"),
+        (
+            "translation.download.languages",
+            ["fr", "en"],
+            r"`translation`: download.languages is \['fr', 'en'\], but the sample corpus is in de and en",
+        ),
+        ("translation.tokenize.source", "fr", r"tokenize.source is `fr`, but download.languages is \['de', 'en'\]"),
+        ("translation.download.path", "data/mine", r"`translation.download.path`: there is no 'data/mine': put it"),
+        ("sentiment.download.path", "x" * 5000, r"`sentiment.download.path`: there is no 'xxx"),
+        ("sentiment.vocab.path", "data/none", r"`sentiment.vocab.path`: there is no 'data/none'"),
         ("translation.vocab.source", "path", r"`translation.vocab`: vocab.source must be `trained`"),
         (
             "sentiment.model.pooling",

@@ -10,13 +10,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.conftest import ROOT
 from transformer.nn.attention_maps import Maps
 from transformer.params.load import read_params
 from transformer.reporting.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.reporting.schedules import learning_rates
-from transformer.reporting.style import save
+from transformer.reporting.style import in_house_style, plain, save
 from transformer.reporting.theory import random_weights, softmax_gradient_norm
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
@@ -28,7 +29,7 @@ from pathlib import Path
 from tests.reporting.test_figures import drawing, train_params
 from transformer.reporting.attention import attention_figure
 from transformer.reporting.explain import explain
-from transformer.reporting.style import save
+from transformer.reporting.style import in_house_style, plain, save
 from transformer.training.schedule import Schedule
 folder = Path(sys.argv[1])
 explain(folder, Schedule(train_params(), total=200, d_model=64))
@@ -130,3 +131,40 @@ def test_schedules_are_those_of_the_schema_and_this_trainings_own() -> None:
     assert params.schedule in rates
     assert set(rates) == {"constant", "noam", "inverse_sqrt", "linear", "cosine"}
     assert all(rate[0] < rate[1] for rate in rates.values())  # warmup
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Qu\u2019est-ce\u00a0?",
+        "\u3042\u3000\u3044",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\u0915\u094d\u200d\u0937",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    ],
+)
+def test_spaces_and_joiners_that_people_write_stay(text: str) -> None:
+    assert plain(text) == text
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\n", "\u202e", "\u2028", "\ud800", "\ufeff"])
+def test_what_prints_nothing_is_seen(character: str) -> None:
+    assert plain(f"a{character}b") == "a\N{REPLACEMENT CHARACTER}b"
+
+
+@pytest.mark.parametrize("heads", [1, 4, 8])
+@pytest.mark.parametrize("token", ["ja", "Donaudampfschifffahrtsgesellschaft"])
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_a_long_title_lies_over_no_map(heads: int, token: str) -> None:
+    weights = torch.full((1, heads, 3, 3), 1 / 3)
+    title = "Cross-attention: " + "wort " * 60 + "\n\u2192 " + "word " * 60
+    axes = Axis("source token", [token] * 3)
+    maps = {"decoder.layers.0.source_attention": weights}
+    found = Drawing("name", title, head_panels(maps), Axis("target token predicted", [token] * 3), axes)
+    with in_house_style():
+        figure: Any = attention_figure(found)
+        renderer: Any = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+        figure.draw_without_rendering()
+        highest = max(panel.get_tightbbox(renderer).y1 for panel in figure.axes)
+        assert figure._suptitle.get_window_extent(renderer).y0 >= highest
+        assert all(panel.get_position().height * figure.get_figheight() > 0.5 for panel in figure.axes), "inches"

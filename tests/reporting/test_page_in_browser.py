@@ -87,6 +87,21 @@ def test_rows_can_be_searched(opened: Page) -> None:
     assert shown.count() == 3
 
 
+@pytest.mark.parametrize("width", [PHONE, 1200])
+def test_a_very_long_word_leaves_the_other_columns_their_place(width: int, browser: Browser) -> None:
+    sentence, address = "Ein Hund schl\u00e4ft auf einer Bank. " * 3, "https://example.org/" + "a" * 5000
+    header = ["split", "kind", "chrF", "source", "reference", "translation"]
+    rows = [["test", "worst", "1.0", sentence, sentence, address], ["test", "worst", "2.0", address, sentence, "x"]]
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    table = Table("Sentences", header, rows, long=True)
+    page.set_content(render(Content("", "", "", "", [], [], [Section("Sentences", tables=[table])], [], "")))
+    assert page.evaluate("document.querySelector('table').offsetWidth") <= 3 * width
+    for column in page.locator("tbody tr").first.locator("td").all()[2:]:
+        box = column.bounding_box()
+        assert box is not None and box["width"] > 60, "no column is squeezed to nothing"
+    page.close()
+
+
 def test_it_fits_a_phone_and_follows_the_dark(opened: Page) -> None:
     assert opened.evaluate("document.documentElement.scrollWidth") <= PHONE
     assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"

@@ -1,6 +1,7 @@
 """Splitting raw text."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,20 @@ def test_processes_are_the_same_for_all_splits() -> None:
 
 def test_chunks() -> None:
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_language_that_spacy_lacks_is_one_line_with_workers_too(workers: int, tmp_path: Path) -> None:
+    sides = {"text": ("text", params(language="sw"))}
+    with pytest.raises(UserError, match=r"^spaCy has no tokenizer for the language `sw`: "):
+        tokenize_corpus(
+            corpus(tmp_path / "corpus", 3), tmp_path / "tokens", sides, workers=workers, observer=Observer()
+        )
+
+
+def test_a_worker_that_is_killed_is_one_line() -> None:
+    with (
+        pytest.raises(UserError, match=r"^one of the worker processes ended before .* lower runtime.workers"),
+        worker_processes(1, initializer=abs, arguments=(0,)) as ordered_map,
+    ):
+        list(ordered_map(signal.raise_signal, [signal.SIGKILL]))

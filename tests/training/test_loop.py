@@ -1,6 +1,6 @@
 """Schedules, the loop, early stopping, and what a training leaves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,42 @@ def test_accuracy_is_better_when_higher() -> None:
     assert run(Line([3.0, 1.0, 2.0]), monitor="accuracy").history.best_row["epoch"] == 2
 
 
+class Ties(Line):
+    """Its validation accuracy is the same in every epoch."""
+
+    def validate(self) -> dict[str, float]:
+        return super().validate() | {"validation_accuracy": 0.9}
+
+
+def test_of_epochs_with_the_same_accuracy_the_lower_loss_is_better() -> None:
+    fitted = run(Ties([0.026, 0.01, 0.003, 0.004]), monitor="accuracy", epochs=4, patience=2)
+    assert len(fitted.history.rows) == 4, "a lower loss at the same accuracy is no epoch without progress"
+    assert fitted.history.best_row["epoch"] == 3
+    mean = run(Ties([9.0, 1.0, 2.0]), monitor="accuracy", averaging="best")
+    _, second, third = _plain([9.0, 1.0, 2.0])
+    assert mean.state["weight"].item() == pytest.approx(((second + third) / 2).item())
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("monitor", ["loss", "accuracy"])
+@pytest.mark.parametrize("averaging", ["none", "ema", "best"])
+def test_an_epoch_whose_validation_is_no_number_is_never_the_best(monitor: str, averaging: str) -> None:
+    changes: dict[str, Any] = {"monitor": monitor, "averaging": averaging, "average_epochs": 1}
+    fitted = run(Line([NAN, 3.0, 2.0, NAN, 1.5]), epochs=4, patience=2, **changes)
+    assert fitted.history.best_row["epoch"] == 3
+    if averaging == "best":
+        _, _, third = _plain([NAN, 3.0, 2.0])
+        assert fitted.state["weight"].item() == pytest.approx(third.item())
+
+
+@pytest.mark.parametrize("averaging", ["none", "ema", "best", "last"])
+def test_a_training_without_a_finite_validation_is_one_line(averaging: str) -> None:
+    with pytest.raises(UserError, match=r"^validation_loss of the weights to keep is nan, so no model is written: "):
+        run(Line([NAN] * 9), averaging=averaging, patience=2)
+
+
 def test_patience_stops_after_so_many_worse_epochs() -> None:
     fitted = run(Line([1.0, 2.0, 3.0, 0.5]), epochs=9, patience=2)
     assert len(fitted.history.rows) == 3
@@ -112,6 +148,21 @@ def test_accumulated_batches_update_as_one_large_batch(optimizer: str) -> None:
     assert parts.steps == whole.steps == 3
     assert parts.state["weight"].item() == pytest.approx(whole.state["weight"].item(), rel=1e-6)
     assert parts.history.rows[0]["train_loss"] == pytest.approx(whole.history.rows[0]["train_loss"], rel=1e-6)
+
+
+def test_the_live_loss_is_that_of_the_whole_update() -> None:
+    losses: list[float] = []
+
+    class Live(Observer):
+        def metrics(self, step: int, values: Mapping[str, float]) -> None:
+            losses.extend(values[name] for name in ("train_loss",) if name in values)
+
+    class Uneven(Line):
+        def batches(self, epoch: int) -> Sequence[Ids]:
+            return [np.arange(5), np.arange(5, 8)]
+
+    fitted = fit(Uneven(), params(accumulation=2), CPU, log_every=1, observer=Live())
+    assert losses == pytest.approx([row["train_loss"] for row in fitted.history.rows], rel=1e-6)
 
 
 def test_a_mean_of_epochs_is_kept_and_validated() -> None:

@@ -43,6 +43,11 @@ class Differences:
     without_answers: list[str]
     """The results whose predictions neither DVC's cache nor its remote has: no score has an interval then."""
 
+    @property
+    def other_corpus(self) -> bool:
+        """Whether the results are of different corpora: scores compare only where they are of the same texts."""
+        return any(path == f"data/{self.task}/corpus" for path, _, _ in self.data)
+
 
 def differences(task: str, first: Results, second: Results, *, samples: int) -> Differences:
     """Compare two results; samples: of the paired bootstrap."""

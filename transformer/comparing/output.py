@@ -30,9 +30,12 @@ class Shown(NamedTuple):
 
 def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
     """The differences of scores, parameters, data and code; first, second: the results' names."""
-    scores = [_score(score) for score in found.scores]
+    scores = [_score(score, comparable=not found.other_corpus) for score in found.scores]
     missing = " and ".join(found.without_answers)
-    note = f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)." if missing else ""
+    notes = [f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)."] if missing else []
+    if found.other_corpus:
+        notes.insert(0, "The results are of different corpora: scores compare only where there is an interval.")
+    note = " ".join(notes)
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
     yield Shown("Scores", header, scores, note if scores else "no split that both have")
     yield Shown("Parameters", ("parameter", first, second), found.params, _note(found.params))
@@ -48,12 +51,13 @@ def _note(rows: Sequence[object]) -> str:
     return "" if rows else "the same"
 
 
-def _score(score: Score) -> tuple[str, ...]:
-    difference = score.second - score.first
+def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:
+    """comparable: of the same corpus; an interval is there only where both answered the same texts."""
+    difference = f"{score.second - score.first:+.4g}" if comparable or score.low is not None else ""
     ends = (score.low, score.high)
     between = f"{ends[0]:+.4g} to {ends[1]:+.4g}" if ends[0] is not None and ends[1] is not None else ""
     p = "" if score.p is None else f"{score.p:.3f}"
-    return score.split, score.metric, f"{score.first:.5g}", f"{score.second:.5g}", f"{difference:+.4g}", between, p
+    return score.split, score.metric, f"{score.first:.5g}", f"{score.second:.5g}", difference, between, p
 
 
 def _heading(text: str, marks: str, markdown: bool) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
 from transformer.errors import UserError
 
+_FIELD = r'"[^"]*(?:""[^"]*)*"|[^"\t]*'
+_QUOTED_LINE = re.compile(rf"(?:{_FIELD})(?:\t(?:{_FIELD}))*")
+_QUOTED_FIELD = re.compile(rf"(?:^|\t)({_FIELD})")
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
 # By default whole columns of a row group are read ahead, and a file may be one row group.
@@ -48,8 +52,9 @@ def _parts(files: SplitFiles, columns: Sequence[str]) -> list[Part]:
 def read_lines(path: Path) -> Iterator[str]:
     r"""Stream the lines of a UTF-8 text, which `.gz` tells to be compressed. Only \n and \r\n end a line.
 
-    Raises UserError when the file is damaged, or a line is no UTF-8.
+    Raises UserError when the file is damaged, a line is no UTF-8, or a lone \r is all that parts its lines.
     """
+    number, content = 0, b""
     with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             content = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -60,6 +65,11 @@ def read_lines(path: Path) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 fault = f"byte 0x{content[error.start]:02x}"
                 raise UserError(f"{path}, line {number}: no UTF-8 ({fault}); convert the file to UTF-8") from error
+    if number == 1 and b"\r" in content:
+        raise UserError(
+            f"{path}, line 1: its only line ends are lone carriage returns (old Mac); convert it, with"
+            " `tr '\\r' '\\n'` for example"
+        )
 
 
 @contextmanager
@@ -94,14 +104,26 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def _tsv_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    lines = read_lines(path)
-    header = next(lines, "").split("\t")
+    quoted = all(_QUOTED_LINE.fullmatch(line) for line in read_lines(path))
+    lines = (_fields(line, quoted=quoted) for line in read_lines(path))
+    header = next(lines, [""])
     _check_columns(path, header, columns)
-    for number, line in enumerate(lines, start=2):
-        fields = line.split("\t")
+    for number, fields in enumerate(lines, start=2):
         if len(fields) != len(header):
-            raise UserError(f"{path}, line {number}: {len(fields)} columns where the header has {len(header)}")
+            hint = "; a field may hold no line end: use JSON lines for such" if '"' in "".join(fields) else ""
+            raise UserError(f"{path}, line {number}: {len(fields)} columns where the header has {len(header)}{hint}")
         yield dict(zip(header, fields, strict=True))
+
+
+def _fields(line: str, *, quoted: bool) -> list[str]:
+    """The fields of a line. quoted: as pandas and Excel write them, who put a field with a quotation mark between two.
+
+    They quote every such field, so a file with a quotation mark elsewhere is by somebody for whom it is text.
+    """
+    if not quoted or '"' not in line:
+        return line.split("\t")
+    fields = [match[1] for match in _QUOTED_FIELD.finditer(line)]
+    return [field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields]
 
 
 def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:

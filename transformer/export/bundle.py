@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from transformer.errors import UserError
+from transformer.errors import UserError, is_out_of_memory
 from transformer.files import atomic_write, copy_file, copy_folder, read_json, write_json
 from transformer.tasks import TASKS, implementation
 from transformer.text.pretokenize import PRETOKENIZERS
+from transformer.training.device import has_device
 
 FORMAT = 1
 CONFIG, MODEL, VOCAB = "config.json", "model", "vocab"
-_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def write_bundle(
@@ -36,22 +36,28 @@ def write_bundle(
 
 
 def open_bundle(path: Path, device: str = "auto") -> Any:
-    """The predictor of a bundle: a Translator or a Reviewer. Raises UserError when it is no bundle of this format."""
+    """The predictor of a bundle: a Translator or a Reviewer.
+
+    Raises UserError when it is no bundle of this format, and when there is no such device.
+    """
     if not (path / CONFIG).is_file():
         raise UserError(f"{path} is no exported model: it has no {CONFIG}; run `dvc repro` or name another folder")
     config = read_json(path / CONFIG)
     if not isinstance(config, dict) or config.get("format") != FORMAT or config.get("task") not in TASKS:
         raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
+    chosen = torch.device(_device(device))
+    predictor: Any = implementation(config["task"], "predictor")
     try:
-        return implementation(config["task"], "predictor").open_predictor(path, config, _device(device))
-    except _UNFIT as error:  # the boundary: the files may say anything
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{path} is no whole model of this version ({type(error).__name__}: {reason}): export it again"
-        ) from error
+        return predictor.open_predictor(path, config, chosen)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(f"{path} needs more memory than there is: close other programs, or export it again") from error
 
 
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def _device(name: str) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if not has_device(name):
+        raise UserError(f"there is no device `{name}` here: take `auto` or `cpu`")
+    return name

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas as pd
+from mlflow.exceptions import MlflowException
 from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
@@ -13,13 +14,18 @@ class _Answers:
     model: Any
 
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-        """A data frame with a column `text` to one with `translation`, or with `label` and `probability`."""
-        texts = [str(text) for text in model_input["text"]]
-        if hasattr(self.model, "translate"):
-            return pd.DataFrame({"translation": self.model.translate(texts)})
-        answers = self.model.classify(texts)
-        labels = [answer.label for answer in answers]
-        return pd.DataFrame({"label": labels, "probability": [answer.probability for answer in answers]})
+        """A data frame with a column `text` to one with `translation`, or with `label` and `probability`.
+
+        It has the same index. Raises MlflowException where a text is missing.
+        """
+        frame = pd.DataFrame(model_input)
+        try:
+            if hasattr(self.model, "translate"):
+                return pd.DataFrame({"translation": self.model.translate(frame["text"])}, index=frame.index)
+            answers = self.model.classify(frame["text"])
+        except TypeError as error:  # a missing text, or none: a server answers with status 400
+            raise MlflowException.invalid_parameter_value(f"column `text`: {error}") from error
+        return pd.DataFrame(answers, columns=["label", "probability"], index=frame.index)
 
 
 class BundleModel(_Answers, PythonModel):

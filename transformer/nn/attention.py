@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.dropout import draw_mask
+from transformer.nn.first_order import first_order
 from transformer.nn.ragged import Ragged
 
 # Of a head and sequence: below it, plain products are faster on CPUs than PyTorch's fused kernel, most for few queries.
@@ -68,6 +69,7 @@ class _PlainAttention(torch.autograd.Function):
         return (ctx.drop(weights) if ctx.drop else weights) @ value
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, weights = ctx.saved_tensors
         of_value = (ctx.drop(weights) if ctx.drop else weights).transpose(-2, -1) @ gradient

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.nn.first_order import first_order
+
 _LANES = 4  # 16-bit lanes of one 64-bit draw
 _STEPS = 2**15  # a lane's sign is needed for its comparison
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -56,6 +58,7 @@ class _Drop(torch.autograd.Function):
         return mask(states)
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.mask(gradient), None
 

@@ -1,5 +1,7 @@
 """Checking a whole params.yaml before anything runs."""
 
+import os
+import reprlib
 from pathlib import Path
 
 from transformer.errors import UserError
@@ -8,6 +10,9 @@ from transformer.params.schema import Hardware, Runtime, Section
 from transformer.params.validation import SHARED_SECTIONS, validate
 from transformer.tasks import STAGES, TASKS, implementation
 
+_WATCHED = ("download", "vocab")
+"""The sections whose `path` DVC depends on, whatever their `source`: it stops where there is none."""
+
 
 class _Shared(Section):
     hardware: Hardware
@@ -15,7 +20,10 @@ class _Shared(Section):
 
 
 def check_params(path: Path) -> None:
-    """Validate every section of every task. Raises UserError at the first fault, one line that says where."""
+    """Validate every section of every task, and that the files which they name are there (from the current folder).
+
+    Raises UserError at the first fault, one line that says where.
+    """
     content = read_params(path)
     validate(_Shared, {name: content.get(name) for name in SHARED_SECTIONS}, where=path, prefix="")
     for task in TASKS:
@@ -26,7 +34,14 @@ def check_params(path: Path) -> None:
             known |= schema_of_stage.model_fields.keys()
         stage_params(content, task, implementation(task, "combinations").Params, where=path)
         _refuse_unknown(content[task], known, f"{task}.", path)
+        for section in _WATCHED:
+            _refuse_missing(content[task][section]["path"], f"{task}.{section}.path", path)
     _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
+
+
+def _refuse_missing(given: str, name: str, path: Path) -> None:
+    if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
+        raise UserError(f"{path}: `{name}`: there is no {reprlib.repr(given)}: put it there, or name another")
 
 
 def _refuse_unknown(content: dict[str, object], known: set[str], prefix: str, path: Path) -> None:

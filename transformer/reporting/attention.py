@@ -17,6 +17,9 @@ from transformer.reporting.style import WEIGHTS, plain
 Weights = NDArray[np.float32]
 _CELL = 0.17  # inches, room for a token's letters
 _TITLE_LETTERS = 11  # an inch
+# What the margins have room for, and the inches of what goes beyond: lines of the title, letters of a key.
+_TITLE_LINES, _LINE = 2, 0.19
+_KEY_LETTERS, _LETTER = 12, 0.08
 _LEAST, _MOST = 1.6, 11.0  # inches: the narrowest panel, the widest row of panels
 
 
@@ -68,7 +71,11 @@ def attention_figure(drawing: Drawing) -> Figure:
     columns = min(max(int(_MOST / width), 1), len(panels))
     rows = -(-len(panels) // columns)
     columns = -(-len(panels) // rows)  # 4 panels: two rows of 2 rather than of 3 and 1
-    figure = Figure(figsize=(columns * (width + 0.15) + 2.0, rows * (height + 0.3) + 1.6))
+    inches = columns * (width + 0.15) + 2.0
+    title = _wrapped(drawing.title, inches)
+    letters = max(len(plain(token)) for token in keys.tokens)
+    extra = _LINE * max(title.count("\n") + 1 - _TITLE_LINES, 0) + _LETTER * max(letters - _KEY_LETTERS, 0)
+    figure = Figure(figsize=(inches, rows * (height + 0.3) + 1.6 + extra))
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     largest = max(float(panel.max()) for panel in panels.values())
     for index, (axes, (name, weights)) in enumerate(zip(grid, panels.items(), strict=False)):
@@ -76,7 +83,7 @@ def attention_figure(drawing: Drawing) -> Figure:
         _label(axes, queries if index % columns == 0 else None, keys if index + columns >= len(panels) else None)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    figure.suptitle(_wrapped(drawing.title, figure.get_figwidth()), parse_math=False)
+    figure.suptitle(title, parse_math=False)
     figure.colorbar(image, ax=grid, label="attention weight", shrink=0.8, aspect=25)
     return figure
 

@@ -3,8 +3,10 @@
 SVG whose text stays text, so that it can be searched, and read aloud. A person's matplotlibrc has no say.
 """
 
+import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ WEIGHTS = "Blues"
 """The colour map of weights: lightness alone tells them apart."""
 TITLE = 300
 """Characters of a text that a title or a line shows."""
+_JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "transformer",  # otherwise the ids of elements are random
     "svg.fonttype": "none",
@@ -48,19 +51,32 @@ def rendered(kind: str, title: str, draw: Callable[[], Figure]) -> bytes:
     """The file of a figure in the house style; kind: svg or png."""
     unset = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     stream = BytesIO()
+    with in_house_style():
+        draw().savefig(stream, format=kind, metadata=unset | {"Title": title}, dpi=150)
+    return stream.getvalue()
+
+
+@contextmanager
+def in_house_style() -> Iterator[None]:
+    """Figures that are drawn inside the block look as all do."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
         # Only the layout asks matplotlib's font; the viewer's own fonts show the text.
         warnings.filterwarnings("ignore", message="Glyph")
-        draw().savefig(stream, format=kind, metadata=unset | {"Title": title}, dpi=150)
-    return stream.getvalue()
+        yield
 
 
 def plain(text: str, longest: int = 24) -> str:
     """`text` as a label: what XML does not take, and what prints nothing, becomes U+FFFD.
 
+    Spaces of every width and joiners stay: French, Persian, Japanese, Hindi and emoji are written with them.
+
     longest: characters of it at most, since a corpus may have a megabyte without a space.
     """
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)
+    return "".join(character if _shown(character) else "\N{REPLACEMENT CHARACTER}" for character in cut)
+
+
+def _shown(character: str) -> bool:
+    return character.isprintable() or character in _JOINERS or unicodedata.category(character) == "Zs"

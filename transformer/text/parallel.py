@@ -3,11 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
+
+from transformer.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,15 +40,22 @@ def worker_processes(
     """A `map` whose work is done by `workers` processes; each calls `initializer(*arguments)` once, before its first
     item.
 
-    Results come in the order of the items, whatever the number of workers; 0 works in this process.
+    Results come in the order of the items, whatever the number of workers; 0 works in this process. What the
+    initializer raises is raised here: it is called in this process first. Raises UserError when a worker is killed.
     """
+    initializer(*arguments)
     if workers == 0:
-        initializer(*arguments)
         yield map
         return
     context = get_context("spawn")  # the same on every platform, and safe beside threads
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=arguments) as pool:
-        yield partial(_ordered, pool, workers)
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=arguments) as pool:
+            yield partial(_ordered, pool, workers)
+    except BrokenProcessPool as error:
+        raise UserError(
+            "one of the worker processes ended before its work was done, as when it is killed for want of memory: lower"
+            " runtime.workers, or set it to 0"
+        ) from error
 
 
 def _ordered(

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from transformer.errors import UserError
 from transformer.files import read_json
 from transformer.params.schema import Section
+from transformer.params.validation import validate
 from transformer.text.clean import cut_words
 
 PRETOKENIZERS = "pretokenizer.json"
@@ -33,10 +34,18 @@ class PreTokenizerParams(Section):
         return self
 
 
-def read_pretokenizers(folder: Path) -> dict[str, PreTokenizerParams]:
-    """What the tokenize stage did, a side: `pretokenizer.json` of its output, or of a bundle."""
+def read_pretokenizers(folder: Path, *sides: str) -> dict[str, PreTokenizerParams]:
+    """What the tokenize stage did, by side: `pretokenizer.json` of its output, or of a bundle; all sides by default.
+
+    Raises UserError when it is missing or broken, or lacks a side.
+    """
+    path = folder / PRETOKENIZERS
+    content = read_json(path)
+    if not isinstance(content, dict) or (missing := [side for side in sides if side not in content]):
+        lacking = f" (`{missing[0]}` is missing)" if isinstance(content, dict) else ""
+        raise UserError(f"{path} does not say how texts are split{lacking}: run `dvc repro` to make it again")
     return {
-        side: PreTokenizerParams.model_validate(params) for side, params in read_json(folder / PRETOKENIZERS).items()
+        side: validate(PreTokenizerParams, content[side], where=path, prefix=side) for side in sides or sorted(content)
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from transformer.errors import UserError
 from transformer.files import read_json, read_rows, write_json, write_rows
 from transformer.observer import Observer
 from transformer.text.parallel import OrderedMap, chunks, worker_processes
@@ -43,6 +44,9 @@ def _prepare(sides: Sides) -> None:
 
 
 def _tokenize_chunk(rows: list[Row]) -> list[Row]:
+    if missing := [column for column, _ in _splitters.values() if column not in rows[0]]:
+        found = ", ".join(sorted(rows[0]))
+        raise UserError(f"the corpus has no column `{missing[0]}` (it has: {found}): change `tokenize`, or `download`")
     split = {side: splitter([row[column] for row in rows]) for side, (column, splitter) in _splitters.items()}
     columns = {column for column, _ in _splitters.values()}
     return [

@@ -85,9 +85,13 @@ class Vocabulary:
         return array
 
 
-def read_vocabularies(folder: Path) -> dict[str, Vocabulary]:
-    """The vocabularies of a folder, `<side>/tokenizer.json`, a side."""
-    return {path.parent.name: Vocabulary.load(path) for path in sorted(folder.glob("*/tokenizer.json"))}
+def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:
+    """The vocabularies of a folder, `<side>/tokenizer.json`, by side; all that are there by default.
+
+    Raises UserError when one is missing or broken.
+    """
+    wanted = sides or sorted(path.parent.name for path in folder.glob("*/tokenizer.json"))
+    return {side: Vocabulary.load(folder / side / "tokenizer.json") for side in wanted}
 
 
 def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.training.config import TrainParams
-from transformer.training.history import History
+from transformer.training.history import History, Monitor
 from transformer.training.states import Tree
 from transformer.training.trained import unique_state
 
@@ -105,9 +105,9 @@ class MovingAverage(BestEpoch):
 class MeanOfEpochs:
     """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1), or the best ones."""
 
-    def __init__(self, count: int, *, best: bool, higher_is_better: bool, name: str) -> None:
-        self.count, self.best, self.sign, self.name = count, best, -1 if higher_is_better else 1, name
-        self._kept: list[tuple[float, State]] = []
+    def __init__(self, count: int, monitor: Monitor, *, best: bool) -> None:
+        self.count, self.best, self.monitor = count, best, monitor
+        self._kept: list[tuple[tuple[float, ...], State]] = []
 
     def after_update(self, model: nn.Module) -> None:
         """Nothing to do."""
@@ -118,7 +118,7 @@ class MeanOfEpochs:
 
     def after_epoch(self, state: State, history: History) -> None:
         """Keep the weights, and drop the oldest or the worst beyond `count`."""
-        self._kept.append((self.sign * history.rows[-1][self.name], state))
+        self._kept.append((self.monitor.rank(history.rows[-1]), state))
         if len(self._kept) > self.count:
             worst = max(range(len(self._kept)), key=lambda index: self._kept[index][0]) if self.best else 0
             del self._kept[worst]
@@ -129,12 +129,12 @@ class MeanOfEpochs:
         return {name: _mean([state[name] for state in states]) for name in states[0]}
 
     def state(self) -> Tree:
-        """The epochs' weights, with their figures."""
+        """The epochs' weights, with their ranks."""
         return {"kept": self._kept}
 
     def restore(self, state: Tree, device: torch.device) -> None:
         """They stay on the CPU."""
-        self._kept = [(figure, weights) for figure, weights in state["kept"]]
+        self._kept = [(tuple(rank), weights) for rank, weights in state["kept"]]
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
@@ -143,11 +143,10 @@ def _mean(tensors: list[Tensor]) -> Tensor:
     return torch.stack([tensor.double() for tensor in tensors]).mean(dim=0).to(tensors[0].dtype)
 
 
-def make_averaging(params: TrainParams, *, name: str, higher_is_better: bool) -> Averaging:
-    """What `params.averaging` names; `name`: the validation figure that says which epochs are the best."""
+def make_averaging(params: TrainParams, monitor: Monitor) -> Averaging:
+    """What `params.averaging` names; monitor: which epochs are the best."""
     if params.averaging == "none":
         return BestEpoch()
     if params.averaging == "ema":
         return MovingAverage(params.ema_decay)
-    best = params.averaging == "best"
-    return MeanOfEpochs(params.average_epochs, best=best, higher_is_better=higher_is_better, name=name)
+    return MeanOfEpochs(params.average_epochs, monitor, best=params.averaging == "best")

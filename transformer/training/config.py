@@ -50,7 +50,7 @@ class TrainParams(Section):
     ema_decay: float = Field(gt=0, lt=1)
     """What an update keeps of the moving average."""
     monitor: Literal["loss", "accuracy"]
-    """The validation figure that chooses the best epoch."""
+    """The validation figure that chooses the best epoch; of epochs with the same accuracy, the lower loss."""
     clip: float | None = Field(gt=0)
     """Largest norm of the gradient; null for no limit."""
     non_finite: Literal["stop", "skip"]

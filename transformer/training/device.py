@@ -69,11 +69,17 @@ def _glibc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None
 
 
+def has_device(kind: str) -> bool:
+    """Whether there is a device of this kind (cuda, mps, cpu) here."""
+    if kind == "cuda":
+        return torch.cuda.is_available()
+    return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
+
+
 def _available(wanted: str) -> str:
-    have = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wanted == "auto":
-        return next(name for name, present in have.items() if present)
-    if not have[wanted]:
+        return next(kind for kind in ("cuda", "mps", "cpu") if has_device(kind))
+    if not has_device(wanted):
         raise UserError(f"hardware.device is `{wanted}`, but there is no such device here: set it to `auto` or `cpu`")
     return wanted
 

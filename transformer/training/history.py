@@ -1,9 +1,35 @@
 """What a training leaves as figures: one row an epoch."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Row = dict[str, float]
+
+
+class Monitor(NamedTuple):
+    """The validation figure that decides which epoch is the best; of equal ones the lower loss decides."""
+
+    name: str
+    higher_is_better: bool = False
+
+    def rank(self, row: Row) -> tuple[float, float]:
+        """Sorts rows, the best first; what is not a number comes last."""
+        figure, loss = row[self.name], row["validation_loss"]
+        if math.isnan(figure) or math.isnan(loss):
+            return math.inf, math.inf
+        return (-figure if self.higher_is_better else figure), loss
+
+    def better(self, new: Row, old: Row) -> bool:
+        """Whether `new` is strictly better than `old`."""
+        return self.rank(new) < self.rank(old)
+
+
+MONITORS = {
+    "loss": Monitor("validation_loss"),
+    "accuracy": Monitor("validation_accuracy", higher_is_better=True),
+}
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """The training loop: epochs of batches, clipped updates, the best epoch by validation, early stopping."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from transformer.text.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, return_freed_memory
-from transformer.training.history import History
+from transformer.training.history import MONITORS, History
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
@@ -38,23 +39,6 @@ class Trainable(Learner, Protocol):
 
     def validate(self) -> dict[str, float]:
         """Figures on the validation split: `validation_loss`, `validation_accuracy`, and further `validation_...`."""
-
-
-class Monitor(NamedTuple):
-    """The validation figure that decides which epoch is the best."""
-
-    name: str
-    higher_is_better: bool = False
-
-    def better(self, new: dict[str, float], old: dict[str, float]) -> bool:
-        """Whether `new` is strictly better than `old`."""
-        return new[self.name] > old[self.name] if self.higher_is_better else new[self.name] < old[self.name]
-
-
-MONITORS = {
-    "loss": Monitor("validation_loss"),
-    "accuracy": Monitor("validation_accuracy", higher_is_better=True),
-}
 
 
 class Fitted(NamedTuple):
@@ -118,9 +102,7 @@ class _Training:
         self.log_every, self.observer, self.resume = log_every, observer, resume
         self.updates = Updates(trainable, params, compute, observer)
         self.monitor = MONITORS[params.monitor]
-        self.averaging: Averaging = make_averaging(
-            params, name=self.monitor.name, higher_is_better=self.monitor.higher_is_better
-        )
+        self.averaging: Averaging = make_averaging(params, self.monitor)
         each = -(-len(trainable.batches(1)) // params.accumulation)
         self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.d_model)
         self.history = History()
@@ -151,6 +133,8 @@ class _Training:
         self.observer.metrics(self.step, {"epoch": epoch, "epoch_train_loss": loss, **validation})
         row = {"epoch": epoch, "step": self.step, "learning_rate": self.schedule(self.step), "train_loss": loss}
         self.history.add(row | validation, self.monitor.better)
+        if not math.isfinite(validation["validation_loss"]):
+            self.observer.say(f"warning: the validation loss of epoch {epoch} is {validation['validation_loss']}")
         self.averaging.after_epoch(validated, self.history)
         self.done, self.mean = 0, _Mean(self.compute.device)
         self.observer.say(_epoch_line(self.history, self.params.epochs))
@@ -187,12 +171,14 @@ class _Training:
         self.observer.resume(self.step, state["observer"])
 
     def finish(self) -> Fitted:
-        """The weights to keep, with their figures."""
+        """The weights to keep, with their figures. Raises UserError when no epoch, or their mean, has finite ones."""
         history, state = self.history, self.averaging.result()
         if self.params.averaging not in ("last", "best"):
+            _require_finite(history.best_row)
             return Fitted(history, state, history.best_row, self.step, self.updates.skipped)
         with _weights(self.trainable.model, state):
             validation = self._validate()
+        _require_finite(validation)
         self.observer.say("mean of epochs  " + _figures(validation))
         return Fitted(history, state, history.rows[-1] | validation, self.step, self.updates.skipped)
 
@@ -226,7 +212,7 @@ class _Training:
             if losses:
                 self.averaging.after_update(self.trainable.model)
             if losses and self.step % self.log_every == 0:
-                self._log(losses[-1], tokens / (time.perf_counter() - started))
+                self._log(losses, tokens / (time.perf_counter() - started))
             self.done += 1
             self._return_memory(every=_MEMORY_SECONDS)
             self.resume.checkpoint(self.step, self.state)
@@ -241,11 +227,20 @@ class _Training:
             return_freed_memory()
             self._returned = time.monotonic()
 
-    def _log(self, loss: BatchLoss, speed: float) -> None:
+    def _log(self, losses: Sequence[BatchLoss], speed: float) -> None:
         self.updates.check()
-        nll = loss.nll.item() / loss.predicted
+        nll = torch.stack([loss.nll for loss in losses]).sum().item() / sum(loss.predicted for loss in losses)
         rate = self.schedule(self.step)
         self.observer.metrics(self.step, {"train_loss": nll, "learning_rate": rate, "tokens_per_second": speed})
+
+
+def _require_finite(validation: dict[str, float]) -> None:
+    for name, value in validation.items():
+        if not math.isfinite(value):
+            raise UserError(
+                f"{name} of the weights to keep is {value}, so no model is written: lower train.learning_rate, set"
+                " train.clip, or look for texts that the model cannot compute"
+            )
 
 
 class _Mean:

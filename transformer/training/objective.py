@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from transformer.nn.first_order import first_order
 from transformer.training.config import TrainParams
 
 # Rows whose logits a CPU holds at a time. All of a batch's, a few times over, would be most of a training's memory.
@@ -94,7 +94,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return total, nll
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         of_states, of_weight, of_bias = ctx.saved_tensors
         return of_states * gradient, of_weight * gradient, of_bias * gradient, None, None

@@ -36,6 +36,7 @@ def decode(
     positions = model.config.model.max_length
     device = next(model.parameters()).device
     fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
+    seeds = _seeds(owners, numbers)
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     results: list[list[Hypothesis]] = [[] for _ in fitting]
     batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)
@@ -45,7 +46,7 @@ def decode(
             batch = Sources(
                 pad([fitting[row] for row in rows], model.config.source_pad_id).to(device),
                 limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
-                numbers=[owners[row] if numbers is None else numbers[owners[row]] for row in rows],
+                seeds=[seeds[row] for row in rows],
             )
             for row, hypotheses in zip(rows, _METHODS[method](model, batch, target, params), strict=True):
                 results[row] = hypotheses
@@ -53,3 +54,14 @@ def decode(
     for owner, hypotheses in zip(owners, results, strict=True):
         parts[owner].append(hypotheses)
     return [joined(found) for found in parts]
+
+
+def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:
+    """What seeds the sampling of each part: its source's number, and its own from the second part on."""
+    seeds: list[tuple[int, ...]] = []
+    part = 0
+    for index, owner in enumerate(owners):
+        part = part + 1 if index and owners[index - 1] == owner else 0
+        number = owner if numbers is None else numbers[owner]
+        seeds.append((number, part) if part else (number,))
+    return seeds

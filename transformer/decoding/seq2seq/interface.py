@@ -51,8 +51,8 @@ class Sources:
     """(B, S), padded."""
     limits: list[int]
     """(B,) Most target tokens of each."""
-    numbers: list[int]
-    """(B,) What seeds the sampling of each."""
+    seeds: list[tuple[int, ...]]
+    """(B,) What seeds the sampling of each: its number, and that of its part where a long one is split."""
 
 
 class Hypothesis(NamedTuple):

@@ -13,14 +13,15 @@ from transformer.text.vocabulary import Vocabulary
 def sample(model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams) -> list[list[Hypothesis]]:
     """`n_best` independent draws for each source, the best score first; two may be the same.
 
-    Draw j of sentence number i has random numbers of its own, seeded by (seed, i, j): the batch does not matter. Scores
-    and log probabilities are the model's, before temperature, top-k and top-p.
+    Draw j of sentence number i has random numbers of its own, seeded by (seed, i, j): the batch does not matter. The
+    parts of a split sentence draw for themselves. Scores and log probabilities are the model's, before temperature,
+    top-k and top-p.
     """
     uniform = torch.from_numpy(
         np.stack(
             [
-                np.random.default_rng((params.seed, number, draw)).random(max(sources.limits))
-                for number in sources.numbers
+                np.random.default_rng((params.seed, number, draw, *part)).random(max(sources.limits))
+                for number, *part in sources.seeds
                 for draw in range(params.n_best)
             ]
         )

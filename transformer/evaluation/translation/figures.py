@@ -2,13 +2,48 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from sacrebleu.metrics.bleu import BLEU
 
+from transformer.errors import UserError
 from transformer.evaluation.bootstrap import Floats, comparison_figures, interval_figures
 from transformer.evaluation.leakage import Duplicates
 from transformer.evaluation.translation.adequacy import adequacy_figures
-from transformer.evaluation.translation.scores import Metric, length_ratio, text_metrics, token_metrics
+from transformer.evaluation.translation.scores import (
+    GIVEN,
+    Metric,
+    length_ratio,
+    text_metrics,
+    text_tokenizer,
+    token_metrics,
+)
+from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
+
+
+class Judged(NamedTuple):
+    """Texts as lowercased tokens separated by spaces, and what split them."""
+
+    hypotheses: list[str]
+    references: list[str]
+    tokenizer: str
+    """sacreBLEU's name of it; GIVEN where spaCy has split them."""
+
+
+def judged(language: str | None, hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
+    """Split texts by spaCy's rules for the language; where it has none, by `text_tokenizer`'s."""
+    try:
+        split = PreTokenizer(PreTokenizerParams(kind="spacy", language=language or "xx", lowercase=True))
+    except UserError:
+        name = text_tokenizer(references)
+        tokenize = BLEU(tokenize=name).tokenizer
+
+        def by_sacrebleu(texts: Sequence[str]) -> list[str]:
+            return [" ".join(tokenize(text.lower()).split()) for text in texts]
+
+        return Judged(by_sacrebleu(hypotheses), by_sacrebleu(references), name)
+    return Judged(split(list(hypotheses)), split(list(references)), GIVEN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +58,14 @@ class Texts:
     hypothesis_tokens: list[str]
     cased: bool
     """Whether the model writes capital letters."""
+    tokenizer: str = GIVEN
+    """What split them; one of sacreBLEU's where spaCy has none for the language."""
 
     def metrics(self) -> dict[str, Metric]:
-        """`bleu` of the tokens, and `bleu_13a_cased` or `bleu_13a_lowercased` and `chrf` of the texts."""
-        by_token = token_metrics(self.hypothesis_tokens, self.reference_tokens)
+        """`bleu` of the tokens, and `bleu_13a_cased`, `bleu_zh_lowercased` or the like and `chrf` of the texts."""
+        given = self.tokenizer == GIVEN  # else sacreBLEU splits the texts itself, and its signature says how
+        sides = (self.hypothesis_tokens, self.reference_tokens) if given else (self.hypotheses, self.references)
+        by_token = token_metrics(*sides, self.tokenizer)
         return by_token | text_metrics(self.hypotheses, self.references, cased=self.cased)
 
 

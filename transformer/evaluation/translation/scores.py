@@ -1,7 +1,9 @@
 """BLEU and chrF by sacreBLEU, with signatures (Papineni et al. 2002; Popović 2015; Post 2018)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,17 @@ from transformer.evaluation.bootstrap import Floats, bootstrap
 
 Rows = NDArray[np.int64] | NDArray[np.bool_]
 _DIGITS = 4
+GIVEN = "none"
+"""sacreBLEU's name for tokens that are separated by spaces already."""
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA = "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan; Burmese; Khmer
+_SCRIPTS = {
+    name: re.compile(f"[{letters}]")
+    for name, letters in {"han": _HAN, "kana": _KANA, "south_east": _SOUTH_EAST, "hangul": "\uac00-\ud7af"}.items()
+}
+_KANA_SHARE = 0.05
+"""Of the letters: above it a text with Han letters is Japanese."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +56,49 @@ class Metric:
 
 
 def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased: bool) -> dict[str, Metric]:
-    """BLEU with 13a tokenization and chrF of plain text: cased, or lowercased where the model has no case."""
-    name = "bleu_13a_cased" if cased else "bleu_13a_lowercased"
+    """BLEU and chrF of plain text: cased, or lowercased where the model has no case.
+
+    BLEU's tokenizer is 13a, and another one, which its name then tells, for scripts that do not separate words.
+    """
+    tokenizer = text_tokenizer(references)
+    name = f"bleu_{tokenizer.replace('-', '_')}_{'cased' if cased else 'lowercased'}"
     return {
-        name: _counted(BLEU(tokenize="13a", lowercase=not cased, force=True), hypotheses, references),
+        name: _counted(BLEU(tokenize=tokenizer, lowercase=not cased, force=True), hypotheses, references),
         "chrf": _counted(CHRF(lowercase=not cased), hypotheses, references),
     }
 
 
-def token_metrics(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Metric]:
-    """BLEU of lowercased tokens separated by spaces, the figure that the public notebooks report."""
-    return {"bleu": _counted(BLEU(tokenize="none", lowercase=True, force=True), hypotheses, references)}
+def token_metrics(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str = GIVEN) -> dict[str, Metric]:
+    """BLEU of lowercased tokens: of those separated by spaces, as the public notebooks report, or of sacreBLEU's."""
+    return {"bleu": _counted(BLEU(tokenize=tokenizer, lowercase=True, force=True), hypotheses, references)}
+
+
+def text_tokenizer(references: Sequence[str]) -> str:
+    """Its name, for the script that most letters of the references have.
+
+    `zh` for Chinese, MeCab's for Japanese and Korean where they are installed (else `char` and `13a`), `char` for
+    Thai, Lao, Khmer, Burmese and Tibetan, `13a` for all others.
+    """
+    text = "".join(references)
+    letters = max(sum(map(str.isalpha, text)), 1)
+    share = {name: len(script.findall(text)) / letters for name, script in _SCRIPTS.items()}
+    if share["hangul"] > 1 / 2:
+        return "ko-mecab" if _exists("ko-mecab") else "13a"
+    if share["han"] + share["kana"] > 1 / 2:
+        if share["kana"] < _KANA_SHARE:
+            return "zh"
+        return "ja-mecab" if _exists("ja-mecab") else "char"
+    return "char" if share["south_east"] > 1 / 2 else "13a"
+
+
+@cache
+def _exists(tokenizer: str) -> bool:
+    """Whether the libraries that a tokenizer needs are installed (`pip install sacrebleu[ja]`, `[ko]`)."""
+    try:
+        BLEU(tokenize=tokenizer)
+    except (ImportError, RuntimeError):
+        return False
+    return True
 
 
 def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:

@@ -4,11 +4,13 @@ from copy import copy
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from transformer.nn.classifier.config import ClassifierConfig
 from transformer.observer import Observer
+from transformer.tasks.sentiment import LABELS
 from transformer.text.batching import Ids, pad
 from transformer.text.bpe_dropout import BpeDropout, Column
 from transformer.text.store import EncodedColumn, read_labels
@@ -58,3 +60,9 @@ class EncodedReviews:
                 f"warning: {self.truncated:,} reviews of {self.split} are longer than model.max_length"
                 f" ({self.config.model.max_length}) and were cut"
             )
+        self.report_classes(observer)
+
+    def report_classes(self, observer: Observer) -> None:
+        """Say when a class is missing, as in a small split: accuracy then tells nothing of it."""
+        for label in sorted({*range(self.config.classes)} - {*np.unique(self.labels).tolist()}):
+            observer.say(f"warning: {self.split} has no {LABELS[label]} review: its figures say nothing of that class")

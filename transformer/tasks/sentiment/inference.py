@@ -1,6 +1,6 @@
 """Classifying with a trained model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from transformer.observer import Observer
 from transformer.params.schema import Section
 from transformer.tasks.sentiment import LABELS
 from transformer.text.batching import Ids
-from transformer.text.clean import one_line
+from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 from transformer.text.vocabulary import clip, read_vocabularies, require_size
 from transformer.training.trained import load_config, load_weights
@@ -59,18 +59,21 @@ class Reviewer:
         self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        self.vocabulary = read_vocabularies(vocab)["text"]
+        self.vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(self.vocabulary, config.size, vocab)
-        self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer)["text"])
+        self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
 
-    def classify(self, texts: Sequence[str]) -> list[Prediction]:
-        """The label of each text. Texts longer than the model's positions are cut."""
+    def classify(self, texts: Iterable[str]) -> list[Prediction]:
+        """The label of each text. Texts longer than the model's positions are cut.
+
+        Raises TypeError where `texts` are not texts.
+        """
         return [prediction(value) for value in self.positive(self.encode(texts), Observer())]
 
-    def encode(self, texts: Sequence[str]) -> list[Ids]:
+    def encode(self, texts: Iterable[str]) -> list[Ids]:
         """The ids of raw texts, cut to the model's positions."""
-        tokens = self._pretokenize([one_line(text) for text in texts])
+        tokens = self._pretokenize([one_line(text) for text in given_texts(texts)])
         limit = self.model.config.model.max_length
         return [clip(ids, limit) for ids in self.vocabulary.encode(tokens)]
 

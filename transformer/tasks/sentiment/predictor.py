@@ -12,5 +12,5 @@ from transformer.tasks.sentiment.inference import ClassificationParams, Reviewer
 
 def open_predictor(bundle: Path, config: dict[str, Any], device: torch.device) -> Reviewer:
     """A reviewer from a bundle whose config.json holds `config`."""
-    params = validate(ClassificationParams, config["decoding"], where=bundle / "config.json", prefix="decoding")
+    params = validate(ClassificationParams, config.get("decoding", {}), where=bundle / "config.json", prefix="decoding")
     return Reviewer(bundle / MODEL, bundle / VOCAB, bundle, params, device)

@@ -74,10 +74,11 @@ class SentimentTraining:
 def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
     compute = prepare(params.hardware)
-    vocabulary = read_vocabularies(paths.vocab)["text"]
+    vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
     train, validation = (EncodedReviews(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = SentimentTraining(config, train, validation, params.train, compute, dropout)
     train.report(observer)
+    validation.report_classes(observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

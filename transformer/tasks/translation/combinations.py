@@ -6,14 +6,35 @@ from pydantic import model_validator
 
 from transformer.nn.seq2seq.config import AnySeq2SeqParams, Seq2SeqParams
 from transformer.params.schema import StageParams
+from transformer.tasks.translation.download import TranslationDownload
+from transformer.tasks.translation.tokenize import TokenizeParams
 from transformer.text.vocabulary_config import VocabParams
+
+SAMPLE_LANGUAGES = {"de", "en"}
 
 
 class Params(StageParams):
     """The sections that depend on each other."""
 
+    download: TranslationDownload
+    tokenize: TokenizeParams
     vocab: VocabParams
     model: AnySeq2SeqParams
+
+    @model_validator(mode="after")
+    def _sides_are_columns(self) -> Self:
+        languages = list(self.download.languages)
+        if self.download.source == "sample" and {*languages} != SAMPLE_LANGUAGES:
+            raise ValueError(
+                f"download.languages is {languages}, but the sample corpus is in de and en: set download.source to"
+                " `files` or `hub`, or languages to [de, en]"
+            )
+        for name in ("source", "target"):
+            if (language := getattr(self.tokenize, name)) not in languages:
+                raise ValueError(
+                    f"tokenize.{name} is `{language}`, but download.languages is {languages}: name one of these"
+                )
+        return self
 
     @model_validator(mode="after")
     def _tied_embeddings_need_one_vocabulary(self) -> Self:

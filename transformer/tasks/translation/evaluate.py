@@ -9,15 +9,14 @@ import torch
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 from transformer.evaluation.leakage import LeakageCheck
-from transformer.evaluation.translation.figures import Texts, split_figures, worst_and_median
+from transformer.evaluation.translation.figures import Judged, Texts, judged, split_figures, worst_and_median
 from transformer.evaluation.translation.groups import Group, groups, word_counts
-from transformer.evaluation.translation.scores import Metric
+from transformer.evaluation.translation.scores import GIVEN, Metric
 from transformer.files import read_json, read_rows, write_json, write_table
 from transformer.observer import Observer
 from transformer.params.schema import Hardware, StageParams
 from transformer.tasks.translation.encoded import EncodedPairs, perplexity
 from transformer.tasks.translation.inference import EvaluateParams, Translator
-from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
 from transformer.training.device import prepare
 
 COLUMNS = ("split", "source", "reference", "hypothesis")
@@ -95,18 +94,19 @@ def _translated(
     references = _column(inputs.corpus, split, translator, "target")
     target = translator.pretokenizers["target"]
     if target.kind == "spacy":
-        hypothesis_tokens = decoded
-        reference_tokens = [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")]
+        tokens = Judged(decoded, [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")], GIVEN)
     else:
-        split_words = PreTokenizer(PreTokenizerParams(kind="spacy", language=target.language, lowercase=True))
-        hypothesis_tokens, reference_tokens = split_words(hypotheses), split_words(references)
+        tokens = judged(target.language, hypotheses, references)
+    if tokens.tokenizer != GIVEN:
+        observer.say(f"{split}: spaCy has no tokenizer for `{target.language}`, so BLEU takes `{tokens.tokenizer}`")
     return Texts(
         sources=_column(inputs.corpus, split, translator, "source"),
         references=references,
         hypotheses=hypotheses,
-        reference_tokens=reference_tokens,
-        hypothesis_tokens=hypothesis_tokens,
+        reference_tokens=tokens.references,
+        hypothesis_tokens=tokens.hypotheses,
         cased=not target.lowercase,
+        tokenizer=tokens.tokenizer,
     )
 
 

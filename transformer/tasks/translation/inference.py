@@ -1,6 +1,6 @@
 """Translating with a trained model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from transformer.nn.seq2seq.build import build_model
 from transformer.nn.seq2seq.config import Seq2SeqConfig
 from transformer.observer import Observer
 from transformer.text.batching import Ids
-from transformer.text.clean import one_line
+from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 from transformer.text.vocabulary import read_vocabularies, require_size
 from transformer.training.trained import load_config, load_weights
@@ -48,7 +48,8 @@ class Translator:
         self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
-        self.vocabularies, self.pretokenizers = read_vocabularies(vocab), read_pretokenizers(pretokenizer)
+        self.vocabularies = read_vocabularies(vocab, "source", "target")
+        self.pretokenizers = read_pretokenizers(pretokenizer, "source", "target")
         self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
         require_size(self._source, config.source_size, vocab)
         require_size(self._target, config.target_size, vocab)
@@ -56,16 +57,18 @@ class Translator:
         self.decoding = decoding
         """May be replaced: the next call decodes so."""
 
-    def translate(self, texts: Sequence[str], *, first: int = 0) -> list[str]:
+    def translate(self, texts: Iterable[str], *, first: int = 0) -> list[str]:
         """The best translation of each text; an empty text stays empty. As `translate_n_best` otherwise."""
         return [translations[0].text for translations in self.translate_n_best(texts, first=first)]
 
-    def translate_n_best(self, texts: Sequence[str], *, first: int = 0) -> list[list[Translation]]:
+    def translate_n_best(self, texts: Iterable[str], *, first: int = 0) -> list[list[Translation]]:
         """Up to `decoding.n_best` translations of each text, the best first; an empty text has one, empty.
 
         first: the number of the first text among all that belong together, for sampling and messages. Raises UserError
-        where `long_sources` is `refuse` and a text is longer than the model's positions.
+        where `long_sources` is `refuse` and a text is longer than the model's positions, TypeError where `texts` are
+        not texts.
         """
+        texts = given_texts(texts)
         tokens = self.pretokenize(texts)
         filled = [index for index, text in enumerate(tokens) if text]
         encoded = self._source.encode([tokens[index] for index in filled])
@@ -78,9 +81,9 @@ class Translator:
             ]
         return translations
 
-    def pretokenize(self, texts: Sequence[str]) -> list[str]:
+    def pretokenize(self, texts: Iterable[str]) -> list[str]:
         """The source tokens of raw texts, as training saw them."""
-        return self._pretokenize([one_line(text) for text in texts])
+        return self._pretokenize([one_line(text) for text in given_texts(texts)])
 
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
         """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies.

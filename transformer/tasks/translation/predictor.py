@@ -13,5 +13,5 @@ from transformer.tasks.translation.inference import Translator
 
 def open_predictor(bundle: Path, config: dict[str, Any], device: torch.device) -> Translator:
     """A translator from a bundle whose config.json holds `config`."""
-    decoding = validate(DecodingParams, config["decoding"], where=bundle / "config.json", prefix="decoding")
+    decoding = validate(DecodingParams, config.get("decoding", {}), where=bundle / "config.json", prefix="decoding")
     return Translator(bundle / MODEL, bundle / VOCAB, bundle, decoding, device)

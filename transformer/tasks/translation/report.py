@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from transformer.headline import headline
+from transformer.headline import TEXT_BLEUS, headline
 from transformer.reporting.page.build import ReportParams, write_report
 from transformer.reporting.page.charts import bar_chart
 from transformer.reporting.page.content import Picture, Section, Table
 from transformer.reporting.page.result import Result, columns, learning_curves, scores
 
-METRICS = ("bleu", "bleu_13a_cased", "bleu_13a_lowercased", "chrf", "word_perplexity", "length_ratio")
+METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
     ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a target token"),
     ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity a target token"),

@@ -73,7 +73,7 @@ class TranslationTraining:
 def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
     compute = prepare(params.hardware)
-    source, target = (read_vocabularies(paths.vocab)[side] for side in ("source", "target"))
+    source, target = read_vocabularies(paths.vocab, "source", "target").values()
     config = Seq2SeqConfig(
         model=params.model,
         source_size=source.size,

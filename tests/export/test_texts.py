@@ -1,0 +1,130 @@
+"""What callers give in the place of a list of texts, to both tasks' models and to the MLflow model."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transformer.cli import main
+from transformer.export.bundle import open_bundle
+from transformer.tasks import TASKS
+
+COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"]}
+
+
+def method(task: str, bundles: dict[str, Path]) -> Callable[[Any], list[Any]]:
+    model = open_bundle(bundles[task], "cpu")
+    found: Callable[[Any], list[Any]] = model.translate if task == "translation" else model.classify
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("Ein Mann", "list of texts"),
+        (b"Ein Mann", "list of texts"),
+        ({"text": "Ein Mann"}, "list of texts"),
+        (None, "list of texts"),
+        (3, "list of texts"),
+        ([None], "text 1 must be a str, not NoneType"),
+        (["ja", 3], "text 2 must be a str, not int"),
+        ([float("nan")], "text 1 must be a str, not float"),
+        ([b"ja"], "text 1 must be a str, not bytes"),
+        ([["ja"]], "text 1 must be a str, not list"),
+        (pd.Series(["ja", None]), "text 2 must be a str"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_list_of_texts_is_one_clear_error(
+    task: str, given: Any, named: str, bundles: dict[str, Path]
+) -> None:
+    with pytest.raises(TypeError, match=named) as caught:
+        method(task, bundles)(given)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_any_iterable_of_texts_is_answered_as_a_list(task: str, bundles: dict[str, Path]) -> None:
+    ask, texts = method(task, bundles), ["Ein Mann schläft.", "", "Zwei Hunde"]
+    expected = ask(texts)
+    for given in ((text for text in texts), tuple(texts), np.array(texts), pd.Series(texts, index=[7, 1, 3])):
+        assert ask(given) == expected
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_half_of_a_surrogate_pair_is_answered_as_the_replacement_character(task: str, bundles: dict[str, Path]) -> None:
+    ask = method(task, bundles)
+    assert ask(["Ein \ud83d Mann", "\udcff"]) == ask(["Ein \ufffd Mann", "\ufffd"])
+    assert ask(["Ein \ud83d\ude00 Mann"]) == ask(["Ein \U0001f600 Mann"]), "a whole pair is its character"
+
+
+def test_the_console_answers_an_argument_that_is_no_utf8(
+    bundles: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["transformer", "translate", "-m", str(bundles["translation"]), "Ein \udcff Mann"])
+    main()
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def served(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The MLflow model of each bundle, loaded."""
+    from mlflow import pyfunc
+
+    from transformer.tracking.model import _save
+
+    models = {}
+    for task in TASKS:
+        folder = tmp_path_factory.mktemp(f"served-{task}") / "model"
+        _save(folder, bundles[task], task, run_id="0" * 32, model_id="m", location=str(folder))
+        models[task] = pyfunc.load_model(str(folder))
+    return models
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_mlflow_model_keeps_the_index_of_a_frame(
+    task: str, served: dict[str, Any], bundles: dict[str, Path]
+) -> None:
+    frame = pd.DataFrame({"text": ["Ein Mann", "Zwei Hunde schlafen.", "Kinder spielen"]}, index=[10, 11, 12])
+    some = frame[frame["text"].str.startswith(("Zwei", "Kinder"))]
+    answers = served[task].predict(some)
+    assert answers.index.tolist() == [11, 12] and answers.columns.tolist() == COLUMNS[task]
+    joined = frame.join(answers)
+    expected = method(task, bundles)(some["text"])
+    names = expected if task == "translation" else [prediction.label for prediction in expected]
+    assert joined[COLUMNS[task][0]].tolist()[1:] == names
+    assert joined[COLUMNS[task][0]].isna().tolist() == [True, False, False]
+    assert served[task].predict(some[:0]).shape == (0, len(COLUMNS[task]))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA], ids=repr)
+def test_the_mlflow_model_refuses_a_missing_text(task: str, missing: Any, served: dict[str, Any]) -> None:
+    from mlflow.exceptions import MlflowException
+
+    frame = pd.DataFrame({"text": ["Ein Mann", missing]}, dtype=object)
+    with pytest.raises(MlflowException) as caught:
+        served[task].predict(frame)
+    assert caught.value.get_http_status_code() == 400
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_server_answers_a_missing_text_with_status_400(task: str, served: dict[str, Any]) -> None:
+    from mlflow.exceptions import MlflowException
+    from mlflow.pyfunc import scoring_server
+
+    model = served[task]
+
+    def ask(text: str | None) -> Any:
+        body = json.dumps({"dataframe_split": {"columns": ["text"], "data": [["Ein Mann"], [text]]}})
+        return scoring_server.invocations(body, "application/json", model, model.metadata.get_input_schema())
+
+    assert ask("Zwei Hunde").status == 200
+    with pytest.raises(MlflowException, match="text 2 must be a str") as caught:
+        ask(None)
+    assert caught.value.get_http_status_code() == 400

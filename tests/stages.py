@@ -1,0 +1,51 @@
+"""Stages in the test's own process: without DVC, MLflow and a clone, in a second."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.training.small import own_torch_settings
+from transformer.observer import Observer
+from transformer.params.load import read_params, stage_params
+from transformer.tasks import implementation
+from transformer.workflow import Stage
+
+
+class Said(Observer):
+    """Keeps the lines that a stage says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        """Keep it."""
+        self.lines.append(line)
+
+
+class Stages:
+    """The stages of one task in a folder of their own, with the profile `smoke` but for some leaves."""
+
+    def __init__(self, folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+        """changes: by the dotted path in the task's section, such as `tokenize.kind`."""
+        monkeypatch.chdir(folder)
+        self.folder, self.task, self.observer = folder, task, Said()
+        self.content = read_params(ROOT / "profiles" / "smoke.yaml")
+        for path, value in changes.items():
+            section, leaf = path.split(".")
+            self.content[task][section][leaf] = value
+
+    def run(self, *names: str) -> None:
+        """Run these stages, in the order given. Raises UserError as they do."""
+        for name in names:
+            module, schema = import_module(f"stages.{name}"), implementation(self.task, name).Params
+            params = stage_params(self.content, self.task, schema, where=Path("params.yaml"))
+            with own_torch_settings():
+                getattr(module, name)(Stage(name, self.task, params, self.observer))
+
+    @property
+    def reports(self) -> Path:
+        """Where the task's reports are."""
+        return self.folder / "reports" / self.task

@@ -1,0 +1,26 @@
+"""Sentiment with few texts of one class."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.stages import Stages
+
+
+def test_a_split_without_one_of_the_classes_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = tmp_path / "given"
+    corpus.mkdir()
+    for split, labels in (("train", (0, 1)), ("validation", (0,)), ("test", (1,))):
+        rows = ({"label": labels[number % len(labels)], "text": f"film {number} of {split}"} for number in range(20))
+        (corpus / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    changes = {"download.source": "files", "download.path": str(corpus), "train.epochs": 1}
+    stages = Stages(tmp_path, "sentiment", monkeypatch, changes | {"evaluate.bootstrap_samples": 0})
+    stages.run("download", "tokenize", "build_vocab", "train")
+    positive = "warning: validation has no positive review: its figures say nothing of that class"
+    negative = "warning: test has no negative review: its figures say nothing of that class"
+    assert positive in stages.observer.lines
+    assert not any("train has no" in line for line in stages.observer.lines)
+    stages.observer.lines.clear()
+    stages.run("evaluate")
+    assert {positive, negative} <= {*stages.observer.lines}

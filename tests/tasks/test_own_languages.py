@@ -1,0 +1,77 @@
+"""Languages that spaCy has no tokenizer for, through the stages from the files to the scores."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from tests.stages import Stages
+from transformer.errors import UserError
+from transformer.headline import TEXT_BLEUS, headline
+from transformer.tasks.translation.report import METRICS
+
+SENTENCES = {
+    "sw": "Mwanamume analala kwenye benchi, namba {}.",
+    "ja": "男の人がベンチで寝ている、{}番。",
+    "ko": "한 남자가 벤치에서 자고 있다, {}번.",
+    "th": "ผู้ชายคนหนึ่งนอนอยู่บนม้านั่ง หมายเลข {}",
+    "zh": "一个男人睡在长椅上，{}号。",
+}
+TOKENIZERS = {"sw": "13a", "ja": "char", "ko": "13a", "th": "char", "zh": "zh"}
+"""Where MeCab is not installed."""
+
+
+def evaluated(folder: Path, language: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """evaluation.json of a tiny model from English to `language`."""
+    corpus = folder / "given"
+    corpus.mkdir()
+    for split in ("train", "val", "test"):
+        for side, text in (("en", "A man sleeps on a bench, number {}."), (language, SENTENCES[language])):
+            lines = "".join(f"{text.format(number)}\n" for number in range(24))
+            (corpus / f"{split}.{side}").write_text(lines, encoding="utf-8")
+    changes: dict[str, Any] = {
+        "download.source": "files",
+        "download.path": str(corpus),
+        "download.languages": ["en", language],
+    }
+    changes |= {"tokenize.source": "en", "tokenize.target": language, "tokenize.kind": kind}
+    changes |= {"vocab.kind": "bpe", "vocab.max_size": 200} if kind == "none" else {}
+    changes |= {"train.epochs": 1, "evaluate.bootstrap_samples": 0, "evaluate.max_length": 8}
+    stages = Stages(folder, "translation", monkeypatch, changes)
+    stages.run("download", "tokenize", "build_vocab", "train", "evaluate")
+    content: dict[str, Any] = json.loads((stages.reports / "evaluation.json").read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.mark.parametrize(
+    ("language", "kind"), [("sw", "whitespace"), ("ja", "none"), ("ko", "whitespace"), ("th", "none"), ("zh", "none")]
+)
+def test_a_language_without_spacys_rules_is_scored(
+    language: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = TOKENIZERS[language]
+    if language in ("ja", "ko"):
+        try:
+            BLEU(tokenize=f"{language}-mecab")
+            pytest.skip("MeCab is installed here, and chosen")
+        except (ImportError, RuntimeError):
+            pass
+    evaluation = evaluated(tmp_path, language, kind, monkeypatch)
+    by_text = [name for name in evaluation["test"] if name in TEXT_BLEUS]
+    assert by_text == [f"bleu_{expected}_lowercased"]
+    assert f"tok:{expected}|" in evaluation["signatures"][by_text[0]]
+    spacys = language == "zh"  # spaCy splits Chinese into characters
+    assert (f"tok:{'none' if spacys else expected}|") in evaluation["signatures"]["bleu"]
+    assert not spacys or evaluation["signatures"]["bleu"] != evaluation["signatures"][by_text[0]]
+    separated = expected == "13a"
+    assert headline("bleu", evaluation).startswith("BLEU" if separated else "ChrF")
+    assert by_text[0] in METRICS, "the report shows it"
+
+
+def test_sides_that_the_corpus_lacks_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = Stages(tmp_path, "translation", monkeypatch, {"tokenize.source": "fr"})
+    stages.run("download")
+    with pytest.raises(UserError, match=r"no column `fr` \(it has: de, en\)"):
+        stages.run("tokenize")
