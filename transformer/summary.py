@@ -6,7 +6,7 @@ from typing import Any
 from tabulate import tabulate
 
 from transformer.files import read_json
-from transformer.headline import metric_label, splits, with_interval
+from transformer.headline import metric_label, shortfall, splits, with_interval
 from transformer.reporting.page.build import missing_pages, write_page
 from transformer.tasks import TASKS, headline_figures
 from transformer.tracking.store import in_words
@@ -43,4 +43,6 @@ def _print_task(task: str, figures: dict[str, dict[str, Any]]) -> None:
     rows = [[split, *(with_interval(name, figures[split]) for name in names)] for split in splits(figures)]
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     print()
+    if behind := shortfall(figures):
+        print(f"{task}: {behind}")
     print(tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True))
