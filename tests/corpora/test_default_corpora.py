@@ -14,7 +14,7 @@ from transformer.corpora.sample.sentiment import words
 from transformer.corpora.sample.sentiment.statements import items
 from transformer.corpora.sample.translation import splits as translation_splits
 from transformer.corpora.sample.translation.lexicon import ADJECTIVES, NOUNS
-from transformer.files import read_json, read_rows
+from transformer.files import read_json, read_rows, read_table
 from transformer.observer import Observer
 from transformer.params.load import read_params, stage_params
 from transformer.tasks import TASKS, implementation
@@ -118,3 +118,15 @@ def test_training_has_no_held_out_combination(count: Callable[[Path, str], Count
         "validation": {"train", "validation"},
         "test": {"train", "test"},
     }
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_fresh_sentences_have_the_words_of_training_and_are_not_in_it(task: str, corpora: Path) -> None:
+    train = list(read_rows(corpora / task / "train.jsonl"))
+    for column in sorted({"de", "en", "text"} & set(train[0])):
+        texts = {row[column] for row in train}
+        known = {word for text in texts for word in re.findall(r"\w+", text.lower())}
+        fresh = [row[column] for row in read_table(ROOT / "tests" / "fresh" / f"{task}.tsv")]
+        assert len(fresh) == 20
+        assert not texts & set(fresh)
+        assert {word for text in fresh for word in re.findall(r"\w+", text.lower())} <= known
