@@ -27,7 +27,7 @@ def print_summary(root: Path) -> None:
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
-    print("  dvc exp run -S translation.train.epochs=20   change a parameter; transformer compare HEAD workspace")
+    print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
     print("  make ui                             every result beside the others, in MLflow at http://127.0.0.1:5000")
 
 

@@ -56,14 +56,15 @@ def test_the_evaluation_splits_never_change(task: str, corpora: Path) -> None:
 def _captions(corpora: Path, split: str) -> Counter[str]:
     """How many pairs of adjective and noun belong to each split, read from the words of the rows."""
     stems = {stem: entry.de for entry in ADJECTIVES for stem in (entry.stem, entry.de)}
-    adjectives = {stem + ending: stems[stem] for stem in stems for ending in ("", "e", "er", "es", "en", "em")}
+    adjectives = {stem + ending: stems[stem] for stem in stems for ending in ("e", "er", "es", "en", "em")}
     forms = ((form, entry.de) for entry in NOUNS for form in (entry.de, entry.plural) if form)
     nouns = {form + ending: name for form, name in forms for ending in ("", "n", "en")}
     found = Counter[str]()
     for row in read_rows(corpora / "translation" / f"{split}.jsonl"):
-        for first, second in pairwise(re.findall(r"\w+", row["de"])):
-            if first.lower() in adjectives and second in nouns:
-                found[translation_splits.split_of((adjectives[first.lower()], nouns[second]))] += 1
+        text = row["de"][0].lower() + row["de"][1:]  # `Junge` is an adjective in the first place alone
+        for first, second in pairwise(re.findall(r"\w+", text)):
+            if first in adjectives and second in nouns:
+                found[translation_splits.split_of((adjectives[first], nouns[second]))] += 1
     return found
 
 

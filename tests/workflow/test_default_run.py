@@ -19,6 +19,7 @@ from transformer.files import read_table
 from transformer.tasks import TASKS
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)
+"""A command without options, and the answer behind it: the translation, or the label."""
 _RIGHT = 18  # of the 20 sentences of a task
 
 
