@@ -2,8 +2,6 @@
 
 import random
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import NamedTuple
 
 from transformer.corpora.sample.sentiment import words
 from transformer.corpora.sample.sentiment.statements import Pair, Polarity, Speaker, Statement, Subject, items, opposite
@@ -15,20 +13,6 @@ _SIDESHOWS = tuple(Subject(name) for name in items(words.SIDESHOWS, "|"))
 _EVENTS = items(words.EVENTS, "|")
 _REPLIES = {True: items(words.AGREEMENTS, "|"), False: items(words.DISAGREEMENTS, "|")}
 _BALANCED_PERCENT = 3
-
-
-class Verdicts(NamedTuple):
-    """How many of 20 verdicts are of each form."""
-
-    opinion: int
-    contrast: int
-    reported: int
-    expected: int
-
-
-USUAL = Verdicts(opinion=14, contrast=4, reported=1, expected=1)
-INSTRUCTIVE = Verdicts(opinion=11, contrast=4, reported=3, expected=2)
-"""The forms that are rare and hard, as `My aunt says that ... She is wrong.`, more often: what training learns from."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +31,8 @@ def sentence(text: str) -> str:
 class Reviewer:
     """Draws reviews from one random generator."""
 
-    def __init__(self, rng: random.Random, verdicts: Verdicts = USUAL) -> None:
-        self.rng, self.verdicts = rng, verdicts
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.say = Speaker(rng)
 
     def review(self, polarity: Polarity) -> Review:
@@ -71,14 +55,13 @@ class Reviewer:
 
     def _verdict(self, polarity: Polarity) -> Statement:
         """One or two sentences with the polarity."""
-        opinions, contrasts, reports = accumulate(self.verdicts[:3])
-        kind = self.rng.randrange(sum(self.verdicts))
-        if kind < opinions:
+        kind = self.rng.randrange(20)
+        if kind < 14:
             opinion = self.say.opinion(polarity)
             return Statement(sentence(opinion.text), opinion.pairs)
-        if kind < contrasts:
+        if kind < 18:
             return self._contrast(polarity)
-        return self._reported(polarity) if kind < reports else self._expected(polarity)
+        return self._reported(polarity) if kind < 19 else self._expected(polarity)
 
     def _contrast(self, polarity: Polarity) -> Statement:
         """A part of the film against the whole: the main clause decides."""

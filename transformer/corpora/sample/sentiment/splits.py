@@ -4,7 +4,7 @@ import random
 import zlib
 from collections.abc import Iterator
 
-from transformer.corpora.sample.sentiment.reviews import INSTRUCTIVE, USUAL, Review, Reviewer
+from transformer.corpora.sample.sentiment.reviews import Review, Reviewer
 from transformer.corpora.sample.sentiment.statements import Pair, Polarity
 
 SPLITS = ("train", "validation", "test", "unsupervised")
@@ -31,9 +31,8 @@ def belongs(review: Review, split: str) -> bool:
 def rows(split: str, count: int, seed: int) -> Iterator[dict[str, int | str]]:
     """`count` reviews `{"label": ..., "text": ...}` of a split, drawn one by one; label 1 is positive, 0 negative.
 
-    Every two rows have one of each label, in random order; in `unsupervised` all labels are -1. `train` and
-    `unsupervised` have rare forms more often than `validation` and `test`. The same split and seed give the same
-    sequence, a smaller count a prefix of it. Raises ValueError for an unknown split.
+    Every two rows have one of each label, in random order; in `unsupervised` all labels are -1. The same split and
+    seed give the same sequence, a smaller count a prefix of it. Raises ValueError for an unknown split.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")
@@ -41,7 +40,7 @@ def rows(split: str, count: int, seed: int) -> Iterator[dict[str, int | str]]:
 
 
 def _rows(split: str, count: int, rng: random.Random) -> Iterator[dict[str, int | str]]:
-    reviewer = Reviewer(rng, INSTRUCTIVE if split in _SEEN else USUAL)
+    reviewer = Reviewer(rng)
     label = 0
     for index in range(count):
         label = rng.randrange(2) if index % 2 == 0 else 1 - label
