@@ -29,6 +29,11 @@ _WORDS = {
     "ece_with_temperature": ("calibration error with temperature", "{:.3f}"),
 }
 
+_COMPARED = ("accuracy", "bleu_13a_cased", "bleu_13a_lowercased")
+"""The metrics that decide which of two systems is better; a split has one of them."""
+_BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
+_SIGNIFICANT = 0.05
+
 
 def metric_label(name: str) -> str:
     """What people call a metric."""
@@ -78,3 +83,27 @@ def headline(name: str, evaluation: Mapping[str, Split]) -> str:
     sure = f", 95 % interval {between}" if between else ""
     line = f"{metric_label(name)} {value(name, evaluation[split][name])} on {split}{sure}"
     return line[0].upper() + line[1:]
+
+
+def shortfall(evaluation: Mapping[str, Split]) -> str:
+    """One sentence for each baseline that the model does not beat on the main test split; empty where it beats all.
+
+    Baselines are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a
+    p value above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
+    """
+    name = splits(evaluation)[0]
+    split = evaluation[name]
+    metric = next((metric for metric in _COMPARED if metric in split), "")
+    compared = [other for other in _BASELINES if f"{metric}_minus_{other}" in split]
+    return " ".join(filter(None, (_behind(metric, other, name, split) for other in compared)))
+
+
+def _behind(metric: str, other: str, name: str, split: Split) -> str:
+    """That the model is not ahead of another system, with the figures; empty where it is."""
+    lead, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
+    if lead > 0 and (p is None or p < _SIGNIFICANT):
+        return ""
+    judgement = "Does not beat" if lead <= 0 else "Is not significantly better than"
+    own, their = value(metric, split[metric]), value(metric, split[f"{other}_{metric}"])
+    sure = "" if p is None else f" (p = {p:.2g})"
+    return f"{judgement} {_BASELINES[other]}: {metric_label(metric)} {own} against {their} on {name}{sure}."

@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from transformer.comparing.results import WORKSPACE, Results, results_at
 from transformer.errors import UserError
-from transformer.headline import metric_label, splits, with_interval
+from transformer.headline import metric_label, shortfall, splits, with_interval
 from transformer.reporting.page.build import missing_pages, write_page
 from transformer.tasks import headline_figures
 from transformer.tracking.store import in_words
@@ -31,7 +31,7 @@ def print_summary(root: Path) -> None:
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
-    print("  dvc exp run -S translation.train.epochs=20   change a parameter; transformer compare HEAD workspace")
+    print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
     print("  make ui                             every result beside the others, in MLflow at http://127.0.0.1:5000")
 
 
@@ -59,4 +59,6 @@ def _print_task(task: str, own: Results) -> None:
     rows = [[split, *(with_interval(name, figures[split]) for name in names)] for split in splits(figures)]
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     print()
+    if behind := shortfall(figures):
+        print(f"{task}: {behind}")
     print(tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer.headline import headline, splits, with_interval
+from transformer.headline import headline, shortfall, splits, with_interval
 from transformer.reporting.packed import STEPS, packed
 from transformer.reporting.page.charts import bar_chart, line_chart
 from transformer.reporting.page.content import Page, Picture, Section, Table
@@ -137,6 +137,50 @@ def test_the_headline_is_of_the_main_test_split() -> None:
     assert headline("bleu", EVALUATION) == "BLEU 38.0 on test, 95 % interval 37.0 to 39.1"
     assert headline("accuracy", EVALUATION) == "Accuracy 87.7 % on test"
     assert headline("chrf", EVALUATION) == ""
+
+
+def compared(metric: str, other: str, own: float, their: float, p: float | None) -> dict[str, dict[str, float]]:
+    """A test split with the model beside another system, and a validation split on which it is far ahead."""
+    names = (metric, f"{other}_{metric}", f"{metric}_minus_{other}", f"{metric}_minus_{other}_p")
+    test = dict(zip(names, (own, their, own - their, p), strict=True))
+    return {
+        "test": {name: figure for name, figure in test.items() if figure is not None},
+        "validation": dict(zip(names, (99.0, 1.0, 98.0, 0.001), strict=True)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "sentence"),
+    [
+        (
+            compared("accuracy", "linear", 0.882, 0.914, 0.000999),
+            "Does not beat the linear baseline: accuracy 88.2 % against 91.4 % on test (p = 0.001).",
+        ),
+        (
+            compared("accuracy", "linear", 0.811, 0.785, 0.120879),
+            "Is not significantly better than the linear baseline: accuracy 81.1 % against 78.5 % on test (p = 0.12).",
+        ),
+        (compared("accuracy", "linear", 0.93, 0.785, 0.000999), ""),
+        (compared("accuracy", "linear", 0.93, 0.785, None), ""),
+        (
+            compared("accuracy", "linear", 0.5, 0.5, None),
+            "Does not beat the linear baseline: accuracy 50.0 % against 50.0 % on test.",
+        ),
+        (
+            compared("bleu_13a_cased", "baseline", 36.4, 43.0, 0.000999),
+            "Does not beat the result in evaluate.baseline: BLEU, cased 13a 36.4 against 43.0 on test (p = 0.001).",
+        ),
+        (EVALUATION, ""),
+    ],
+)
+def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, dict[str, Any]], sentence: str) -> None:
+    assert shortfall(evaluation) == sentence
+
+
+def test_every_baseline_that_is_not_beaten_is_named() -> None:
+    linear, other = (compared("accuracy", name, 0.8, 0.9, 0.01) for name in ("linear", "baseline"))
+    both = shortfall({"test": linear["test"] | other["test"]})
+    assert both == f"{shortfall(linear)} {shortfall(other)}"
 
 
 @pytest.mark.parametrize(

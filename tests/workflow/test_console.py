@@ -1,6 +1,7 @@
 """The console command, asked about the models of a real workflow."""
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from tests.conftest import Clone
 from transformer.cli import main
 from transformer.files import read_json
+from transformer.headline import shortfall
 
 
 def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Path) -> None:
@@ -131,3 +133,13 @@ def test_the_summary_names_figures_and_places(workflow: Clone) -> None:
     accuracy = read_json(workflow.root / "reports/sentiment/evaluation.json")["test"]["accuracy"]
     assert f"{100 * accuracy:.1f} % (" in output
     assert "make ui" in output
+
+
+def test_a_model_that_does_not_beat_its_baseline_says_so_first(workflow: Clone) -> None:
+    """The profile `smoke` learns nothing: the summary and the report say so above all figures."""
+    behind = shortfall(read_json(workflow.root / "reports/sentiment/evaluation.json"))
+    assert "the linear baseline" in behind
+    summary = workflow.run("transformer", "summary").stdout
+    assert f"\nsentiment: {behind}\nsentiment, 95 % intervals" in summary
+    page = (workflow.root / "reports/sentiment/report.html").read_text(encoding="utf-8")
+    assert re.search(rf'class="headline">Accuracy [^<]*\. {re.escape(behind)}<', page)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Clone
 from transformer.files import json_bytes, read_json, read_rows, read_table
+from transformer.headline import shortfall
 from transformer.tasks import TASKS
 from transformer.text.vocabulary import read_vocabularies
 
@@ -30,6 +31,7 @@ for task in ("translation", "sentiment"):
             "task": task, "name": run.info.run_name, "params": run.data.params, "curves": curves,
             # A rebuilt row has no report: the workspace has just that of its own result.
             "tags": {k: v for k, v in run.data.tags.items() if not k.startswith("mlflow.") and k != "report"},
+            "note": run.data.tags["mlflow.note.content"].splitlines()[0],
             "files": sorted(f.path for f in client.list_artifacts(run.info.run_id)),
             "inputs": sorted((i.dataset.name, i.dataset.digest) for i in run.inputs.dataset_inputs),
         })
@@ -68,6 +70,9 @@ def test_every_task_has_one_complete_row(workflow: Clone) -> None:
         assert row["tags"]["trained_by"].startswith("train ")
         assert row["tags"]["git.commit"]
         assert row["tags"]["figures"] == _figures(lock, task)
+        behind = shortfall(read_json(workflow.root / "reports" / task / "evaluation.json"))
+        assert row["note"].endswith(behind)
+        assert ("the linear baseline" in row["note"]) is (task == "sentiment")  # the profile `smoke` learns nothing
 
 
 def _figures(lock: Path, task: str) -> str | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer.files import read_json, write_json
-from transformer.headline import headline
+from transformer.headline import headline, shortfall
 from transformer.reporting.page.place import is_page_of, page_path
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
@@ -183,11 +183,12 @@ def _name(root: Path, chain: Chain, origin: Origin) -> str:
 
 
 def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
-    """Markdown: the headline, and where the report is."""
+    """Markdown: the headline, what the model does not beat, and where the report is."""
     evaluation = read_json(folder / "reports" / chain.task / "evaluation.json")
     artifacts = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts"
+    main = headline(headline_figures(chain.task)[0], evaluation)
     return (
-        f"{headline(headline_figures(chain.task)[0], evaluation)}\n\n"
+        f"{'. '.join(filter(None, (main, shortfall(evaluation))))}\n\n"
         f"[Report]({artifacts}/reports/report.html) · [answers]({artifacts}/reports/predictions.tsv)"
     )
 

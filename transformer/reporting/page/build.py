@@ -8,6 +8,7 @@ from transformer.comparing.differences import differences, leaves
 from transformer.comparing.output import tables
 from transformer.comparing.results import WORKSPACE, Results, find_results, results_at, results_before
 from transformer.files import atomic_write
+from transformer.headline import shortfall
 from transformer.observer import Observer
 from transformer.params.schema import StageParams
 from transformer.reporting.page.content import Page, Section, Table
@@ -68,7 +69,7 @@ def _page(root: Path, task: str) -> Page:
         title=f"{task.capitalize()}: {registered_name(chain)}",
         row_key=chain.row_key(),
         made_from=made_from(root, chain),
-        headline=code.summary(result),
+        headline=". ".join(filter(None, (code.summary(result), shortfall(result.evaluation)))),
         weaknesses=list(code.weaknesses(result)),
         facts=[*_origin(root, chain), *facts(result)],
         sections=[*code.sections(result), _change(task, before, own)],
