@@ -242,6 +242,19 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
             assert {key: after[split][key] for key in before[task][split]} == before[task][split]
 
 
+@pytest.mark.parametrize("leaf", ["train.learning_rate", "evaluate.max_length", "vocab.min_frequency"])
+def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
+    """`dvc commit --force`, as `dvc exp save` does, writes the parameters that lie there into dvc.lock."""
+    before = rows(restored)
+    restored.change({f"translation.{leaf}": 3})
+    restored.run("dvc", "commit", "--force")
+    said = restored.run("transformer", "compare", "HEAD", "--task", "translation", check=False).stderr
+    stage = {"train": "train", "evaluate": "evaluate", "vocab": "build_vocab"}[leaf.partition(".")[0]]
+    assert f"{stage} never ran with the parameters that dvc.lock has" in said
+    assert "dvc.lock has parameters for them that were never run" in restored.run("transformer", "sync").stderr
+    assert rows(restored) == before
+
+
 def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
     for task in TASKS:
         reports = workflow.root / "reports" / task
