@@ -59,13 +59,14 @@ def start(states: Path, number: int, go: Path) -> int:
 
 
 def main(root: Path) -> None:
-    """Six start and save, seven more come and go, three are killed, the others end well."""
+    """Six start and save, four more come and go, three are killed, the others end well."""
     states, go = root / "states", root / "go"
     (root / "now").touch()
+    fit(Line(), params(epochs=1), CPU, log_every=1, observer=Observer())  # imports what each would import by itself
     folders = [states / f"training{number}" for number in range(6)]
     processes = [start(states, number, go) for number in range(6)]
     wait_for(lambda: all(saved_states(folder) for folder in folders))
-    for number in range(6, 13):
+    for number in range(6, 10):
         assert os.waitpid(start(states, number, root / "now"), 0)[1] == 0
     assert all(saved_states(folder) for folder in folders), "the states of a living training were removed"
     for process in processes[:3]:
