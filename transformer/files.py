@@ -190,3 +190,15 @@ def sha256(path: Path) -> str:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def hint_of_clone(path: Path) -> str:
+    """What to add to a message that `path` is missing or empty, where `dvc exp run --temp` or the queue runs this.
+
+    Their clones have what git tracks, and DVC names the repository. A file read from there behind DVC's back would be
+    no dependency of the result, and its change would go unnoticed.
+    """
+    root = os.environ.get("DVC_ROOT")
+    if not root or path.is_absolute() or Path(root).resolve() == Path.cwd().resolve() or not (root / path).exists():
+        return ""
+    return f"; a temporary clone sees only what git tracks, so name the absolute path {(root / path).resolve()}"
