@@ -14,10 +14,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: repro test stress check bench bench-quality ui lock clean-venv
 
-repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora
+repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora, TASK=name one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
 	@$(MAKE) --silent $(CHECKED)
-	@dvc repro
+	@dvc repro $(if $(TASK),report@$(TASK))
 	@transformer summary
 
 test: $(READY)  ## run the tests

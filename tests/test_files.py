@@ -1,6 +1,8 @@
 """Outputs are whole or not there; what stood there stays."""
 
+import errno
 import os
+import platform
 import re
 import resource
 import subprocess
@@ -13,7 +15,16 @@ import pytest
 
 from tests.closure import closure
 from transformer.errors import UserError
-from transformer.files import atomic_write, copy_folder, write_json, write_rows, write_table
+from transformer.files import (
+    atomic_write,
+    copy_file,
+    copy_folder,
+    read_rows,
+    read_table,
+    write_json,
+    write_rows,
+    write_table,
+)
 from transformer.tasks import STAGES, TASKS
 
 ROOT = Path(__file__).parents[1]
@@ -77,10 +88,31 @@ with atomic_write(Path(sys.argv[1], "file")) as stream:
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False)
     (leftover,) = tmp_path.iterdir()
     assert leftover.read_bytes() == b"half"
-    living = tmp_path / f".other.{os.getppid()}.part"
-    living.write_bytes(b"")
+    host, process = leftover.name.split(".")[-3:-1]
+    assert host == re.sub(r"[^\w-]", "-", platform.node())[:40]
+    living = tmp_path / f".other.{host}.{os.getppid()}.part"
+    elsewhere = tmp_path / f".file.another-{host}.{process}.part"
+    for path in (living, elsewhere):
+        path.write_bytes(b"")
     write_json(tmp_path / "another", 1)
-    assert {path.name for path in tmp_path.iterdir()} == {"another", living.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"another", living.name, elsewhere.name}
+
+
+def test_a_source_that_cannot_be_read_is_not_called_a_target_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match=rf"^{tmp_path}/folder cannot be read \(Is a directory\)"):
+        copy_file(tmp_path / "folder", tmp_path / "copy")
+    for read in (read_rows, read_table):
+        with pytest.raises(UserError, match=rf"^{tmp_path}/folder cannot be read \(Is a directory\)"):
+            list(read(tmp_path / "folder"))
+
+    def rows() -> Iterator[dict[str, str]]:
+        yield {"text": "one"}
+        raise OSError(errno.EIO, "Input/output error", "the source")
+
+    with pytest.raises(OSError, match="Input/output error: 'the source'"):
+        write_rows(tmp_path / "rows", rows())
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_stages_write_their_outputs_in_no_other_way() -> None:

@@ -1,8 +1,11 @@
 """Reading and writing the workflow's files: whole or not at all, and always the same bytes."""
 
 import hashlib
+import io
 import json
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +16,7 @@ from typing import IO, Any
 from transformer.errors import UserError
 
 _BLOCK = 1 << 20
+_PART = ".part"
 
 
 @contextmanager
@@ -22,27 +26,54 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     The content is on the disk before it gets the name, so that a loss of power leaves no half file either.
     Raises UserError when the operating system refuses (no space, no permission); what stood at `path` stays.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}{_PART}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path.parent)
-        with temporary.open("wb") as stream:
+        with _refusals(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path.parent)
+            stream = io.BufferedWriter(_Target(temporary, path))
+        with stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; free space or mend the permissions"
-        ) from error
+            with _refusals(path):
+                os.fsync(stream.fileno())
+        with _refusals(path):
+            temporary.replace(path)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
+class _Target(io.FileIO):
+    """The temporary file: an OSError of its own is told from one of what the block reads."""
+
+    def __init__(self, temporary: Path, path: Path) -> None:
+        super().__init__(temporary, "wb")
+        self._path = path
+
+    def write(self, content: Any) -> int:
+        with _refusals(self._path):
+            return super().write(content)
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; free space or mend the permissions"
+        ) from error
+
+
+def _host() -> str:
+    """The name of this machine or container, as a part of a file's name."""
+    return re.sub(r"[^\w-]", "-", platform.node())[:40] or "-"
+
+
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of processes that were killed."""
-    for path in folder.glob(".*.*.part"):
+    """Remove the temporary files of processes of this host that were killed."""
+    for path in folder.glob(f".*.{_host()}.*{_PART}"):
         process = path.name.split(".")[-2]
         if process.isdigit() and not _alive(int(process)):
             path.unlink(missing_ok=True)
@@ -59,12 +90,18 @@ def _alive(process: int) -> bool:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file's content, atomically. Raises UserError when there is no such file."""
+    """Copy a file's content, atomically. Raises UserError when the file is missing or cannot be read."""
     try:
         with source.open("rb") as stream, atomic_write(target) as copy:
             shutil.copyfileobj(stream, copy)
     except FileNotFoundError as error:
         raise UserError(f"{source} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be read ({error.strerror or error}): fix its permissions, or make it again")
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -118,6 +155,8 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                     ) from error
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -138,6 +177,8 @@ def read_table(path: Path) -> Iterator[dict[str, str]]:
                 yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
     except (ValueError, StopIteration) as error:
         raise UserError(f"{path} is no table: run `dvc repro` to make it again") from error
 
@@ -149,3 +190,15 @@ def sha256(path: Path) -> str:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def hint_of_clone(path: Path) -> str:
+    """What to add to a message that `path` is missing or empty, where `dvc exp run --temp` or the queue runs this.
+
+    Their clones have what git tracks, and DVC names the repository. A file read from there behind DVC's back would be
+    no dependency of the result, and its change would go unnoticed.
+    """
+    root = os.environ.get("DVC_ROOT")
+    if not root or path.is_absolute() or Path(root).resolve() == Path.cwd().resolve() or not (root / path).exists():
+        return ""
+    return f"; a temporary clone sees only what git tracks, so name the absolute path {(root / path).resolve()}"

@@ -50,10 +50,15 @@ def _with_local_corpora(source: Path, data: Path) -> bytes:
     yaml.preserve_quotes = True
     yaml.width = 4096
     content: Any = yaml.load(source.read_text(encoding="utf-8"))
-    for task, names in _CORPORA.items():
-        folder = next((data / name for name in names if (data / name).is_dir()), None)
+    folders = {
+        task: next((data / name for name in names if (data / name).is_dir()), None) for task, names in _CORPORA.items()
+    }
+    if not any(folders.values()):
+        known = ", ".join(name for names in _CORPORA.values() for name in names)
+        raise UserError(f"{data} has none of the folders {known}: name the folder that holds one of them")
+    for task, folder in folders.items():
         if folder is None:
-            raise UserError(f"{data} has no folder {' or '.join(names)} for {task}: name the folder that holds them")
+            continue
         content[task]["download"].update(source="files", path=str(folder.resolve()))
         if content[task]["vocab"]["source"] == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
             content[task]["vocab"].update(source="path", path=str((data / _VOCABULARY).resolve()))

@@ -146,7 +146,7 @@ def test_a_stopped_training_ends_with_the_same_bytes(name: str, data: Path, tmp_
 
 def test_a_classifier_out_of_patience_ends_with_the_same_bytes(data: Path, tmp_path: Path) -> None:
     """What counts epochs without a better one is part of the state."""
-    settings: dict[str, Any] = {"epochs": 9, "patience": 2, "monitor": "accuracy", "learning_rate": 1e-9}
+    settings: dict[str, Any] = {"epochs": 9, "patience": 2, "monitor": "accuracy", "learning_rate": 1e-30}
     training = work(data, tmp_path, {"train": settings}, task="sentiment")
     assert len(training.undisturbed["reports/sentiment/history.tsv"].splitlines()) == 4
     training.run(stop=UPDATES + 1)

@@ -65,8 +65,25 @@ def test_local_corpora_keep_comments_and_point_at_the_folders(project: Path, dat
     check_params(project / "params.yaml")
 
 
+@pytest.mark.parametrize(
+    ("gone", "task", "other"), [("imdb", "translation", "sentiment"), ("multi30k", "sentiment", "translation")]
+)
+def test_one_local_corpus_is_enough(gone: str, task: str, other: str, project: Path, data: Path) -> None:
+    (data / gone).rmdir()
+    use_profile(project, "seed", data)
+    content = read_params(project / "params.yaml")
+    assert (content[task]["download"]["source"], content[other]["download"]["source"]) == ("files", "hub")
+    check_params(project / "params.yaml")
+
+
+def test_make_runs_one_task_alone() -> None:
+    command = ["make", "-n", "-o", ".venv/.installed", "repro", "TASK=translation"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "dvc repro report@translation\n" in done.stdout
+
+
 def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no profile `nowhere`: choose one of"):
         use_profile(project, "nowhere", None)
-    with pytest.raises(UserError, match="has no folder multi30k or translation"):
+    with pytest.raises(UserError, match="has none of the folders multi30k, translation, imdb"):
         use_profile(project, "seed", tmp_path / "profiles")

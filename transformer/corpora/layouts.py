@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.errors import UserError
+from transformer.files import hint_of_clone
 
 LAYOUTS = (
     "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "
@@ -36,10 +37,11 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles
     Raises UserError when the folder is missing, nothing is found, or a split is there twice or in part.
     """
     if not folder.is_dir():
-        raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`")
+        hint = hint_of_clone(folder)
+        raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
     variants = _variants(folder, columns)
     if not variants:
-        raise UserError(f"nothing to read in {folder}; it can hold: {LAYOUTS}")
+        raise UserError(f"nothing to read in {folder}{hint_of_clone(folder)}; it can hold: {LAYOUTS}")
     splits = {}
     for split, found in sorted(variants.items()):
         if len(found) > 1:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.errors import UserError
-from transformer.files import read_rows, write_json
+from transformer.files import hint_of_clone, read_rows, write_json
 from transformer.observer import Observer
 from transformer.text.parallel import chunks
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
@@ -89,7 +89,10 @@ def _given(params: VocabParams) -> Path:
     path = Path(params.path)
     path = path / "vocab.txt" if path.is_dir() else path
     if not path.is_file():
-        raise UserError(f"no vocabulary at {path}: put a vocab.txt there, or set vocab.source to `hub` or `trained`")
+        hint = hint_of_clone(path)
+        raise UserError(
+            f"no vocabulary at {path}: put a vocab.txt there, or set vocab.source to `hub` or `trained`{hint}"
+        )
     return path
 
 

@@ -1,6 +1,7 @@
 """The encoded store: every sentence of a split as flat ids and offsets, memory-mapped."""
 
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,10 @@ class ColumnWriter:
 
 def write_labels(folder: Path, labels: Iterable[int]) -> None:
     """Write `label.npy`, one int8 a row."""
+    content = BytesIO()
+    np.save(content, np.fromiter(labels, dtype=np.int8))
     with atomic_write(folder / "label.npy") as stream:
-        np.save(stream, np.fromiter(labels, dtype=np.int8))
+        stream.write(content.getvalue())
 
 
 def read_labels(folder: Path) -> NDArray[np.int8]:

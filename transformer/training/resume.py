@@ -14,11 +14,12 @@ from transformer.params.schema import StageParams
 from transformer.training.device import Compute
 from transformer.training.identity import training_key
 from transformer.training.interrupts import interrupts_held_back
-from transformer.training.states import BrokenStateError, Tree, prune_others, read_state, saved_states, write_state
+from transformer.training.living import living, prune_others
+from transformer.training.states import BrokenStateError, Tree, read_state, saved_states, write_state
 
 _GENERATIONS = 2
 _OTHERS = 3
-"""Interrupted trainings beside this one whose states stay; so a task never keeps more than 8 files."""
+"""Interrupted trainings beside this one whose states stay, and those of living ones: each has 2 files at most."""
 _PAUSE = 40
 """After a save no other for so many times as long as it took: however slow the disk, it costs at most 2.5 %."""
 
@@ -45,7 +46,11 @@ class Resume:
     def __enter__(self) -> Self:
         if self._folder is not None:
             self._interrupted = self._stack.enter_context(interrupts_held_back())
-            prune_others(self._folder, _OTHERS)
+            try:
+                self._stack.enter_context(living(self._folder))
+                prune_others(self._folder, _OTHERS)
+            except UserError as error:
+                self._observer.say(f"warning: {error}; another training may remove the states of this one")
         return self
 
     def __exit__(

@@ -6,7 +6,6 @@ so one rename brings a whole state or none, and it shows when a byte changes lat
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,10 +77,3 @@ def _put_back(value: Tree, tensors: Mapping[str, Tensor]) -> Tree:
     if isinstance(value, list):
         return [_put_back(item, tensors) for item in value]
     return value
-
-
-def prune_others(folder: Path, keep: int) -> None:
-    """Of the folders beside this one, leave the `keep` that were written last."""
-    others = [path for path in folder.parent.glob("*") if path.is_dir() and path != folder]
-    for old in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[keep:]:
-        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,42 @@
+"""Own corpora beside git and in the temporary clones of DVC's experiments."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.corpora.cases import pairs, write
+from transformer.corpora.files import read_folder
+from transformer.errors import UserError
+
+LOCAL = "data/local/translation"
+
+
+def test_a_corpus_that_the_clone_does_not_see_is_one_line_with_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "repository"
+    clone = repository / ".dvc" / "tmp" / "exps" / "clone"
+    for root, names in ((repository, ("train.de", "train.en", "README.md")), (clone, ("README.md",))):
+        (root / LOCAL).mkdir(parents=True)
+        write(root / LOCAL, {name: f"{pairs(1)}\n".encode() for name in names})
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("DVC_ROOT", str(repository))
+    assert list(read_folder(Path(LOCAL), columns=("de", "en")).splits) == ["train"]
+    monkeypatch.chdir(clone)
+    with pytest.raises(UserError, match=rf"only what git tracks, so name the absolute path {repository}/{LOCAL};"):
+        read_folder(Path(LOCAL), columns=("de", "en"))
+    with pytest.raises(UserError, match=r"put the corpus there, or change `path`$"):
+        read_folder(Path("data/elsewhere"), columns=("de", "en"))
+    assert list(read_folder(repository / LOCAL, columns=("de", "en")).splits) == ["train"]
+
+
+@pytest.mark.parametrize("kind", ["translation", "sentiment", "vocabulary", "baseline/translation"])
+def test_git_add_takes_no_corpus_of_ones_own(kind: str) -> None:
+    def ignored(name: str) -> bool:
+        command = ["git", "check-ignore", "-q", "--no-index", f"data/local/{kind}/{name}"]
+        return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+    assert ignored("train.de") and ignored("train.jsonl.gz") and ignored("plain_text/train.parquet")
+    assert not ignored("README.md")

@@ -1,0 +1,46 @@
+"""Trainings that run at once leave each other's states alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from transformer.training.living import living, prune_others
+
+
+def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.training.six", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_a_training_that_ends_while_others_are_looked_at_harms_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+    is_dir = Path.is_dir
+
+    def ends_then(path: Path) -> bool:
+        found = is_dir(path)
+        if path.name == "two" and found:
+            path.rmdir()
+        return found
+
+    monkeypatch.setattr(Path, "is_dir", ends_then)
+    prune_others(tmp_path / "four", 1)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_two_processes_with_the_same_states_share_the_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "training"
+    folder.mkdir()
+    with living(folder):
+        with living(folder):
+            pass
+        prune_others(tmp_path / "another", 0)
+        assert folder.exists(), "the other one lives"
+    prune_others(tmp_path / "another", 0)
+    assert not list(tmp_path.iterdir())

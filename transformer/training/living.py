@@ -1,0 +1,92 @@
+"""Which trainings live: each holds a lock beside its states, which the kernel releases when the process dies."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transformer.errors import UserError
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def living(folder: Path) -> Iterator[None]:
+    """While the block runs, nobody prunes this training's states. Processes with the same folder share the lock.
+
+    Raises UserError when the operating system refuses.
+    """
+    try:
+        descriptor = _locked(folder, fcntl.LOCK_SH)
+    except OSError as error:
+        raise UserError(f"cannot lock {_lock_of(folder)}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+        _remove_lock(folder)
+
+
+def prune_others(folder: Path, keep: int) -> None:
+    """Of the folders beside this one, leave those of living trainings, and the `keep` of others written last."""
+    others: list[tuple[float, Path]] = []
+    for path in folder.parent.glob("*"):
+        with suppress(OSError):  # one that ends takes its folder away
+            if path != folder and path.is_dir() and not _is_living(path):
+                others.append((path.stat().st_mtime, path))
+    for _, old in sorted(others, reverse=True)[keep:]:
+        with suppress(OSError):
+            descriptor = _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it may have been taken up meanwhile
+            try:
+                shutil.rmtree(old, ignore_errors=True)
+                _lock_of(old).unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
+    for lock in folder.parent.glob(f"*{_LOCK}"):
+        if not (states := lock.with_name(lock.name.removesuffix(_LOCK))).exists() and states != folder:
+            _remove_lock(states)
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(folder.name + _LOCK)
+
+
+def _is_living(folder: Path) -> bool:
+    try:
+        descriptor = os.open(_lock_of(folder), os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _locked(folder: Path, kind: int) -> int:
+    """The descriptor of the locked file, made if need be. Raises OSError."""
+    path = _lock_of(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, kind)
+            with suppress(FileNotFoundError):
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # removed by another before it was locked here: whoever comes next would not see it
+
+
+def _remove_lock(folder: Path) -> None:
+    """Unless another process holds it too; a killed one leaves its own, which says nothing without a holder."""
+    with suppress(OSError):
+        descriptor = _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_of(folder).unlink(missing_ok=True)
+        os.close(descriptor)
