@@ -126,6 +126,10 @@ class _Watched:
         """The training's own."""
         return self.training.batches(epoch)
 
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """The training's own."""
+        return self.training.pieces(rows)
+
     def loss(self, rows: Ids) -> BatchLoss:
         """The training's own."""
         return self.training.loss(rows)

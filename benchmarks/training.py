@@ -46,6 +46,10 @@ class OurLoop:
         """What was given."""
         return self._batches
 
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """The task's own."""
+        return self.trainable.pieces(rows)
+
     def loss(self, rows: Ids) -> BatchLoss:
         """The task's own; starts the clock."""
         if len(self._losses) == self._untimed:

@@ -150,6 +150,7 @@ def test_what_nobody_has_any_more_is_named(project: Project) -> None:
     assert "1 rows in MLflow lack their files" in said and f"`{name}`" in said and "dvc fetch" in said
 
 
+@pytest.mark.stress
 def test_a_deleted_experiment_is_gone_or_back_by_the_commands_that_sync_names(project: Project) -> None:
     project.sync()
     before = project.row()

@@ -7,6 +7,7 @@ pretokenizer.json     how raw text is split
 README.md             the model card
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ def open_bundle(path: Path, device: str = "auto") -> Any:
         if not is_out_of_memory(error):
             raise
         raise UserError(f"{path} needs more memory than there is: close other programs, or export it again") from error
+
+
+# torch's threads do not live on in a forked child, which would wait for them for ever: it computes with one.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def _device(name: str) -> str:

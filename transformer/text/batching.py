@@ -22,3 +22,8 @@ def pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
     for row, sequence in zip(padded, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(padded)
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on the device. CUDA copies it while the CPU goes on, which pageable memory does not allow."""
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)

@@ -62,6 +62,10 @@ class PreTokenizer:
         split = [self._split(text) for text in texts]
         return [text.lower() for text in split] if self.params.lowercase else split
 
+    def __reduce__(self) -> tuple[type[Self], tuple[PreTokenizerParams]]:
+        """Pickled as its parameters: spaCy's tokenizer is made again where it is unpickled."""
+        return type(self), (self.params,)
+
 
 def _splitter(params: PreTokenizerParams) -> Callable[[str], str]:
     if params.kind == "none":

@@ -20,6 +20,22 @@ def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) 
     return _filled(order, lengths, params.batch_size)
 
 
+def pieces_of_like_length(rows: Ids, lengths: NDArray[np.int64], params: TrainParams) -> list[Ids]:
+    """The rows of a batch of so many tokens in pieces that are no larger with their padding, where that is computed.
+
+    lengths: as in `random_batches`. Random rows that are padded to the longest are several times the tokens asked for.
+    """
+    if params.batch_unit == "rows":
+        return [rows]
+    ordered = rows[np.argsort(-lengths[rows], kind="stable")]
+    pieces, start = [], 0
+    while start < len(ordered):
+        end = start + max(1, params.batch_size // max(1, int(lengths[ordered[start]])))
+        pieces.append(ordered[start:end])
+        start = end
+    return pieces
+
+
 def _filled(order: Ids, lengths: NDArray[np.int64], tokens: int) -> list[Ids]:
     """Batches of at most `tokens` tokens; a row that is longer alone is a batch of its own."""
     ends = np.cumsum(lengths[order])

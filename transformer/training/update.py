@@ -37,6 +37,9 @@ class Learner(Protocol):
     def model(self) -> nn.Module:
         """What is trained."""
 
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """A batch in parts that are computed one after the other, and whose gradients add up; mostly in one."""
+
     def loss(self, rows: Ids) -> BatchLoss:
         """The loss on these rows of the training split."""
 
@@ -127,6 +130,7 @@ class Updates:
         batch all the same, but for the order of its sums and other draws of dropout.
         """
         device = self._compute.device
+        group = [piece for rows in group for piece in self._trainable.pieces(rows)]
         before = random_state(device)
         while True:
             try:

@@ -26,5 +26,5 @@ def class_probabilities(
     with torch.inference_mode():
         for rows in observer.progress(batches, total=len(batches), what="classify"):
             logits = model(pad([sequences[row] for row in rows], model.config.pad_id).to(device))
-            result[rows] = logits.double().softmax(dim=-1).cpu().numpy()
+            result[rows] = logits.cpu().double().softmax(dim=-1).numpy()
     return result.round(6)

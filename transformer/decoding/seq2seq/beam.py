@@ -22,7 +22,10 @@ _ROWS = 128
 
 
 class _Beams(NamedTuple):
-    """The hypotheses of B sentences, W of each, the most probable first; -inf marks a place that is not taken."""
+    """The hypotheses of B sentences, W of each, the most probable first; -inf marks a place that is not taken.
+
+    They lie on the CPU, which has float64 and asks at every step which of them end.
+    """
 
     log_probabilities: Tensor
     """(B, W), float64."""
@@ -81,19 +84,19 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each source, finished ones first, then the best score first."""
     sentences = [_Sentence(limit, params, target.end_id) for limit in sources.limits]
-    cache, running = model.start(sources.ids), list(sentences)
-    last = torch.full_like(sources.ids[:, 0], target.begin_id)
+    device, cache, running = sources.ids.device, model.start(sources.ids), list(sentences)
+    last = torch.full((len(sentences),), target.begin_id)
     beams = _start(last)
     while running:
-        found = _next_tokens(model, model.step(last, cache), beams, target, params)
+        found = _next_tokens(model, model.step(last.to(device), cache), beams, target, params)
         candidates = _continue(beams, *found, 2 * params.beam_size)
         width, beams = beams.ids.shape[1], _without_ended(candidates, running, target.end_id, params.beam_size)
         staying = _close(beams, running)
         if staying:
             running = [running[place] for place in staying]
-            kept = torch.tensor(staying, device=last.device)
+            kept = torch.tensor(staying)
             beams = _Beams(*(held[kept] for held in beams))
-            cache.select((kept[:, None] * width + beams.parents).flatten())
+            cache.select((kept[:, None] * width + beams.parents).flatten().to(device))
             last = beams.ids[:, :, -1].flatten()
         else:
             running = []
@@ -103,7 +106,7 @@ def beam_search(
 def _start(like: Tensor) -> _Beams:
     """One empty hypothesis for each element of `like`."""
     count = len(like)
-    zeros = torch.zeros(count, 1, dtype=torch.float64, device=like.device)
+    zeros = torch.zeros(count, 1, dtype=torch.float64)
     return _Beams(zeros, like.new_empty(count, 1, 0), like.new_zeros(count, 1))
 
 
@@ -117,7 +120,7 @@ def _next_tokens(
         log_probabilities = next_log_probabilities(model.output(part), target)
         block_repeated(log_probabilities, history, params.no_repeat_ngram)
         found.append(best(log_probabilities, 2 * params.beam_size))
-    values, tokens = (torch.cat(parts) for parts in zip(*found, strict=True))
+    values, tokens = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
     return values, tokens
 
 

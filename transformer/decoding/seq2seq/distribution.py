@@ -15,14 +15,16 @@ def next_log_probabilities(logits: Tensor, target: Vocabulary) -> Tensor:
 def block_repeated(log_probabilities: Tensor, history: Tensor, ngram: int | None) -> None:
     """Give -inf to every token that would repeat a run of `ngram` tokens; what is left is not rescaled.
 
-    log_probabilities: (R, V), changed in place; history: (R, T), the target tokens so far. None blocks nothing.
+    log_probabilities: (R, V), changed in place; history: (R, T), the target tokens so far, on
+    the CPU or the same device. None blocks nothing.
     """
     if ngram is None or history.shape[1] < ngram:
         return
     runs = history.unfold(1, ngram, 1)  # (R, T - ngram + 1, ngram)
     tail = history[:, history.shape[1] - ngram + 1 :]  # (R, ngram - 1): what the next token would complete
     row, start = runs[:, :, :-1].eq(tail[:, None]).all(dim=-1).nonzero(as_tuple=True)
-    log_probabilities[row, runs[row, start, -1]] = float("-inf")
+    blocked = (row.to(log_probabilities.device), runs[row, start, -1].to(log_probabilities.device))
+    log_probabilities[blocked] = float("-inf")
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,8 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Decod
     )
 
     def choose(log_probabilities: Tensor, rows: Tensor, step: int) -> Tensor:
-        return draw_tokens(log_probabilities, uniform[rows.cpu(), step].to(rows.device), params)
+        # On the CPU: not every device has float64, and cumulative sums have no deterministic CUDA kernel.
+        return draw_tokens(log_probabilities.cpu(), uniform[rows, step], params).to(log_probabilities.device)
 
     drawn = extend(model, sources, target, params, choose, copies=params.n_best)
     return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in drawn]

@@ -11,7 +11,7 @@ from transformer.decoding.seq2seq.interface import Generator, Hypothesis, Source
 from transformer.text.vocabulary import Vocabulary
 
 Choice = Callable[[Tensor, Tensor, int], Tensor]
-"""Log probabilities (R, V), the numbers (R,) of these rows, tokens so far -> the next token of each row, (R,)."""
+"""Log probabilities (R, V), the numbers (R,) of these rows on the CPU, tokens so far -> each row's next token, (R,)."""
 
 
 def extend(
@@ -19,23 +19,25 @@ def extend(
 ) -> list[list[Hypothesis]]:
     """Let `choose` extend each source's `copies` rows until they end; rows leave the batch as they end.
 
-    Row i * copies + j is copy j of source i. Returns for each source its copies.
+    Row i * copies + j is copy j of source i. Returns for each source its copies. The model works on its device; what is
+    known of the rows lies on the CPU, which has float64.
     """
     device = sources.ids.device
     cache = model.start(sources.ids)
-    active = torch.arange(len(sources.ids) * copies, device=device)
+    active = torch.arange(len(sources.ids) * copies)
     if copies > 1:
-        cache.select(active // copies)
-    limits = torch.tensor(sources.limits, device=device).repeat_interleave(copies)
+        cache.select((active // copies).to(device))
+    limits = torch.tensor(sources.limits).repeat_interleave(copies)
     found: list[Hypothesis | None] = [None] * len(active)
     last = torch.full_like(active, target.begin_id)
     history = active.new_empty(len(active), 0)
-    totals = torch.zeros(len(active), dtype=torch.float64, device=device)
+    totals = torch.zeros(len(active), dtype=torch.float64)
     while len(active):
-        log_probabilities = next_log_probabilities(model.output(model.step(last, cache)), target)
+        log_probabilities = next_log_probabilities(model.output(model.step(last.to(device), cache)), target)
         block_repeated(log_probabilities, history, params.no_repeat_ngram)
-        last = choose(log_probabilities, active, history.shape[1])
-        totals = totals + log_probabilities.gather(1, last[:, None])[:, 0]
+        chosen = choose(log_probabilities, active, history.shape[1])
+        totals = totals + log_probabilities.gather(1, chosen[:, None])[:, 0].cpu()
+        last = chosen.cpu()
         history = torch.cat((history, last[:, None]), dim=1)
         leaving = last.eq(target.end_id) | limits[active].le(history.shape[1])
         if leaving.any():
@@ -44,7 +46,7 @@ def extend(
             staying = (~leaving).nonzero()[:, 0]
             active, last, history, totals = (held[staying] for held in (active, last, history, totals))
             if len(active):
-                cache.select(staying)
+                cache.select(staying.to(device))
     rows = [each for each in found if each is not None]
     return [rows[start : start + copies] for start in range(0, len(rows), copies)]
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor, nn
 
 from transformer.nn.classifier.config import ClassifierConfig
@@ -16,6 +17,10 @@ class ClassifierModel(nn.Module, ABC):
     def d_model(self) -> int:
         """Width of the model."""
         return self.config.model.width
+
+    def pads(self, device: torch.device) -> bool:
+        """Whether this device computes the padding of a batch, as all but CPUs do."""
+        return device.type != "cpu"
 
     @abstractmethod
     def forward(self, token_ids: Tensor) -> Tensor:

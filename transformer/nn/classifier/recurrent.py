@@ -1,5 +1,6 @@
 """A recurrent network with a classification head."""
 
+import torch
 from torch import Tensor, nn
 
 from transformer.nn.classifier.config import ClassifierConfig
@@ -29,6 +30,10 @@ class RecurrentClassifier(ClassifierModel):
         )
         self.dropout = Dropout(params.dropout)
         self.output = nn.Linear(self.encoder.width, config.classes)
+
+    def pads(self, device: torch.device) -> bool:
+        """No device computes padding: a step takes the rows that have not ended."""
+        return False
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """token_ids: (B, S). Returns logits (B, K)."""

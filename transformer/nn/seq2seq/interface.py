@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from transformer.nn.seq2seq.config import Seq2SeqConfig
@@ -34,6 +35,10 @@ class Seq2SeqModel(nn.Module, ABC):
 
         `output` turns states into logits (B, T, V); the loss needs it on real positions only.
         """
+
+    def pads(self, device: torch.device) -> bool:
+        """Whether this device computes the padding of a batch, as all but CPUs do."""
+        return device.type != "cpu"
 
     def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
         """The states (N, C) of all positions but padding, in the order of target_ids[real], and real (B, T).

@@ -56,6 +56,10 @@ class RecurrentSeq2Seq(Seq2SeqModel):
             return self._forward_sampled(target_ids, cache)
         return self._decode(target_ids, cache)
 
+    def pads(self, device: torch.device) -> bool:
+        """No device computes padding: a step takes the rows that have not ended."""
+        return False
+
     def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
         """As `Seq2SeqModel.real_states`; nothing is computed for padding, unless the model reads its own answers."""
         if self.training and self.teacher_forcing < 1:

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer.nn.classifier.config import ClassifierConfig
 from transformer.observer import Observer
 from transformer.tasks.sentiment import LABELS
-from transformer.text.batching import Ids, pad
+from transformer.text.batching import Ids, pad, to_device
 from transformer.text.bpe_dropout import BpeDropout, Column
 from transformer.text.store import EncodedColumn, read_labels
 from transformer.text.vocabulary import clip
@@ -50,7 +50,7 @@ class EncodedReviews:
         """The padded ids (B, S) and the labels (B,) of some rows."""
         ids = pad([self.sequence(row) for row in rows], self.config.pad_id)
         labels = torch.from_numpy(self.labels[rows].astype("int64"))
-        return ids.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+        return to_device(ids, device), to_device(labels, device)
 
     def report(self, observer: Observer) -> None:
         """Say how many texts there are, and how many were cut."""

@@ -13,7 +13,7 @@ from transformer.tasks.sentiment.encoded import EncodedReviews
 from transformer.text.batching import Ids, sorted_batches
 from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
-from transformer.training.batches import random_batches
+from transformer.training.batches import pieces_of_like_length, random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
 from transformer.training.objective import objective
@@ -52,6 +52,11 @@ class SentimentTraining:
         self.seen = self.train.resegmented(self.dropout, epoch)
         return random_batches(self.train.lengths, self.params, epoch)
 
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """As `Learner.pieces`."""
+        pads = self.model.pads(self.compute.device)
+        return pieces_of_like_length(rows, self.train.lengths, self.params) if pads else [rows]
+
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
         ids, labels = self.seen.batch(rows, self.compute.device)
@@ -65,7 +70,8 @@ class SentimentTraining:
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
             logits = self.model.forward_ragged(ids)
-            loss += F.cross_entropy(logits, labels, reduction="none").double().sum().item()
+            # Summed on the CPU: not every device has float64.
+            loss += F.cross_entropy(logits, labels, reduction="none").cpu().double().sum().item()
             correct += int((logits.argmax(dim=-1) == labels).sum())
         count = max(len(self.validation), 1)
         return {"validation_loss": loss / count, "validation_accuracy": correct / count}

@@ -10,10 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer.nn.ragged import gather
 from transformer.nn.seq2seq.config import Seq2SeqConfig
 from transformer.nn.seq2seq.interface import Seq2SeqModel
 from transformer.observer import Observer
-from transformer.text.batching import Ids, pad, sorted_batches
+from transformer.text.batching import Ids, pad, sorted_batches, to_device
 from transformer.text.bpe_dropout import BpeDropout, Column
 from transformer.text.store import EncodedColumn
 from transformer.text.vocabulary import clip
@@ -54,16 +55,29 @@ class EncodedPairs:
         """The padded source ids (B, S) and target ids (B, T + 1) of some rows."""
         limit = self.config.model.max_length
         source = pad([clip(self.source[row], limit) for row in rows], self.config.source_pad_id)
-        target = pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
-        return source.to(device, non_blocking=True), target.to(device, non_blocking=True)
+        return to_device(source, device), to_device(self._targets(rows), device)
+
+    def places(self, rows: Ids, device: torch.device) -> Tensor:
+        """Where in the batch's targets, (B * T,), lie those that another token follows, (N,): found by the CPU.
+
+        A device that is asked which tokens are real makes the CPU wait until all before it is done.
+        """
+        real = self._targets(rows)[:, 1:] != self.config.target_pad_id
+        return to_device(real.flatten().nonzero()[:, 0], device)
+
+    def _targets(self, rows: Ids) -> Tensor:
+        limit = self.config.model.max_length
+        return pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
 
     def score(self, model: Seq2SeqModel, batch_size: int, device: torch.device) -> tuple[float, float]:
         """The mean cross-entropy a target token in nats, and the share predicted right; the end token counts."""
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.lengths[:, 1], batch_size):
-            states, following = next_token_states(model, *self.batch(rows, device))
+            places = self.places(rows, device) if model.pads(device) else None
+            states, following = next_token_states(model, *self.batch(rows, device), places)
             logits = model.output(states)
-            total += F.cross_entropy(logits, following, reduction="none").double().sum().item()
+            # Summed on the CPU: not every device has float64.
+            total += F.cross_entropy(logits, following, reduction="none").cpu().double().sum().item()
             right += int(logits.argmax(dim=-1).eq(following).sum())
             count += len(following)
         return total / max(count, 1), right / max(count, 1)
@@ -78,12 +92,19 @@ class EncodedPairs:
             )
 
 
-def next_token_states(model: Seq2SeqModel, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def next_token_states(
+    model: Seq2SeqModel, source: Tensor, target: Tensor, places: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The states (N, C) before all real target tokens that follow a real one, and these tokens' ids (N,).
 
-    source: (B, S); target: (B, T + 1) from begin to end token.
+    source: (B, S); target: (B, T + 1) from begin to end token; places: as `EncodedPairs.places` finds them, for models
+    that pad on the device.
     """
-    states, real = model.real_states(source, _without_last(target, model.config.target_pad_id))
+    given = _without_last(target, model.config.target_pad_id)
+    if places is not None:
+        states = model(source, given).flatten(0, 1)
+        return gather(states, places), target[:, 1:].flatten().index_select(0, places)
+    states, real = model.real_states(source, given)
     return states, target[:, 1:][real]
 
 

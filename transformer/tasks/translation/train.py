@@ -12,7 +12,7 @@ from transformer.tasks.translation.encoded import EncodedPairs, next_token_state
 from transformer.text.batching import Ids
 from transformer.text.bpe_dropout import BpeDropout
 from transformer.text.vocabulary import read_vocabularies
-from transformer.training.batches import random_batches
+from transformer.training.batches import pieces_of_like_length, random_batches
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
 from transformer.training.objective import next_token_objective
@@ -49,12 +49,18 @@ class TranslationTraining:
         self.seen = self.train.resegmented(self.dropout, epoch)
         return random_batches(self.train.lengths.max(axis=1), self.params, epoch)
 
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """As `Learner.pieces`."""
+        pads = self.model.pads(self.compute.device)
+        return pieces_of_like_length(rows, self.train.lengths.max(axis=1), self.params) if pads else [rows]
+
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
         source, target = self.seen.batch(rows, self.compute.device)
+        places = self.seen.places(rows, self.compute.device) if self.model.pads(self.compute.device) else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
         summed = next_token_objective(
-            lambda: next_token_states(self.model, drop_tokens(source, pad_id, share), target),
+            lambda: next_token_states(self.model, drop_tokens(source, pad_id, share), target, places),
             self.model.output,
             self.params,
         )

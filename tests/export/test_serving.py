@@ -1,0 +1,78 @@
+"""The bundle in other processes, and the check of a part of its answers."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.export.test_hostile import answer
+from transformer.errors import UserError
+from transformer.export import exporting
+from transformer.export.bundle import open_bundle
+from transformer.export.exporting import Model, Row, check_bundle
+from transformer.files import write_table
+from transformer.observer import Observer
+from transformer.tasks import TASKS
+
+FORKED = """
+import os, signal, sys
+import torch
+from pathlib import Path
+from transformer.export.bundle import open_bundle
+torch.set_num_threads(2)
+signal.alarm(60)
+model = open_bundle(Path(sys.argv[1]), "cpu")
+ask = model.translate if model.task == "translation" else model.classify
+texts = ["Ein Hund schl\u00e4ft auf der Wiese. " * 8] * 64
+expected = ask(texts)
+torch.randn(700, 700) @ torch.randn(700, 700)
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    os._exit(0 if [str(each)[:20] for each in ask(texts)] == [str(each)[:20] for each in expected] else 1)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_is_pickled_and_answers_the_same(task: str, bundles: dict[str, Path]) -> None:
+    model = open_bundle(bundles[task], "cpu")
+    assert answer(pickle.loads(pickle.dumps(model))) == answer(model)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_forked_child_answers(task: str, bundles: dict[str, Path]) -> None:
+    command = [sys.executable, "-c", FORKED, str(bundles[task])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_part_of_the_answers_is_asked_in_the_batches_of_all_before_it_is_called_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A near tie: one text is answered otherwise where fewer than all are asked together."""
+    texts = [f"text {number}" for number in range(8)]
+    write_table(tmp_path / "predictions.tsv", ["split", "text"], [("test", text) for text in texts])
+    monkeypatch.setattr(exporting, "open_bundle", lambda bundle, device: None)
+    model = Model(task="sentiment", title="", use="", main_metric="accuracy", question="text")
+
+    def check(limit: int | None, wrong: str) -> float:
+        def answers(_: Any, rows: Sequence[Row]) -> list[tuple[str, bool]]:
+            return [
+                ("an answer", row["text"] != wrong and (number != 2 or len(rows) == 8))
+                for number, row in enumerate(rows)
+            ]
+
+        path = tmp_path / "predictions.tsv"
+        return check_bundle(tmp_path, model, path, answers, limit=limit, device="cpu", observer=Observer())["verified"]
+
+    assert check(5, "none") == 5
+    assert check(None, "none") == check(8, "none") == check(100, "none") == 8
+    with pytest.raises(UserError, match="'an answer' for 'text 1'"):
+        check(5, "text 1")
+    assert check(5, "text 7") == 5
