@@ -1,14 +1,18 @@
 """Which combinations belong to which split, and the rows of a split."""
 
 import random
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from transformer.corpora.sample.translation.phrases import Pair
 from transformer.corpora.sample.translation.sentences import Grammar, Sentence
 
 SPLITS = ("train", "validation", "test")
 _BUCKETS = 12
+_CANDIDATES = 3
 _HELD_OUT = {0: "test", 1: "validation"}
 
 
@@ -33,17 +37,34 @@ def belongs(sentence: Sentence, split: str) -> bool:
 def rows(split: str, count: int, seed: int) -> Iterator[dict[str, str]]:
     """`count` caption pairs `{"de": ..., "en": ...}` of a split, drawn one by one.
 
-    The same split and seed give the same sequence, a smaller count a prefix of it. Raises ValueError for an unknown
-    split.
+    Of three sentences drawn, `train` has the one with the rarest word so far. The same split and seed give the same
+    sequence, a smaller count a prefix of it. Raises ValueError for an unknown split.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")
-    return _rows(split, count, Grammar(random.Random(f"{seed}/{split}")))
+    sentences = _drawn(split, Grammar(random.Random(f"{seed}/{split}")))
+    chosen = _covering(sentences) if split == "train" else sentences
+    return ({"de": sentence.de, "en": sentence.en} for sentence in islice(chosen, count))
 
 
-def _rows(split: str, count: int, grammar: Grammar) -> Iterator[dict[str, str]]:
-    while count > 0:
+def _drawn(split: str, grammar: Grammar) -> Iterator[Sentence]:
+    """Endless sentences that may stand in a split."""
+    while True:
         sentence = grammar.sentence()
         if belongs(sentence, split):
-            count -= 1
-            yield {"de": sentence.de, "en": sentence.en}
+            yield sentence
+
+
+def _covering(sentences: Iterator[Sentence]) -> Iterator[Sentence]:
+    """Of every few sentences the one with the rarest word so far: a small corpus then has each word more often."""
+    seen = Counter[str]()
+    while True:
+        candidates = [(_words(sentence), sentence) for sentence in islice(sentences, _CANDIDATES)]
+        best, sentence = min(candidates, key=lambda candidate: min(seen[word] for word in candidate[0]))
+        seen.update(best)
+        yield sentence
+
+
+def _words(sentence: Sentence) -> list[str]:
+    """The words of both languages, as they are written: `reifen` (ripe) is not `Reifen` (tire)."""
+    return re.findall(r"\w+", f"{sentence.de} {sentence.en}")
