@@ -247,7 +247,8 @@ class _Mean:
     """The mean loss over batches, summed on the device without waiting for it."""
 
     def __init__(self, device: torch.device) -> None:
-        self._total = torch.zeros((), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+        wide = device.type in ("cpu", "cuda")  # MPS has no float64
+        self._total = torch.zeros((), dtype=torch.float64 if wide else torch.float32, device=device)
         self.count = 0
         """Of what was predicted."""
 

@@ -8,7 +8,8 @@ from transformer.text.vocabulary import Vocabulary
 
 def next_log_probabilities(logits: Tensor, target: Vocabulary) -> Tensor:
     """The log softmax of logits (R, V), over all but padding and begin token: never learned, never wanted."""
-    logits[:, [target.pad_id, target.begin_id]] = float("-inf")
+    for never in (target.pad_id, target.begin_id):  # one by one: a list would be copied to the device at every step
+        logits[:, never] = float("-inf")
     return logits.log_softmax(dim=-1)
 
 

@@ -1,0 +1,219 @@
+"""A device that is none: its tensors are computed on the CPU, and kept apart from the CPU's as a GPU keeps its own.
+
+It shows what would be executed: which operators, on which types, from which device, and where the host would wait. It
+does not show that a device has a kernel for them, nor what that computes. Needs torch 2.13, whose Python backends have
+a device of their own in the backward pass.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+KIND = "pretend"
+_aten = torch.ops.aten
+_WAITING = (_aten._local_scalar_dense.default, _aten.nonzero.default, _aten.masked_select.default, _aten.equal.default)
+"""Operators whose result, or its size, the host must know."""
+_WITH_INDICES = (_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default)
+_BETWEEN_DEVICES = (_aten._to_copy.default, _aten.copy_.default)
+
+
+@cache
+def device() -> torch.device:
+    """The device, made ready at the first call."""
+    from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+    _setup_privateuseone_for_python_backend(KIND)
+    return torch.device(KIND, 0)
+
+
+class PretendTensor(torch.Tensor):
+    """A tensor on the device that is none."""
+
+    held: Tensor
+
+    @staticmethod
+    def __new__(cls, held: Tensor) -> "PretendTensor":
+        made: PretendTensor = torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.size(),
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=device(),
+        )
+        made.held = held
+        return made
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def tolist(self) -> Any:
+        """As of any tensor, which subclasses lack."""
+        return self.cpu().tolist()
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return _run(func, args, kwargs or {})
+
+
+class Pretend(TorchDispatchMode):
+    """While it is on, the device is there, and counts the operators for which the host would wait."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.waits: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        leaves = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
+        here = [leaf for leaf in leaves if isinstance(leaf, PretendTensor)]
+        if not here and not _names_the_device(kwargs):
+            return func(*args, **kwargs)
+        if here and _waits(func, args, kwargs):
+            self.waits[str(func)] += 1
+        return _run(func, args, kwargs)
+
+
+def _names_the_device(kwargs: dict[str, Any]) -> bool:
+    return kwargs.get("device") is not None and torch.device(kwargs["device"]).type == KIND
+
+
+def _waits(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    if func in _WITH_INDICES:
+        return any(isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+    leaves = "device" in kwargs and not _names_the_device(kwargs) and not kwargs.get("non_blocking")
+    return func in _WAITING or (func is _aten._to_copy.default and leaves)
+
+
+def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
+    here = [leaf for leaf in tensors if isinstance(leaf, PretendTensor)]
+    if here and func not in _BETWEEN_DEVICES:
+        _refuse_mixed(func, args, tensors)
+    stays = _names_the_device(kwargs) if kwargs.get("device") is not None else bool(here)
+    if func is _aten.copy_.default:
+        stays = isinstance(args[0], PretendTensor)
+    if "device" in kwargs:
+        kwargs = kwargs | {"device": torch.device("cpu")}
+    found = func(*tree_map(_held, args), **tree_map(_held, kwargs))
+    if func is _aten._local_scalar_dense.default or not stays:
+        return found
+    owners = {id(tensor.held): tensor for tensor in here}  # what is changed in place stays the tensor that it was
+    return tree_map(lambda leaf: _on_device(leaf, owners), found)
+
+
+def _on_device(leaf: Any, owners: dict[int, PretendTensor]) -> Any:
+    if not isinstance(leaf, Tensor):
+        return leaf
+    return owners[id(leaf)] if id(leaf) in owners else PretendTensor(leaf)
+
+
+def _refuse_mixed(func: Any, args: Any, tensors: list[Tensor]) -> None:
+    """As a GPU does: a tensor of another device may be there as a number only, or as the index of an access."""
+    indices = {id(index) for index in args[1]} if func in _WITH_INDICES else set()
+    for tensor in tensors:
+        if not isinstance(tensor, PretendTensor) and tensor.dim() and id(tensor) not in indices:
+            raise RuntimeError(f"{func}: expected all tensors to be on the same device, found {KIND} and cpu")
+
+
+def _held(leaf: Any) -> Any:
+    return leaf.held if isinstance(leaf, PretendTensor) else leaf
+
+
+class _Rule(TorchDispatchMode):
+    """Looks at what the device computes."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        leaves = tree_flatten((args, kwargs, found))[0]
+        here = [leaf for leaf in leaves if isinstance(leaf, PretendTensor)]
+        if here:
+            self.look(func, here)
+        return found
+
+    def look(self, func: Any, tensors: list[PretendTensor]) -> None:
+        """tensors: arguments and results of `func` that lie on the device."""
+        raise NotImplementedError
+
+
+class NoFloat64(_Rule):  # type: ignore[no-untyped-call]
+    """Apple's GPUs: PyTorch's MPS backend has no float64."""
+
+    def look(self, func: Any, tensors: list[PretendTensor]) -> None:
+        """Raises TypeError as MPS does."""
+        if any(tensor.dtype == torch.float64 for tensor in tensors):
+            raise TypeError(f"{func}: MPS does not support float64")
+
+
+class Deterministic(_Rule):  # type: ignore[no-untyped-call]
+    """CUDA with `hardware.deterministic`: operators that then raise.
+
+    The list is that of the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will throw
+    a RuntimeError when mode=True", as far as the names of ATen's operators go. NLLLoss stands there without its
+    dimensions; the alert is in the spatial kernel (nll_loss2d), which `cross_entropy` of (N, C) never calls.
+    """
+
+    RAISING = frozenset(
+        (
+            "aten::avg_pool3d_backward",
+            "aten::_adaptive_avg_pool2d_backward",
+            "aten::_adaptive_avg_pool3d_backward",
+            "aten::adaptive_max_pool2d_backward",
+            "aten::fractional_max_pool2d_backward",
+            "aten::fractional_max_pool3d_backward",
+            "aten::max_unpool2d",
+            "aten::max_unpool3d",
+            "aten::upsample_linear1d_backward",
+            "aten::upsample_bilinear2d_backward",
+            "aten::upsample_bicubic2d_backward",
+            "aten::upsample_trilinear3d_backward",
+            "aten::reflection_pad1d_backward",
+            "aten::reflection_pad2d_backward",
+            "aten::reflection_pad3d_backward",
+            "aten::nll_loss2d_forward",
+            "aten::nll_loss2d_backward",
+            "aten::_ctc_loss_backward",
+            "aten::_embedding_bag_dense_backward",
+            "aten::put_",
+            "aten::histc",
+            "aten::grid_sampler_2d_backward",
+            "aten::grid_sampler_3d_backward",
+        )
+    )
+
+    def look(self, func: Any, tensors: list[PretendTensor]) -> None:
+        """Raises RuntimeError as CUDA does."""
+        name = func._schema.name
+        floating = any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors)
+        if (
+            name in self.RAISING
+            or (name in ("aten::cumsum", "aten::cumsum_") and floating)
+            or (name == "aten::median" and func._overloadname == "dim")
+            or (name == "aten::bincount" and len(tensors) > 2)
+        ):
+            raise RuntimeError(f"{name} does not have a deterministic implementation")
+
+
+@contextmanager
+def pretending(*rules: _Rule) -> Iterator[Pretend]:
+    """The device is there, and the rules hold on it."""
+    device()
+    with Pretend() as pretend:
+        for rule in rules:
+            rule.__enter__()  # type: ignore[no-untyped-call]
+        try:
+            yield pretend
+        finally:
+            for rule in reversed(rules):
+                rule.__exit__(None, None, None)  # type: ignore[no-untyped-call]
