@@ -9,11 +9,13 @@ from transformer.cli import main
 from transformer.workspace import find_workspace, given_path
 
 ROOT = Path(__file__).parents[1]
+WATCHED = ("data/local/translation", "data/local/sentiment", "data/local/vocabulary")
+"""What params.yaml names, and `check` looks for."""
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for folder in (".dvc", "notes/deep", "notes/.dvc/tmp"):
+    for folder in (".dvc", "notes/deep", "notes/.dvc/tmp", *WATCHED):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "dvc.yaml").write_text("stages: {}\n")
     (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transformer.cli import main
 from transformer.export.bundle import open_bundle
 from transformer.tasks import TASKS
 
@@ -61,14 +60,6 @@ def test_half_of_a_surrogate_pair_is_answered_as_the_replacement_character(task:
     ask = method(task, bundles)
     assert ask(["Ein \ud83d Mann", "\udcff"]) == ask(["Ein \ufffd Mann", "\ufffd"])
     assert ask(["Ein \ud83d\ude00 Mann"]) == ask(["Ein \U0001f600 Mann"]), "a whole pair is its character"
-
-
-def test_the_console_answers_an_argument_that_is_no_utf8(
-    bundles: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["transformer", "translate", "-m", str(bundles["translation"]), "Ein \udcff Mann"])
-    main()
-    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 @pytest.fixture(scope="module")

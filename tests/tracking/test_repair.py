@@ -104,6 +104,7 @@ def test_a_deleted_registered_model_comes_back_with_its_alias(project: Project) 
     assert project.sync() == "0 rows written\n"
 
 
+@pytest.mark.stress
 def test_a_deleted_logged_model_comes_back_once(project: Project) -> None:
     def delete(client: MlflowClient) -> None:
         (model,) = client.search_logged_models(["1"])
@@ -114,6 +115,7 @@ def test_a_deleted_logged_model_comes_back_once(project: Project) -> None:
     assert project.sync() == "0 rows written\n"
 
 
+@pytest.mark.stress
 def test_a_row_in_the_trash_is_written_again_and_its_version_gives_way(project: Project) -> None:
     old = project.run_id()
     project.change(lambda client: client.delete_run(old))
@@ -141,6 +143,7 @@ def test_versions_of_older_code_get_their_tags(project: Project) -> None:
     assert project.row()["versions"] == before
 
 
+@pytest.mark.stress
 def test_what_nobody_has_any_more_is_named(project: Project) -> None:
     project.sync()
     name = project.row()["name"]

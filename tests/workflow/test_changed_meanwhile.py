@@ -86,7 +86,7 @@ def clone(prepared: Clone) -> Iterator[Clone]:
     """The same, as it was before the test."""
     yield prepared
     prepared.run("git", "checkout", "-q", ".")
-    prepared.run("git", "clean", "-qfd", "transformer", "data/local")
+    prepared.run("git", "clean", "-qfdx", "transformer", "data/local")
 
 
 def edit(clone: Clone, code: str) -> subprocess.CompletedProcess[str]:

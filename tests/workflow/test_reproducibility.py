@@ -44,12 +44,13 @@ def test_two_clones_give_the_same_lock_and_the_whole_workflow_needs_no_network(
     assert (reproduced.root / "dvc.lock").read_bytes() == (workflow.root / "dvc.lock").read_bytes()
 
 
-def test_nothing_is_left_but_what_git_and_dvc_know(reproduced: Clone) -> None:
+# With `workflow`, so that they run beside the test above: its clone is made once.
+def test_nothing_is_left_but_what_git_and_dvc_know(workflow: Clone, reproduced: Clone) -> None:
     new = {line[3:] for line in reproduced.run("git", "status", "--porcelain").stdout.splitlines()}
     assert {Path(name).parts[0] for name in new} <= {"dvc.lock", "params.yaml", "reports"}
 
 
-def test_exponents_given_with_s_arrive_as_floats(reproduced: Clone) -> None:
+def test_exponents_given_with_s_arrive_as_floats(workflow: Clone, reproduced: Clone) -> None:
     clone = reproduced
     clone.commit("result")
     clone.run("dvc", "exp", "run", "-S", "translation.train.learning_rate=1e-6", "download@translation")
