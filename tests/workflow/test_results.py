@@ -242,7 +242,14 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
             assert {key: after[split][key] for key in before[task][split]} == before[task][split]
 
 
-@pytest.mark.parametrize("leaf", ["train.learning_rate", "evaluate.max_length", "vocab.min_frequency"])
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        "train.learning_rate",
+        pytest.param("evaluate.max_length", marks=pytest.mark.stress),
+        pytest.param("vocab.min_frequency", marks=pytest.mark.stress),
+    ],
+)
 def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
     """`dvc commit --force`, as `dvc exp save` does, writes the parameters that lie there into dvc.lock."""
     before = rows(restored)
@@ -282,7 +289,7 @@ def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
     assert all(row["label"] != row["prediction"] for row in errors)
 
 
-@pytest.mark.parametrize("method", ["beam", "sample"])
+@pytest.mark.parametrize("method", ["beam", pytest.param("sample", marks=pytest.mark.stress)])
 def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: str) -> None:
     restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3, **QUIET})
     assert restored.repro("export@translation") == ["evaluate@translation", "export@translation"]
