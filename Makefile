@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Nothing is compiled at installation (below), so the first import must keep what it compiled: torch takes 2.8 s, then 1.4.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro test stress check bench bench-quality ui lock clean-venv
+.PHONY: repro test stress check bench bench-lasting bench-quality ui lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora, TASK=name one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -33,6 +33,9 @@ check: $(READY)  ## lint and type-check
 
 bench: $(READY)  ## measure speed beside the peers, about 20 minutes on two cores; DATA=path takes the real corpora
 	python -m benchmarks $(if $(DATA),--data "$(DATA)") $(ARGS)
+
+bench-lasting: $(READY)  ## measure whether training stays as fast as its first minute, half an hour; DATA=path as above
+	python -m benchmarks.lasting $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 bench-quality: $(READY)  ## measure the time to the notebooks' quality, under an hour; DATA=path takes the real corpora
 	python -m benchmarks.quality $(if $(DATA),--data "$(DATA)") $(ARGS)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import OUTPUT, add_common_arguments
+from benchmarks.workspace import ROOT
 from transformer.files import read_json
 
 PARTS = (
@@ -45,9 +46,20 @@ def main() -> None:
         print(f"   {time.perf_counter() - started:.0f} s\n", flush=True)
     done = [part for part in options.parts if part not in failed]
     print("\n".join(line for part in done for line in verdicts(read_json(options.output / f"{part}.json"))))
+    print("\n".join(_lasting()))
     print(f"{len(done)} parts in {(time.perf_counter() - begun) / 60:.1f} minutes; files in {options.output}")
     if failed:
         sys.exit(f"error: failed: {', '.join(failed)}")
+
+
+def _lasting() -> list[str]:
+    """The committed verdicts of `make bench-lasting`, which takes too long to run here, and their commit."""
+    path = ROOT / OUTPUT / "lasting.json"
+    log = ("git", "log", "-1", "--format=%h", "--", str(path))
+    commit = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    if not commit or not path.is_file():
+        return []
+    return [f"make bench-lasting, as committed in {commit}:", *verdicts(read_json(path))]
 
 
 def verdicts(content: dict[str, Any]) -> list[str]:

@@ -239,11 +239,11 @@ def lines(table: Table) -> Iterator[str]:
         yield f"{table.title} ({table.unit})"
         for name, values in {table.axis_label: table.axis, **table.values}.items():
             yield f"  {name:<{width}}  " + "  ".join(f"{value:>6.4g}" for value in values)
-        return
-    yield f"{table.title} ({table.unit}; median, lowest and highest; ratio to `{table.peer}`)"
-    for name, values in table.values.items():
-        figures = "  ".join(f"{value:>10,.4g}" for value in (table.median(name), min(values), max(values)))
-        yield f"  {name:<{width}}  {figures}  {table.ratio(name, table.peer):>8.3g} x"
+    else:
+        yield f"{table.title} ({table.unit}; median, lowest and highest; ratio to `{table.peer}`)"
+        for name, values in table.values.items():
+            figures = "  ".join(f"{value:>10,.4g}" for value in (table.median(name), min(values), max(values)))
+            yield f"  {name:<{width}}  {figures}  {table.ratio(name, table.peer):>8.3g} x"
     for target in table.targets:
         ratio = table.ratio(target.contender, target.peer)
         wanted = f"{'at least' if target.at_least else 'at most'} {target.bound:g}"

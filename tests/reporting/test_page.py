@@ -15,6 +15,7 @@ from transformer.reporting.packed import STEPS, packed
 from transformer.reporting.page.charts import bar_chart, line_chart
 from transformer.reporting.page.content import Page, Picture, Section, Table
 from transformer.reporting.page.render import render
+from transformer.reporting.page.result import training_times
 
 HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
 
@@ -116,6 +117,22 @@ def test_a_chart_has_its_numbers_and_its_course_in_words() -> None:
     bars = bar_chart("BLEU", groups, group="words", value="bleu", count="n", label="words", x_label="BLEU")
     assert bars.alt == "BLEU. 1-8 (n = 5): 30.5; 9- (n = 7): 20."
     assert b"1-8 (n = 5)" in bars.svg
+
+
+def test_where_training_spent_its_time_is_shares_of_the_whole_and_a_curve() -> None:
+    points = [
+        {"step": 10, "tokens_per_second": 4000.0},
+        {"step": 20, "tokens_per_second": 3900.5},
+        {"step": 20, "epoch_update_seconds": 90.0, "epoch_validation_seconds": 5.0, "epoch_saving_seconds": 0.0},
+        {"step": 40, "epoch_update_seconds": 90.0, "epoch_validation_seconds": 5.0, "epoch_saving_seconds": 10.0},
+    ]
+    section = training_times(points)
+    assert "200 s" in section.text
+    assert "updates 90.0 %, validation 5.0 %, saving its state 5.0 %" in section.text
+    (picture,) = section.pictures
+    assert picture.numbers is not None
+    assert picture.numbers.rows == [["10", "4000"], ["20", "3900.5"]]
+    assert not training_times(points[2:]).pictures
 
 
 def test_weights_are_packed_row_by_row() -> None:

@@ -86,7 +86,8 @@ def main() -> None:
         observer = subprocess.Popen(command, stdin=subprocess.PIPE)
     globals()[stage](task, content[task])
     if observer is not None:
-        points = {"event": "metrics", "step": 1, "time": 1, "values": {"live_loss": 0.5}}
+        values = {"live_loss": 0.5, "tokens_per_second": 7.0}
+        points = {"event": "metrics", "step": 1, "time": 1, "values": values}
         end = {"event": "end", "status": "FINISHED"}
         observer.communicate("".join(json.dumps(event) + "\n" for event in (points, end)).encode())
 

@@ -12,8 +12,10 @@ import pytest
 
 from tests.tracking.conftest import environment, run_in
 from transformer.params.schema import Runtime
+from transformer.tracking.chain import all_chains
 from transformer.tracking.child import write_kept
 from transformer.tracking.store import Store, open_store, waiting
+from transformer.tracking.times import times_of
 from transformer.workflow import StageObserver
 
 COMMAND = (sys.executable, "-m", "transformer.tracking.live", "translation", "download")
@@ -78,6 +80,19 @@ def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
     assert (process.returncode, run.info.status) == (0, "FAILED")
     assert len(store.client.get_metric_history(run.info.run_id, "train_loss")) == 600
     assert run.data.tags["resumed_after_step"] == "20"
+
+
+def test_the_times_of_a_training_stay_beside_its_result(dvc_root: Path) -> None:
+    """Those of the result in dvc.lock, whether it is the last that ran or came from the run cache."""
+    path, points = dvc_root / "params.yaml", []
+    original = path.read_text()
+    for rate in ("0.5", "0.25", "0.5"):
+        path.write_text(original.replace("learning_rate: 1e-3", f"learning_rate: {rate}"))
+        run_in(dvc_root, "dvc", "repro", "train@translation")
+        (chain,) = all_chains((dvc_root / "dvc.lock").read_bytes())
+        points.append(times_of(dvc_root, chain))
+    assert points == [[{"step": 1, "tokens_per_second": 7.0}]] * 3
+    assert len([*(dvc_root / ".dvc" / "tmp" / "tracking" / "times" / "translation").iterdir()]) == 2
 
 
 def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Path) -> None:

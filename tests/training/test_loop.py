@@ -1,5 +1,6 @@
 """Schedules, the loop, early stopping, and what a training leaves."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from transformer.text.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.device import Compute, prepare
 from transformer.training.loop import Fitted, fit
+from transformer.training.resume import Resume
 from transformer.training.trained import load_config, load_weights, save_trained, unique_state
 from transformer.training.update import BatchLoss
 
@@ -67,6 +69,42 @@ def test_the_loss_falls_and_every_batch_is_seen() -> None:
     assert rows[-1]["train_loss"] < rows[0]["train_loss"] / 10
     assert len(line.seen) == 60
     assert [row["step"] for row in rows[:3]] == [2, 4, 6]
+
+
+class Slow(Line):
+    """Four updates of 20 ms and a validation of 30 ms an epoch."""
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        return np.split(np.arange(8), 4)
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        time.sleep(0.02 if len(self.seen) < 6 else 0.04)
+        return super().loss(rows)
+
+    def validate(self) -> dict[str, float]:
+        time.sleep(0.03)
+        return super().validate()
+
+
+class Points(Observer):
+    def __init__(self) -> None:
+        self.points: list[dict[str, float]] = []
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        self.points.append(dict(values))
+
+
+def test_where_the_time_went_is_told_and_the_speed_is_that_of_now(tmp_path: Path) -> None:
+    """The updates after the sixth take twice as long, and so they are half as fast: not as fast as a mean over all."""
+    observer = Points()
+    with Resume(tmp_path / "states" / "key", 1e-9, observer) as resume:  # saves whenever it may, which is after every epoch at least
+        fit(Slow(), params(epochs=3), CPU, log_every=2, observer=observer, resume=resume)
+    epochs = [point for point in observer.points if "epoch" in point]
+    assert all(point["epoch_update_seconds"] >= least for point, least in zip(epochs, (0.08, 0.12, 0.16), strict=True))
+    assert all(0.03 <= point["epoch_validation_seconds"] < 0.08 for point in epochs)
+    assert 0 < sum(point["epoch_saving_seconds"] for point in epochs) <= resume.seconds
+    speeds = [point["tokens_per_second"] for point in observer.points if "tokens_per_second" in point]
+    assert len(speeds) == 6 and max(speeds[3:]) <= 2 * 2 / 0.08
 
 
 def test_the_best_epochs_weights_are_kept() -> None:

@@ -47,7 +47,7 @@ class Watcher(Observer):
     lines: list[str] = field(default_factory=list)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        self.points.append((step, {name: value for name, value in values.items() if name != "tokens_per_second"}))
+        self.points.append((step, {name: value for name, value in values.items() if "second" not in name}))
         if step == self.stop and "train_loss" in values:
             os.kill(os.getpid(), signal.SIGTERM)
 

@@ -112,6 +112,8 @@ class _Training:
         self.mean = _Mean(compute.device)
         """Of the epoch at hand."""
         self._returned = time.monotonic()
+        self._saving = 0.0
+        """Seconds of saving that an epoch's line has told."""
 
     @property
     def over(self) -> bool:
@@ -126,11 +128,19 @@ class _Training:
     def run_epoch(self) -> None:
         """What is left of a pass over the training split, and a validation."""
         epoch = len(self.history.rows) + 1
+        started, saving = time.perf_counter(), self.resume.seconds
         loss = self._train(epoch)
+        trained = time.perf_counter()
         with _weights(self.trainable.model, self.averaging.weights()):
             validation = self._validate()
             validated = _copy(self.trainable.model)
-        self.observer.metrics(self.step, {"epoch": epoch, "epoch_train_loss": loss, **validation})
+        times = {
+            "epoch_update_seconds": trained - started - (self.resume.seconds - saving),
+            "epoch_validation_seconds": time.perf_counter() - trained,
+            "epoch_saving_seconds": self.resume.seconds - self._saving,
+        }
+        self._saving = self.resume.seconds
+        self.observer.metrics(self.step, {"epoch": epoch, "epoch_train_loss": loss, **validation, **times})
         row = {"epoch": epoch, "step": self.step, "learning_rate": self.schedule(self.step), "train_loss": loss}
         self.history.add(row | validation, self.monitor.better)
         if not math.isfinite(validation["validation_loss"]):
@@ -202,7 +212,7 @@ class _Training:
         self.trainable.model.train()
         batches = self.trainable.batches(epoch)
         groups = [batches[i : i + self.params.accumulation] for i in range(0, len(batches), self.params.accumulation)]
-        left, started, tokens = groups[self.done :], time.perf_counter(), 0
+        left, since, tokens = groups[self.done :], time.perf_counter(), 0
         for group in self.observer.progress(left, total=len(left), what=f"epoch {epoch}"):
             self.step += 1
             losses = self.updates(group, self.step, self.schedule(self.step))
@@ -212,7 +222,8 @@ class _Training:
             if losses:
                 self.averaging.after_update(self.trainable.model)
             if losses and self.step % self.log_every == 0:
-                self._log(losses, tokens / (time.perf_counter() - started))
+                self._log(losses, tokens / (time.perf_counter() - since))
+                since, tokens = time.perf_counter(), 0
             self.done += 1
             self._return_memory(every=_MEMORY_SECONDS)
             self.resume.checkpoint(self.step, self.state)

@@ -42,6 +42,8 @@ class Resume:
         self._interrupted: Callable[[], bool] = lambda: False
         self._due = time.monotonic() + every
         self._failing = False
+        self.seconds = 0.0
+        """What saving took."""
 
     def __enter__(self) -> Self:
         if self._folder is not None:
@@ -99,6 +101,7 @@ class Resume:
                 self._observer.say(f"warning: no state saved, training goes on: {error}")
             self._failing = True
         now = time.monotonic()
+        self.seconds += now - started
         self._due = now + max(self._every, _PAUSE * (now - started))
 
     def finish(self) -> None:

@@ -14,11 +14,20 @@ from transformer.params.schema import StageParams
 from transformer.reporting.page.content import Page, Section, Table
 from transformer.reporting.page.place import is_page_of, made_from, page_path
 from transformer.reporting.page.render import render
-from transformer.reporting.page.result import Result, all_figures, duplicates, explained, facts, parameters
+from transformer.reporting.page.result import (
+    Result,
+    all_figures,
+    duplicates,
+    explained,
+    facts,
+    parameters,
+    training_times,
+)
 from transformer.tasks import implementation
 from transformer.tracking.chain import Chain
 from transformer.tracking.naming import registered_name
 from transformer.tracking.origin import origin_of, uncommitted_code
+from transformer.tracking.times import times_of
 from transformer.tracking.workspace import require_outputs
 
 _COMMIT = 10
@@ -75,6 +84,7 @@ def _page(root: Path, task: str) -> Page:
         sections=[*code.sections(result), _change(task, before, own)],
         folded=[
             explained(result),
+            *([training_times(points)] if (points := times_of(root, chain)) else []),
             duplicates(result),
             all_figures(result),
             parameters(dict(leaves(chain.params))),

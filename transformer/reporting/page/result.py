@@ -121,6 +121,22 @@ def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str
     return Section("Learning curves", text, pictures)
 
 
+def training_times(points: Sequence[Mapping[str, float]]) -> Section:
+    """Where the time of a training went; points: what it told as it ran, which is known only where it ran."""
+    spent = {
+        what: sum(point.get(f"epoch_{name}_seconds", 0.0) for point in points)
+        for name, what in (("update", "updates"), ("validation", "validation"), ("saving", "saving its state"))
+    }
+    whole = sum(spent.values())
+    shares = ", ".join(f"{what} {seconds / whole:.1%}".replace("%", " %") for what, seconds in spent.items())
+    rates = [point for point in points if "tokens_per_second" in point]
+    shown = {name: [f"{point[name]:g}" for point in rates] for name in ("step", "tokens_per_second")}
+    text = f"Training took {whole:,.0f} s on this machine: {shares}. Times are in no output: each run has its own."
+    ys = {"tokens_per_second": "tokens read"}
+    chart = line_chart("Speed of training", shown, x="step", ys=ys, y_label="tokens/s", x_label="updates")
+    return Section("Where training spent its time", text, [chart] if rates else [])
+
+
 def duplicates(result: Result) -> Section:
     """The texts of validation and test that an earlier split has too."""
     rows = [list(row.values()) for row in result.table("tables/duplicates.tsv")]

@@ -1,0 +1,136 @@
+"""Whether training stays as fast as its first minute: `make bench-lasting`, or `python -m benchmarks.lasting`.
+
+Our real loop, that of an older commit, and the straightforward model, each in a process of its own, take turns of five
+updates until ours have made `--updates` after their first five. Validation does not count. The straightforward model
+takes a turn in every fourth round: its rate is steady, and so it makes a quarter of the updates.
+"""
+
+import argparse
+import io
+import subprocess
+import sys
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from benchmarks import training_sentiment, training_translation
+from benchmarks.harness import Limit, Options, Report, Table, Target, main
+from benchmarks.isolated import isolated
+from benchmarks.training_sentiment import RANDOM
+from benchmarks.training_translation import STRAIGHTFORWARD
+from benchmarks.translation import open_task
+from benchmarks.turns import BLOCK
+from benchmarks.workspace import FOLDER, ROOT, Workspace, prepared
+from transformer.errors import UserError
+from transformer.tasks import TASKS
+
+OURS = "ours"
+_SPAN = 50
+"""Updates of a point in the tables."""
+_PEERS = {"translation": (training_translation, STRAIGHTFORWARD), "sentiment": (training_sentiment, RANDOM)}
+_UNITS = {"translation": "source and target tokens/s", "sentiment": "reviews/s"}
+_AT_MOST = {"translation": 0.7, "sentiment": 1.0}
+"""Of the older commit's seconds."""
+_AT_LEAST = {"translation": 2.3, "sentiment": 10.0}
+"""Of the straightforward model's rate."""
+
+
+class Training:
+    """A process that trains in turns."""
+
+    def __init__(self, workspace: Workspace, task: str, updates: int, code: Path) -> None:
+        script = str(ROOT / "benchmarks" / "turns.py")
+        command = [sys.executable, script, str(workspace.root), task, str(BLOCK + updates), str(code)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=workspace.environment()
+        )
+
+    def turn(self) -> float | None:
+        """Seconds of the next updates; None where validation fell into them. Raises UserError when it has died."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline().strip()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            raise UserError("a training that takes turns has died: see above for why")
+        return None if answer == "-" else float(answer)
+
+
+def measure(options: Options) -> Report:
+    """The rates over the updates, and how the last ones compare with the first."""
+    tables: list[Table] = []
+    before = f"commit {options.more.before}"
+    for task in options.more.tasks:
+        speeds = _speeds(task, before, options)
+        peer = _PEERS[task][1]
+        targets = [Target(OURS, before, round(1 / _AT_MOST[task], 2)), Target(OURS, peer, _AT_LEAST[task])]
+        spans = range(_SPAN, options.more.updates + 1, _SPAN)
+        title = f"Lasting training, {task}"
+        tables.append(Table(title, _UNITS[task], speeds, peer, targets, axis=list(spans), axis_label="updates"))
+        slower = {name: [rates[0] / rates[-1]] for name, rates in speeds.items()}
+        title = f"Seconds of the last {_SPAN} updates, {task}"
+        tables.append(Table(title, f"of the first {_SPAN}'s", slower, peer, limits=[Limit(OURS, 1.05)]))
+    return Report(tables, {"updates": options.more.updates, "before": options.more.before})
+
+
+def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
+    """What each reads a second, in every span of updates."""
+    updates: int = options.more.updates
+    workspace = prepared(task, options.data)
+    module, peer = _PEERS[task]
+    peer_options = replace(options, more=argparse.Namespace(steps=BLOCK))
+    straightforward = isolated(module.peer, peer, peer_options, threads=options.hardware.threads)
+    trainings = {
+        before: Training(workspace, task, updates, _older(options.more.before)),
+        OURS: Training(workspace, task, updates, ROOT),
+    }
+    taken: dict[str, list[list[float]]] = {name: [[] for _ in range(updates // _SPAN)] for name in trainings}
+    rates: list[list[float]] = [[] for _ in range(updates // _SPAN)]
+    for number in range(updates // BLOCK):
+        span = number * BLOCK // _SPAN
+        for name in list(trainings)[:: 1 if number % 2 else -1]:
+            if (seconds := trainings[name].turn()) is not None:
+                taken[name][span].append(seconds)
+        if number % 4 == 0:
+            rates[span].append(straightforward(number).rate)
+        if (number + 1) * BLOCK % _SPAN == 0:
+            shown = "  ".join(f"{name} {fmean(spans[span]) / BLOCK:.3f} s" for name, spans in taken.items())
+            print(f"  {task}, update {(number + 1) * BLOCK} of {updates}  {shown}", file=sys.stderr)
+    amount = BLOCK * _batch(task, workspace, peer_options)
+    found = {name: [amount / fmean(seconds) for seconds in spans] for name, spans in taken.items()}
+    return found | {peer: [fmean(span) for span in rates]}
+
+
+def _batch(task: str, workspace: Workspace, options: Options) -> float:
+    """What a mean batch holds, in the unit of the rates."""
+    if task == "sentiment":
+        return workspace.params(task, training_sentiment.Params).train.batch_size
+    opened = open_task(options)
+    return opened.params.train.batch_size * float(opened.train.lengths.sum(axis=1).mean())
+
+
+def _older(commit: str) -> Path:
+    """The package as it was at a commit. Raises UserError where the repository lacks the commit."""
+    root = FOLDER / "code" / commit
+    if not root.is_dir():
+        done = subprocess.run(["git", "archive", commit, "transformer"], cwd=ROOT, capture_output=True, check=False)
+        if done.returncode:
+            raise UserError(f"commit {commit} is not in this repository: fetch it, or name another with --before")
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            archive.extractall(root, filter="data")
+    return root
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What this part takes besides."""
+    parser.add_argument("--updates", type=int, default=400, help=f"a multiple of {_SPAN} (default: 400)")
+    parser.add_argument("--before", default="8fe5039", metavar="COMMIT", help="runs beside (default: %(default)s)")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="only these")
+
+
+if __name__ == "__main__":
+    main("lasting", __doc__, measure, arguments=arguments)

@@ -1,0 +1,93 @@
+"""A training that takes turns with others, a few updates each: what slows the machine down slows all of them.
+
+`python benchmarks/turns.py ROOT TASK UPDATES [CODE]` runs our real loop, as the train stage does, on the encoded store
+in ROOT, with the package in the folder CODE, which may be an older commit's. It waits for a line before each turn and
+answers with the turn's seconds, or with `-` where validation fell into it.
+"""
+
+import importlib
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+BLOCK = 5
+"""Updates of a turn."""
+
+
+class Turns:
+    """The clock of a training that stops while others have their turn."""
+
+    def __init__(self, blocks: int) -> None:
+        """blocks: turns until the end."""
+        self._left, self._waited, self._since = blocks, 0.0, 0.0
+
+    def begin(self) -> None:
+        """Wait for the first turn."""
+        self._wait()
+
+    def end(self, *, whole: bool = True) -> None:
+        """Answer, and wait for the next turn; ends the process after the last. whole: nothing but updates was in it."""
+        print(f"{self.now() - self._since:.6f}" if whole else "-", flush=True)
+        self._left -= 1
+        if not self._left:
+            sys.exit()
+        self._wait()
+
+    def now(self) -> float:
+        """Seconds, without those of others."""
+        return time.monotonic() - self._waited
+
+    def _wait(self) -> None:
+        stopped = time.monotonic()
+        if not sys.stdin.readline():
+            sys.exit()
+        self._waited += time.monotonic() - stopped
+        self._since = self.now()
+
+
+def main(root: Path, task: str, updates: int) -> None:
+    """Train as the stage does."""
+    from transformer.observer import Observer
+    from transformer.params.load import read_params, stage_params
+    from transformer.training import loop
+    from transformer.training.stage import TrainingPaths
+
+    turns = Turns(updates // BLOCK)
+    # Freed memory is returned once a minute of its own.
+    loop.time = SimpleNamespace(monotonic=turns.now, perf_counter=turns.now)  # type: ignore[assignment]
+
+    class TakingTurns(Observer):
+        whole = False
+
+        def metrics(self, step: int, values: Mapping[str, float]) -> None:
+            if "train_loss" not in values:  # the end of an epoch
+                self.whole = False
+                return
+            if step == BLOCK:  # the first updates are the warm-up
+                turns.begin()
+            elif step % BLOCK == 0:
+                turns.end(whole=self.whole)
+            self.whole = True
+
+    stage: Any = importlib.import_module(f"transformer.tasks.{task}.train")
+    params = stage_params(read_params(root / "params.yaml"), task, stage.Params, where=root / "params.yaml")
+    runtime = params.runtime.model_copy(update={"log_every": BLOCK})
+    train = params.train.model_copy(update={"epochs": 1_000, "patience": None})
+    data, out = root / "data" / task, Path(tempfile.mkdtemp())
+    paths = TrainingPaths(
+        encoded=data / "encoded",
+        vocab=data / "vocab",
+        trained=out / "trained",
+        metrics=out / "metrics.json",
+        history=out / "history.tsv",
+    )
+    stage.run(params.model_copy(update={"runtime": runtime, "train": train}), paths=paths, observer=TakingTurns())
+
+
+if __name__ == "__main__":
+    sys.path[0] = sys.argv[4]
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
