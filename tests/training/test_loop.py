@@ -97,7 +97,7 @@ class Points(Observer):
 def test_where_the_time_went_is_told_and_the_speed_is_that_of_now(tmp_path: Path) -> None:
     """The updates after the sixth take twice as long, and so they are half as fast: not as fast as a mean over all."""
     observer = Points()
-    with Resume(tmp_path / "states" / "key", 1e-9, observer) as resume:  # saves whenever it may, which is after every epoch at least
+    with Resume(tmp_path / "states" / "key", 1e-9, observer) as resume:
         fit(Slow(), params(epochs=3), CPU, log_every=2, observer=observer, resume=resume)
     epochs = [point for point in observer.points if "epoch" in point]
     assert all(point["epoch_update_seconds"] >= least for point, least in zip(epochs, (0.08, 0.12, 0.16), strict=True))

@@ -1,7 +1,10 @@
 """Numbers that are not finite, and memory that is used up."""
 
+import os
 import platform
 import resource
+import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -222,3 +225,31 @@ def test_validation_out_of_memory_ends_in_advice() -> None:
 
     with pytest.raises(UserError, match=r"out of memory in validation: lower train\.batch_size"):
         run(Greedy())
+
+
+PRODUCTS = """
+import torch
+from transformer.params.schema import Hardware
+from transformer.training.device import prepare
+prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False))
+def product(tokens):
+    torch.ones(tokens, 64, dtype=torch.bfloat16) @ torch.ones(64, 64, dtype=torch.bfloat16)
+for tokens in range(100, 250):
+    product(tokens)
+print("AGAIN", flush=True)
+product(100)
+"""
+
+
+@pytest.mark.parametrize(("told", "kept"), [(None, False), ("1024", True)])
+def test_few_products_of_earlier_batches_are_kept(told: str | None, kept: bool) -> None:
+    """Those of many batches lay between the heap's free blocks. Who tells oneDNN how many to keep gets so many."""
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    environment |= {"ONEDNN_VERBOSE": "profile_create"} | ({name: told} if told else {})
+    command = (sys.executable, "-c", PRODUCTS)
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    last = printed.rpartition("AGAIN")[2]
+    if "create:cache" not in last:
+        pytest.skip("oneDNN multiplies no bf16 matrices on this processor")
+    assert ("create:cache_hit" in last) == kept
