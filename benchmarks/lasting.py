@@ -24,6 +24,7 @@ from benchmarks.turns import BLOCK
 from benchmarks.workspace import FOLDER, ROOT, Workspace, prepared
 from transformer.errors import UserError
 from transformer.tasks import TASKS
+from transformer.tasks.sentiment.train import Params as SentimentParams
 
 OURS = "ours"
 _SPAN = 50
@@ -108,7 +109,7 @@ def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
 def _batch(task: str, workspace: Workspace, options: Options) -> float:
     """What a mean batch holds, in the unit of the rates."""
     if task == "sentiment":
-        return workspace.params(task, training_sentiment.Params).train.batch_size
+        return workspace.params(task, SentimentParams).train.batch_size
     opened = open_task(options)
     return opened.params.train.batch_size * float(opened.train.lengths.sum(axis=1).mean())
 

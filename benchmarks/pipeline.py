@@ -25,7 +25,7 @@ def measure(options: Options) -> Report:
     """Milliseconds a pair, and megabytes."""
     sizes = SIZES if options.more.full else SIZES[:-1]
     sizes = tuple(options.more.sizes or sizes)
-    workspaces = {size: _corpus(size) for size in (_SMALL, *sizes)}
+    workspaces = {size: corpus_of(size) for size in (_SMALL, *sizes)}
     times: dict[str, list[float]] = {}
     peaks: dict[str, list[float]] = {}
     for number in range(1, options.rounds + 1):
@@ -54,7 +54,8 @@ def _name(stage: str, size: int) -> str:
     return f"{stage}, {size:,} pairs"
 
 
-def _corpus(size: int) -> Workspace:
+def corpus_of(size: int) -> Workspace:
+    """A workspace with so many sample pairs."""
     workspace = new_workspace(FOLDER / f"pipeline-{size}")
     workspace.change({"translation.download.sample_rows.train": size})
     ensure(workspace, "translation", ("download",))

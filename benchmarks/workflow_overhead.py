@@ -1,9 +1,12 @@
 """What the workflow costs beside its work: `python -m benchmarks.workflow_overhead`.
 
-`dvc repro` with nothing to do, and each translation stage's time from its start until it calls the task's code, with
-tracking on. On a copy of the checkout with the profile `smoke`.
+`dvc repro` with nothing to do, also beyond what DVC takes for as many stages that copy a file; each translation stage's
+time from its start until it calls the task's code, with tracking on; `transformer --help`, and `transformer translate`
+with one sentence, beyond the import of torch just before. On a copy of the checkout with the profile `smoke` and
+spaCy's words.
 """
 
+import json
 import subprocess
 import sys
 import time
@@ -11,12 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from benchmarks.harness import Contender, Limit, Options, Report, Table, Work, main, measured, seconds
-from benchmarks.workspace import ROOT, Workspace, clone
+from benchmarks.workspace import FOLDER, ROOT, Workspace, clone
 from transformer.errors import UserError
 from transformer.tasks import STAGES, TASKS
 
 NOTHING = "dvc repro, nothing to do"
 EMPTY = "python that does nothing"
+BEYOND_DVC = f"{NOTHING}, beyond DVC's own"
+HELP = "transformer --help"
+TRANSLATE = "transformer translate, beyond import torch"
 # Stands in for the task's code: says when it was called and kills the stage with its observer, which would otherwise
 # write for seconds that the stage was stopped.
 _UNTIL_WORK = """
@@ -34,31 +40,60 @@ runpy.run_module(module, run_name="__main__", alter_sys=False)
 def measure(options: Options) -> Report:
     """Seconds of each."""
     workspace = clone("workflow", (ROOT / "profiles" / "smoke.yaml").read_bytes())
-    workspace.change({"runtime.tracking": False})
+    workspace.change({"runtime.tracking": False, "translation.tokenize.kind": "spacy"})
     print("  dvc repro", file=sys.stderr)
     with ThreadPoolExecutor() as pool:  # the tasks share no output, and a stage of this profile has one thread
         list(pool.map(lambda task: workspace.call("dvc", "repro", f"report@{task}"), TASKS))
     workspace.change({"runtime.tracking": True})
-    contenders: dict[str, Contender] = {EMPTY: _nothing, NOTHING: partial(_repro, workspace)}
+    plain = _plain_pipeline(len(STAGES) * len(TASKS))
+    contenders: dict[str, Contender] = {
+        EMPTY: lambda _: Work(1, _seconds(workspace, "python", "-c", "pass")),
+        NOTHING: lambda _: Work(1, _repro(workspace)),
+        BEYOND_DVC: lambda _: Work(1, -_repro(plain) + _repro(workspace)),
+        HELP: lambda _: Work(1, _seconds(workspace, "transformer", "--help")),
+        TRANSLATE: partial(_translate, workspace),
+    }
     contenders |= {f"start of {stage}": partial(_start, workspace, stage) for stage in STAGES}
-    limits = [Limit(NOTHING, 2.0), *(Limit(f"start of {stage}", 2.5) for stage in STAGES)]
+    limits = [Limit(BEYOND_DVC, 1.0), Limit(HELP, 0.3), Limit(TRANSLATE, 1.2), Limit(NOTHING, 2.0)]
+    limits += (Limit(f"start of {stage}", 2.5) for stage in STAGES)
     times = seconds(measured(contenders, options, warm=False))
     return Report([Table("Workflow overhead", "seconds", times, EMPTY, limits=limits)])
 
 
-def _nothing(number: int) -> Work:
+def _seconds(workspace: Workspace, *command: str) -> float:
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-    return Work(1, time.perf_counter() - started)
+    workspace.call(*command)
+    return time.perf_counter() - started
 
 
-def _repro(workspace: Workspace, number: int) -> Work:
+def _repro(workspace: Workspace) -> float:
     started = time.perf_counter()
     printed = workspace.call("dvc", "repro")
     elapsed = time.perf_counter() - started
     if "Running stage" in printed:
         raise UserError("dvc repro ran a stage that it had just run: find out why with `dvc status`")
-    return Work(1, elapsed)
+    return elapsed
+
+
+def _plain_pipeline(stages: int) -> Workspace:
+    """A repository with so many stages that copy one file, all of them run."""
+    root = FOLDER / "plain"
+    root.mkdir(parents=True, exist_ok=True)
+    names = [f"copy_{number}" for number in range(stages)]
+    pipeline = {name: {"cmd": f"cp text {name}", "deps": ["text"], "outs": [name]} for name in names}
+    (root / "text").write_text("text")
+    (root / "dvc.yaml").write_text(json.dumps({"stages": pipeline}))
+    subprocess.run(["git", "init", "-q", root], check=True)
+    workspace = Workspace(root)
+    if not (root / ".dvc").exists():
+        workspace.call("dvc", "init", "-q")
+    workspace.call("dvc", "repro")
+    return workspace
+
+
+def _translate(workspace: Workspace, number: int) -> Work:
+    torch = _seconds(workspace, "python", "-c", "import torch")
+    return Work(1, _seconds(workspace, "transformer", "translate", "Ein Mann schläft.") - torch)
 
 
 def _start(workspace: Workspace, stage: str, number: int) -> Work:

@@ -16,7 +16,7 @@ _KEPT = 50
 """Trainings of a task whose times stay."""
 
 
-def noted(batches: Iterable[Sequence[Event]], root: Path, task: str, key: str) -> Iterator[Sequence[Event]]:
+def noted(batches: Iterable[list[Event]], root: Path, task: str, key: str) -> Iterator[list[Event]]:
     """Pass a training's events through; once it has ended well, keep its points that tell times, under its key."""
     points: list[Point] = []
     for batch in batches:

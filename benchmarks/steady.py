@@ -1,0 +1,140 @@
+"""Whether long work stays as fast as it began, but for the Transformers' training (`benchmarks.lasting`):
+`python -m benchmarks.steady`, about a quarter of an hour.
+
+The rate of the last tenth of each beside that of the first: the seed's classifier on 25,000 reviews, in ten parts of
+the same number of random reviews; 400 updates of the recurrent models of the profile `rnn`; tokenize and build_vocab
+(the encoding of the source side) on 1,000,000 sample pairs.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from benchmarks.harness import Limit, Options, Report, Table, main
+from benchmarks.isolated import alone
+from benchmarks.lasting import Training
+from benchmarks.pipeline import corpus_of
+from benchmarks.turns import BLOCK
+from benchmarks.workspace import DATA_STAGES, FOLDER, ROOT, Workspace, ensure, new_workspace, prepared
+from transformer.decoding.classifier.probabilities import class_probabilities
+from transformer.nn.classifier.build import build_model
+from transformer.nn.classifier.config import ClassifierConfig
+from transformer.observer import Observer
+from transformer.params.schema import Hardware
+from transformer.tasks import TASKS
+from transformer.tasks.sentiment.encoded import EncodedReviews
+from transformer.tasks.sentiment.train import CLASSES, Params
+from transformer.text.vocabulary import read_vocabularies
+from transformer.training.device import prepare
+
+T = TypeVar("T")
+_PARTS = 10
+_UPDATES = 400
+_SKIPPED = 10_000
+"""Rows that worker processes need to get going."""
+
+
+def measure(options: Options) -> Report:
+    """The first tenth's seconds and the last one's."""
+    wanted = {"evaluate, sentiment": _classify} | {f"train, recurrent, {task}": _recurrent(task) for task in TASKS}
+    wanted |= {
+        f"{stage}, translation": _rows(stage, side) for stage, side in (("tokenize", ""), ("build_vocab", "source"))
+    }
+    ratios = {}
+    for name, parts in wanted.items():
+        times = parts(options)
+        ratios[name] = [times[-1] / times[0]]
+        print(f"  {name}  " + "  ".join(f"{seconds:.2f}" for seconds in times) + " s", file=sys.stderr)
+    limits = [Limit(name, 1.05) for name in ratios]
+    return Report([Table("Seconds of the last tenth", "of the first's", ratios, next(iter(ratios)), limits=limits)])
+
+
+def _classify(options: Options) -> list[float]:
+    workspace = prepared("sentiment", options.data)
+    return alone(_seconds_of_reviews, (workspace.root, options.hardware), threads=options.hardware.threads)
+
+
+def _seconds_of_reviews(given: tuple[Path, Hardware]) -> list[float]:
+    workspace, hardware = Workspace(given[0]), given[1]
+    params, data = workspace.params("sentiment", Params), workspace.data("sentiment")
+    vocabulary = read_vocabularies(data / "vocab")["text"]
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
+    model = build_model(config).to(prepare(hardware).device)
+    reviews = EncodedReviews(data / "encoded" / "test", config)
+    times, rows = [], np.random.default_rng(1).permutation(len(reviews))
+    for part in np.array_split(rows, _PARTS):
+        sequences = [reviews.sequence(int(row)) for row in part]
+        started = time.perf_counter()
+        class_probabilities(model, sequences, batch_size=64, observer=Observer())
+        times.append(time.perf_counter() - started)
+    return times
+
+
+def _recurrent(task: str) -> Callable[[Options], list[float]]:
+    def seconds(options: Options) -> list[float]:
+        workspace = new_workspace(FOLDER / "rnn", data=options.data, profile="rnn")
+        ensure(workspace, task, DATA_STAGES, options.data)
+        training, part = Training(workspace, task, _UPDATES, ROOT), _UPDATES // BLOCK // _PARTS
+        turns = [training.turn() for _ in range(_UPDATES // BLOCK)]
+        parts = [[taken for taken in turns[at : at + part] if taken] for at in range(0, len(turns), part)]
+        return [part * sum(taken) / len(taken) for taken in parts]
+
+    return seconds
+
+
+class _Timed(Observer):
+    """Notes when each tenth of the rows of some work was done."""
+
+    def __init__(self, what: str, rows: int) -> None:
+        self._what, self._part = what, (rows - _SKIPPED) // _PARTS
+        self.times: list[float] = []
+
+    def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
+        """The items, timed if this is that work."""
+        return self._timed(iter(items)) if what == self._what else items
+
+    def _timed(self, items: Iterator[T]) -> Iterator[T]:
+        yield from islice(items, _SKIPPED)
+        for _ in range(_PARTS):
+            started = time.perf_counter()
+            yield from islice(items, self._part)
+            self.times.append(time.perf_counter() - started)
+        yield from items
+
+
+def _rows(stage: str, side: str = "") -> Callable[[Options], list[float]]:
+    def seconds(options: Options) -> list[float]:
+        workspace = corpus_of(options.more.pairs)
+        if stage == "build_vocab":
+            ensure(workspace, "translation", ("download", "tokenize"))
+        return alone(_seconds_of_rows, (workspace.root, stage, side, options.more.pairs), threads=1)
+
+    return seconds
+
+
+def _seconds_of_rows(given: tuple[Path, str, str, int]) -> list[float]:
+    root, stage, side, pairs = given
+    workspace, work = Workspace(root), import_module(f"transformer.tasks.translation.{stage}")
+    data, out = workspace.data("translation"), root / "out"
+    timed = _Timed(f"encode train {side}" if side else "tokenize train", pairs)
+    paths: dict[str, Any] = {"corpus": data / "corpus", "tokens": data / "tokens"}
+    if stage == "build_vocab":
+        paths = {"tokens": data / "tokens", "vocab": out / "v", "encoded": out / "e", "statistics": out / "s.json"}
+    work.run(workspace.params("translation", work.Params), **paths, observer=timed)
+    return timed.times
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What this part takes besides."""
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="of tokenize and build_vocab (default: 1,000,000)")
+
+
+if __name__ == "__main__":
+    main("steady", __doc__, measure, arguments=arguments)
