@@ -2,8 +2,8 @@
 
 Our real loop, with the C library's allocator and with tcmalloc where the machine has it, that of an older commit, and
 the straightforward model, each in a process of its own, take turns of five updates until ours have made `--updates`
-after their first five. Validation does not count. The straightforward model
-takes a turn in every fourth round: its rate is steady, and so it makes a quarter of the updates.
+after their first five. Validation does not count. The straightforward model takes a turn in every fourth round: its
+rate is steady, and so it makes a quarter of the updates. `--allocators` adds ours under others for 250 updates.
 """
 
 import argparse
@@ -31,6 +31,16 @@ from transformer.tasks.sentiment.train import Params as SentimentParams
 OURS = "ours"
 OURS_TCMALLOC = "ours, tcmalloc"
 TCMALLOC = find_library("tcmalloc_minimal") or find_library("tcmalloc")
+_ALLOCATORS = {
+    "THP_MEM_ALLOC_ENABLE=1": {"THP_MEM_ALLOC_ENABLE": "1"},
+    "glibc.malloc.hugetlb=1": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+    "jemalloc, decay 60 s": {
+        "LD_PRELOAD": find_library("jemalloc"),
+        "MALLOC_CONF": "dirty_decay_ms:60000,muzzy_decay_ms:60000",
+    },
+    "mimalloc": {"LD_PRELOAD": find_library("mimalloc")},
+}
+_ALLOCATORS_UPDATES = 250
 _SPAN = 50
 """Updates of a point in the tables."""
 _PEERS = {"translation": (training_translation, STRAIGHTFORWARD), "sentiment": (training_sentiment, RANDOM)}
@@ -44,10 +54,11 @@ _AT_LEAST = {"translation": 2.3, "sentiment": 10.0}
 class Training:
     """A process that trains in turns."""
 
-    def __init__(self, workspace: Workspace, task: str, updates: int, code: Path, preload: str = "") -> None:
+    def __init__(self, workspace: Workspace, task: str, updates: int, code: Path, **settings: str) -> None:
+        """settings: environment variables."""
         script = str(ROOT / "benchmarks" / "turns.py")
         command = [sys.executable, script, str(workspace.root), task, str(BLOCK + updates), str(code)]
-        environment = workspace.environment() | {"LD_PRELOAD": preload}
+        environment = workspace.environment() | {"LD_PRELOAD": ""} | settings
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -71,12 +82,17 @@ def measure(options: Options) -> Report:
     tables: list[Table] = []
     before = f"commit {options.more.before}"
     for task in options.more.tasks:
-        speeds = _speeds(task, before, options)
-        peer = _PEERS[task][1]
+        speeds, peer = _speeds(task, before, options), _PEERS[task][1]
+        others = {name: speeds.pop(name) for name in _ALLOCATORS if name in speeds}
         targets = [Target(OURS, before, round(1 / _AT_MOST[task], 2)), Target(OURS, peer, _AT_LEAST[task])]
         spans = range(_SPAN, options.more.updates + 1, _SPAN)
         title = f"Lasting training, {task}"
         tables.append(Table(title, _UNITS[task], speeds, peer, targets, axis=list(spans), axis_label="updates"))
+        if others:
+            shown = {name: rates[: _ALLOCATORS_UPDATES // _SPAN] for name, rates in (speeds | others).items()}
+            spans = spans[: _ALLOCATORS_UPDATES // _SPAN]
+            title = f"Allocators, {task}"
+            tables.append(Table(title, _UNITS[task], shown, OURS, axis=list(spans), axis_label="updates"))
         slower = {name: [rates[0] / rates[-1]] for name, rates in speeds.items()}
         title = f"Seconds of the last {_SPAN} updates, {task}"
         tables.append(Table(title, f"of the first {_SPAN}'s", slower, peer, limits=[Limit(OURS, 1.05)]))
@@ -95,21 +111,27 @@ def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
         OURS: Training(workspace, task, updates, ROOT),
     }
     if TCMALLOC:
-        trainings[OURS_TCMALLOC] = Training(workspace, task, updates, ROOT, TCMALLOC)
+        trainings[OURS_TCMALLOC] = Training(workspace, task, updates, ROOT, LD_PRELOAD=TCMALLOC)
+    if options.more.allocators and task == "translation":
+        for name, settings in _ALLOCATORS.items():
+            if (found := {key: value for key, value in settings.items() if value}).keys() == settings.keys():
+                trainings[name] = Training(workspace, task, _ALLOCATORS_UPDATES, ROOT, **found)
     taken: dict[str, list[list[float]]] = {name: [[] for _ in range(updates // _SPAN)] for name in trainings}
     rates: list[list[float]] = [[] for _ in range(updates // _SPAN)]
     for number in range(updates // BLOCK):
         span = number * BLOCK // _SPAN
+        if number * BLOCK == _ALLOCATORS_UPDATES:
+            trainings = {name: training for name, training in trainings.items() if name not in _ALLOCATORS}
         for name in list(trainings)[:: 1 if number % 2 else -1]:
             if (seconds := trainings[name].turn()) is not None:
                 taken[name][span].append(seconds)
         if number % 4 == 0:
             rates[span].append(straightforward(number).rate)
         if (number + 1) * BLOCK % _SPAN == 0:
-            shown = "  ".join(f"{name} {fmean(spans[span]) / BLOCK:.3f} s" for name, spans in taken.items())
+            shown = "  ".join(f"{name} {fmean(taken[name][span]) / BLOCK:.3f} s" for name in trainings)
             print(f"  {task}, update {(number + 1) * BLOCK} of {updates}  {shown}", file=sys.stderr)
     amount = BLOCK * _batch(task, workspace, peer_options)
-    found = {name: [amount / fmean(seconds) for seconds in spans] for name, spans in taken.items()}
+    found = {name: [amount / fmean(seconds) for seconds in spans if seconds] for name, spans in taken.items()}
     return found | {peer: [fmean(span) for span in rates]}
 
 
@@ -137,6 +159,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What this part takes besides."""
     parser.add_argument("--updates", type=int, default=400, help=f"a multiple of {_SPAN} (default: 400)")
     parser.add_argument("--before", default="8fe5039", metavar="COMMIT", help="runs beside (default: %(default)s)")
+    parser.add_argument("--allocators", action="store_true", help="also other allocators, for translation")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="only these")
 
 
