@@ -31,7 +31,7 @@ from transformer.tasks.sentiment.train import Params as SentimentParams
 OURS = "ours"
 OURS_TCMALLOC = "ours, tcmalloc"
 TCMALLOC = find_library("tcmalloc_minimal") or find_library("tcmalloc")
-_ALLOCATORS = {
+_ALLOCATORS: dict[str, dict[str, str | None]] = {
     "THP_MEM_ALLOC_ENABLE=1": {"THP_MEM_ALLOC_ENABLE": "1"},
     "glibc.malloc.hugetlb=1": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
     "jemalloc, decay 60 s": {
@@ -114,8 +114,8 @@ def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
         trainings[OURS_TCMALLOC] = Training(workspace, task, updates, ROOT, LD_PRELOAD=TCMALLOC)
     if options.more.allocators and task == "translation":
         for name, settings in _ALLOCATORS.items():
-            if (found := {key: value for key, value in settings.items() if value}).keys() == settings.keys():
-                trainings[name] = Training(workspace, task, _ALLOCATORS_UPDATES, ROOT, **found)
+            if len(given := {key: value for key, value in settings.items() if value}) == len(settings):
+                trainings[name] = Training(workspace, task, _ALLOCATORS_UPDATES, ROOT, **given)
     taken: dict[str, list[list[float]]] = {name: [[] for _ in range(updates // _SPAN)] for name in trainings}
     rates: list[list[float]] = [[] for _ in range(updates // _SPAN)]
     for number in range(updates // BLOCK):
