@@ -67,4 +67,5 @@ def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
     names = main_first(headline_figures(task), evaluation)
     rows = [[split, *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)]
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
-    return tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
+    table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
+    return table
