@@ -198,7 +198,23 @@ def hint_of_clone(path: Path) -> str:
     Their clones have what git tracks, and DVC names the repository. A file read from there behind DVC's back would be
     no dependency of the result, and its change would go unnoticed.
     """
-    root = os.environ.get("DVC_ROOT")
-    if not root or path.is_absolute() or Path(root).resolve() == Path.cwd().resolve() or not (root / path).exists():
+    root = _repository_of_clone()
+    if root is None or path.is_absolute() or not (root / path).exists():
         return ""
     return f"; a temporary clone sees only what git tracks, so name the absolute path {(root / path).resolve()}"
+
+
+def refuse_outside_of_clone(path: Path) -> None:
+    """Raise UserError for a relative path that leads out of a temporary clone, where an old copy may lie.
+
+    `dvc exp run --temp --copy-paths ../corpus` puts one beside the clones. It stays, and later experiments find it.
+    """
+    root = _repository_of_clone()
+    if root is not None and Path(os.path.normpath(path)).parts[:1] == ("..",):
+        raise UserError(f"{path} leads out of the temporary clone, so name the absolute path {(root / path).resolve()}")
+
+
+def _repository_of_clone() -> Path | None:
+    """The repository whose temporary clone is the current folder; None in the repository itself."""
+    root = os.environ.get("DVC_ROOT")
+    return Path(root) if root and Path(root).resolve() != Path.cwd().resolve() else None

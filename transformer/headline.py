@@ -1,6 +1,6 @@
 """The main figures of a result in words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Split = Mapping[str, Any]
@@ -29,8 +29,8 @@ _WORDS = {
     "ece_with_temperature": ("calibration error with temperature", "{:.3f}"),
 }
 
-_COMPARED = ("accuracy", "bleu_13a_cased", "bleu_13a_lowercased")
-"""The metrics that decide which of two systems is better; a split has one of them."""
+_COMPARED = ("accuracy", *TEXT_BLEUS)
+"""The metrics that decide which of two systems is better; a split has one of them. chrF does in the place of BLEU's."""
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
 
@@ -69,13 +69,26 @@ def splits(evaluation: Mapping[str, Split]) -> list[str]:
     )
 
 
+def main_first(names: Sequence[str], evaluation: Mapping[str, Split]) -> list[str]:
+    """The metrics of a table in its order; chrF before every BLEU where words are not separated."""
+    if _separates_words(evaluation) or "chrf" not in names:
+        return list(names)
+    return ["chrf", *(name for name in names if name != "chrf")]
+
+
+def _separates_words(evaluation: Mapping[str, Split]) -> bool:
+    """Whether the language of the main test split does, as far as BLEU's tokenizer tells."""
+    split = evaluation[splits(evaluation)[0]]
+    return not any(f"bleu_{kind}_" in metric for kind in _UNSEPARATED for metric in split)
+
+
 def headline(name: str, evaluation: Mapping[str, Split]) -> str:
     """One line: a metric on the main test split, with its interval; empty where the split has no such metric.
 
     It is chrF in the place of BLEU where words are not separated, because there a BLEU is one of characters.
     """
     split = splits(evaluation)[0]
-    if name == "bleu" and any(f"bleu_{kind}_" in metric for kind in _UNSEPARATED for metric in evaluation[split]):
+    if name == "bleu" and not _separates_words(evaluation):
         name = "chrf"
     if name not in evaluation[split]:
         return ""
@@ -94,6 +107,8 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     name = splits(evaluation)[0]
     split = evaluation[name]
     metric = next((metric for metric in _COMPARED if metric in split), "")
+    if not _separates_words(evaluation):
+        metric = "chrf"
     compared = [other for other in _BASELINES if f"{metric}_minus_{other}" in split]
     return " ".join(filter(None, (_behind(metric, other, name, split) for other in compared)))
 

@@ -1,12 +1,13 @@
 """The end of `make repro`: the main figures, and where to look."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tabulate import tabulate
 
 from transformer.comparing.results import WORKSPACE, Results, results_at
 from transformer.errors import UserError
-from transformer.headline import metric_label, shortfall, splits, with_interval
+from transformer.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.reporting.page.build import missing_pages, write_page
 from transformer.tasks import headline_figures
 from transformer.tracking.store import in_words
@@ -50,15 +51,21 @@ def _write_page(root: Path, task: str) -> None:
 
 
 def _print_task(task: str, own: Results) -> None:
-    names = headline_figures(task)
     try:
         figures = own.evaluation(task)
     except UserError as error:
         print(f"\n{task}: {error}")
         return
-    rows = [[split, *(with_interval(name, figures[split]) for name in names)] for split in splits(figures)]
-    header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     print()
     if behind := shortfall(figures):
         print(f"{task}: {behind}")
-    print(tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True))
+    print(scores_table(task, figures))
+
+
+def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
+    """The main figures of every split in evaluation.json."""
+    names = main_first(headline_figures(task), evaluation)
+    rows = [[split, *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)]
+    header = [f"{task}, 95 % intervals", *map(metric_label, names)]
+    table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
+    return table

@@ -7,9 +7,13 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.corpora.cases import pairs, write
+from tests.training.small import smoke
 from transformer.corpora.files import read_folder
 from transformer.errors import UserError
+from transformer.text.build import _given
+from transformer.text.vocabulary_config import VocabParams
 
+VOCABULARY = smoke("sentiment", {})["sentiment"]["vocab"] | {"source": "path"}
 LOCAL = "data/local/translation"
 
 
@@ -30,6 +34,22 @@ def test_a_corpus_that_the_clone_does_not_see_is_one_line_with_its_absolute_path
     with pytest.raises(UserError, match=r"put the corpus there, or change `path`$"):
         read_folder(Path("data/elsewhere"), columns=("de", "en"))
     assert list(read_folder(repository / LOCAL, columns=("de", "en")).splits) == ["train"]
+
+
+def test_an_old_copy_beside_the_clones_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = tmp_path / "repository" / ".dvc" / "tmp" / "exps" / "clone"
+    for folder in (clone.parent / "corpus", clone):
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder, {name: f"{pairs(1)}\n".encode() for name in ("train.de", "train.en")})
+    monkeypatch.chdir(clone)
+    assert read_folder(Path("../corpus"), columns=("de", "en")).splits
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path / "repository"))
+    with pytest.raises(UserError, match=rf"leads out of .* name the absolute path {tmp_path}/corpus$"):
+        read_folder(Path("../corpus"), columns=("de", "en"))
+    with pytest.raises(UserError, match=r"leads out of .* name the absolute path"):
+        _given(VocabParams.model_validate(VOCABULARY | {"path": "../corpus"}))
+    (clone / "..corpus").symlink_to(clone)
+    assert read_folder(Path("..corpus"), columns=("de", "en")).splits
 
 
 @pytest.mark.parametrize("kind", ["translation", "sentiment", "vocabulary", "baseline/translation"])

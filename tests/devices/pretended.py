@@ -127,6 +127,20 @@ def test_an_update_does_not_wait_for_the_device(task: str, kind: str, data: dict
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_a_recurrent_update_waits_for_how_many_rows_each_step_has_and_not_in_each_step(
+    task: str, data: dict[str, Path]
+) -> None:
+    with pretending() as pretend:
+        given = training(task, data[task], device(), RECURRENT[task], clip=1.0)
+        updates = Updates(given, given.params, given.compute, Observer())
+        given.model.train()
+        for rows in given.batches(1)[:3]:
+            pretend.waits.clear()
+            updates([rows], 1, 1e-3)
+            assert pretend.waits.total() == {"translation": 5, "sentiment": 2}[task], "two a side, one for the loss"
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_a_batch_of_tokens_takes_no_more_with_its_padding(task: str, data: dict[str, Path]) -> None:
     settings = {"batch_unit": "tokens", "batch_size": 150}
     with pretending():

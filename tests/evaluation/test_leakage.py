@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from transformer.evaluation import leakage
-from transformer.evaluation.leakage import LeakageCheck, TrigramSets, WordNumbers, find_duplicates, words
+from transformer.evaluation.leakage import (
+    LeakageCheck,
+    TrigramSets,
+    WordNumbers,
+    find_duplicates,
+    separates_words,
+    words,
+)
 
 
 def by_brute_force(text: str, others: list[str]) -> list[float]:
@@ -100,3 +107,29 @@ def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> Non
         ("test", 1.0, "It snows!", "validation", "It snows."),
         ("test_2", 1.0, "The sun shines", "train", "The sun shines."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "other"),
+    [
+        ("一个男人睡在公园里的长椅上。", "一个女人睡在公园里的长椅上。", "两只狗在雪地里奔跑。"),
+        (
+            "男の人が公園のベンチで寝ている。",
+            "女の人が公園のベンチで寝ている。",
+            "二匹の犬が雪の中を走る。",
+        ),
+        ("ผู้ชายคนหนึ่งนอนอยู่บนม้านั่งในสวน", "ผู้ชายคนหนึ่งนั่งอยู่บนม้านั่งในสวน", "สุนัขสองตัววิ่งในหิมะ"),
+        ("บนม้านั่ง 3 ตัว", "บนม้านั่ง 3 ตัว!", "บนม้านั่ง สามตัว หรือ four"),
+    ],
+)
+def test_where_words_are_not_separated_characters_stand_for_them(text: str, near: str, other: str) -> None:
+    numbers = WordNumbers()
+    found = find_duplicates(TrigramSets.of([near, other], numbers), TrigramSets.of([text], numbers))
+    assert found.any.tolist() == [True, False]
+    assert not separates_words(text)
+
+
+def test_words_of_several_scripts_are_taken_apart() -> None:
+    assert words("我用 Python 3写代码。") == ["我", "用", "python", "3", "写", "代", "码"]
+    assert words("Straße, l'été, 한 남자가 кот_1") == ["straße", "l", "été", "한", "남자가", "кот_1"]
+    assert separates_words("Straße, l'été, 한 남자가 кот_1")

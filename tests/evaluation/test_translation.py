@@ -175,6 +175,14 @@ def test_groups_hold_the_sentences_that_they_say() -> None:
     assert found["unknown_words", "2+"].bleu == pytest.approx(100)
 
 
+def test_groups_of_sources_whose_words_are_not_separated_go_by_characters() -> None:
+    sources = ["一个男人睡在公园里的长椅上。", "两只猫。"]
+    metrics = token_metrics(["a b", "c d"], ["a b", "c d"]) | text_metrics(["a b", "c d"], ["a b", "c d"], cased=True)
+    found = {(group.grouping, group.group) for group in groups(sources, word_counts(["一只狗睡在公园里"] * 9), metrics)}
+    assert {group for grouping, group in found if grouping == "source_length"} == {"1-8", "13-16"}
+    assert {group for grouping, group in found if grouping == "unknown_words"} == {"2+"}
+
+
 def test_length_ratio() -> None:
     assert length_ratio(["a b", "c"], ["a b c d", "e f"]) == 0.5
 

@@ -189,6 +189,17 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             compared("bleu_13a_cased", "baseline", 36.4, 43.0, 0.000999),
             "Does not beat the result in evaluate.baseline: BLEU, cased 13a 36.4 against 43.0 on test (p = 0.001).",
         ),
+        (
+            {
+                "test": compared("bleu_zh_lowercased", "baseline", 30.0, 20.0, 0.001)["test"]
+                | compared("chrf", "baseline", 12.0, 15.5, 0.001)["test"]
+            },
+            "Does not beat the result in evaluate.baseline: chrF 12.0 against 15.5 on test (p = 0.001).",
+        ),
+        (
+            compared("bleu_ko_mecab_cased", "baseline", 2.0, 3.0, 0.001),
+            "Does not beat the result in evaluate.baseline: BLEU, cased ko_mecab 2.0 against 3.0 on test (p = 0.001).",
+        ),
         (EVALUATION, ""),
     ],
 )

@@ -9,8 +9,10 @@ from sacrebleu.metrics.bleu import BLEU
 
 from tests.stages import Stages
 from transformer.errors import UserError
-from transformer.headline import TEXT_BLEUS, headline
-from transformer.tasks.translation.report import METRICS
+from transformer.headline import TEXT_BLEUS, headline, metric_label
+from transformer.reporting.page.result import Result
+from transformer.summary import scores_table
+from transformer.tasks.translation.report import sections
 
 SENTENCES = {
     "sw": "Mwanamume analala kwenye benchi, namba {}.",
@@ -67,7 +69,11 @@ def test_a_language_without_spacys_rules_is_scored(
     assert not spacys or evaluation["signatures"]["bleu"] != evaluation["signatures"][by_text[0]]
     separated = expected == "13a"
     assert headline("bleu", evaluation).startswith("BLEU" if separated else "ChrF")
-    assert by_text[0] in METRICS, "the report shows it"
+    first = "BLEU" if separated else "chrF"
+    assert scores_table("translation", evaluation).split("\n")[0].split("intervals")[1].split()[0] == first
+    (table,) = next(sections(Result(tmp_path, "translation"))).tables
+    assert table.header[1] == first
+    assert metric_label(by_text[0]) in table.header
 
 
 def test_sides_that_the_corpus_lacks_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

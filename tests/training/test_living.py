@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
-from transformer.training.living import living, prune_others
+from transformer.training.living import _is_living, living, prune_others
 
 
 def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
@@ -32,6 +33,26 @@ def test_a_training_that_ends_while_others_are_looked_at_harms_nobody(
     monkeypatch.setattr(Path, "is_dir", ends_then)
     prune_others(tmp_path / "four", 1)
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_training_that_is_taken_up_while_others_are_looked_at_keeps_its_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "training"
+    folder.mkdir()
+    with ExitStack() as lives:
+
+        def taken_up(path: Path) -> bool:
+            found = _is_living(path)
+            lives.enter_context(living(path))
+            return found
+
+        monkeypatch.setattr("transformer.training.living._is_living", taken_up)
+        prune_others(tmp_path / "another", 0)
+        assert folder.exists()
+    monkeypatch.undo()
+    prune_others(tmp_path / "another", 0)
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_processes_with_the_same_states_share_the_lock(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from transformer.comparing.results import Results, Row
 from transformer.evaluation.bootstrap import interval, p_value
+from transformer.headline import main_first
 from transformer.tasks import headline_figures, implementation
 from transformer.tracking.chain import DATA_STAGES, Chain
 from transformer.tracking.chain import leaves as leaves_of
@@ -91,10 +92,12 @@ def _scores(
     one, two = first.figures(task), second.figures(task)
     for split in (split for split in one if split in two):
         paired = _paired(task, split, answers[0], answers[1], samples)
+        found = dict(paired)
         for metric in headline_figures(task):
             if metric not in paired and metric in one[split] and metric in two[split]:
-                yield Score(split, metric, one[split][metric], two[split][metric])
-        yield from paired.values()
+                found[metric] = Score(split, metric, one[split][metric], two[split][metric])
+        order = sorted(found, key=lambda metric: metric in paired)
+        yield from (found[metric] for metric in main_first(order, one))
 
 
 def _paired(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.errors import UserError
-from transformer.files import hint_of_clone
+from transformer.files import hint_of_clone, refuse_outside_of_clone
 
 LAYOUTS = (
     "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "
@@ -36,6 +36,7 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles
     columns: what a row has; a plain text file is taken for the column that its name ends in.
     Raises UserError when the folder is missing, nothing is found, or a split is there twice or in part.
     """
+    refuse_outside_of_clone(folder)
     if not folder.is_dir():
         hint = hint_of_clone(folder)
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")

@@ -1,8 +1,9 @@
 """Texts of one split that another split holds too, exactly or nearly: a model may have learned their answers by heart.
 
-Texts are compared as lowercased words, without punctuation. Two are near duplicates if the sets of their word trigrams
-have a Jaccard similarity of at least THRESHOLD: in a sentence of twelve words one may differ. The search is exact:
-two sets that are so similar share one of their rarest members (prefix filter, Bayardo et al. 2007, section 4).
+Texts are compared as lowercased words, without punctuation, and by characters where words are not separated. Two are
+near duplicates if the sets of their word trigrams have a Jaccard similarity of at least THRESHOLD: in a sentence of
+twelve words one may differ. The search is exact: two sets that are so similar share one of their rarest members (prefix
+filter, Bayardo et al. 2007, section 4).
 """
 
 import re
@@ -14,15 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from transformer.evaluation import HAN, KANA, SOUTH_EAST
+
 Ids = NDArray[np.int64]
 THRESHOLD = 0.5
-_WORD = re.compile(r"\w+")
+_UNSEPARATED = f"{HAN}{KANA}{SOUTH_EAST}"
+_LETTER = re.compile(f"[{_UNSEPARATED}]")
+_WORD = re.compile(rf"[{_UNSEPARATED}]|[^\W{_UNSEPARATED}]+")
 _WORD_BITS = 21  # the numbers of three words fit into 63 bits; from 2 million words on, numbers are used again
 _CHUNK = 500  # texts whose candidates are looked at together
 
 
+def separates_words(text: str) -> bool:
+    """Whether no letter is of a script that does not."""
+    return _LETTER.search(text) is None
+
+
 def words(text: str) -> list[str]:
-    """The lowercased words of a text, without punctuation."""
+    """The lowercased words of a text, without punctuation; the characters of scripts that do not separate words."""
     return _WORD.findall(text.lower())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.errors import UserError
-from transformer.files import hint_of_clone, read_rows, write_json
+from transformer.files import hint_of_clone, read_rows, refuse_outside_of_clone, write_json
 from transformer.observer import Observer
 from transformer.text.parallel import chunks
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
@@ -87,6 +87,7 @@ def _given(params: VocabParams) -> Path:
     if params.source == "hub":
         return vocabulary_from_hub(params.repository, params.revision)
     path = Path(params.path)
+    refuse_outside_of_clone(path)
     path = path / "vocab.txt" if path.is_dir() else path
     if not path.is_file():
         hint = hint_of_clone(path)

@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from transformer.evaluation import HAN, KANA, SOUTH_EAST
 from transformer.evaluation.bootstrap import Floats, bootstrap
 
 Rows = NDArray[np.int64] | NDArray[np.bool_]
 _DIGITS = 4
 GIVEN = "none"
 """sacreBLEU's name for tokens that are separated by spaces already."""
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA = "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"
-_SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan; Burmese; Khmer
 _SCRIPTS = {
     name: re.compile(f"[{letters}]")
-    for name, letters in {"han": _HAN, "kana": _KANA, "south_east": _SOUTH_EAST, "hangul": "\uac00-\ud7af"}.items()
+    for name, letters in {"han": HAN, "kana": KANA, "south_east": SOUTH_EAST, "hangul": "\uac00-\ud7af"}.items()
 }
 _KANA_SHARE = 0.05
 """Of the letters: above it a text with Han letters is Japanese."""

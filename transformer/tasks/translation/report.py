@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from transformer.headline import TEXT_BLEUS, headline
+from transformer.headline import TEXT_BLEUS, headline, main_first
 from transformer.reporting.page.build import ReportParams, write_report
 from transformer.reporting.page.charts import bar_chart
 from transformer.reporting.page.content import Picture, Section, Table
@@ -49,7 +49,8 @@ def weaknesses(result: Result) -> Iterator[str]:
 
 def sections(result: Result) -> Iterator[Section]:
     """The parts of the page, the most telling first."""
-    yield scores(result, [name for name in METRICS if name in result.evaluation[result.main_split]])
+    names = [name for name in METRICS if name in result.evaluation[result.main_split]]
+    yield scores(result, main_first(names, result.evaluation))
     yield learning_curves(result, _CURVES)
     yield Section("Where it is good and where it is not", f"Of the split {result.main_split}.", list(_charts(result)))
     rows = [list(row.values()) for row in result.by_split("tables/sentences.tsv")]
