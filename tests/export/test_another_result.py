@@ -58,7 +58,9 @@ def test_a_model_that_is_not_that_of_dvc_lock_answers_with_a_warning(
     before = card.read_bytes()
     card.unlink()  # DVC may have linked it to its cache
     card.write_bytes(before + b"another")
-    warning = f"warning: models/{task}/bundle is not what dvc.lock says: run `dvc checkout` to get the result's own file"
+    warning = (
+        f"warning: models/{task}/bundle is not what dvc.lock says: run `dvc checkout` to get the result's own file"
+    )
     for options in ((), ("--model", f"../models/{task}/bundle"), ("--model", str(own))):
         lines, said = asked(*options)
         assert lines == 1

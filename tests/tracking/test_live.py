@@ -116,7 +116,9 @@ def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> 
     run_in(dvc_root, "dvc", "repro", "evaluate@translation")
     params = dvc_root / "params.yaml"
     before = params.read_bytes()
-    run_in(dvc_root, sys.executable, "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"})
+    run_in(
+        dvc_root, sys.executable, "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"}
+    )
     command = (sys.executable, "-c", EDITED)
     done = subprocess.run(
         command, cwd=dvc_root, input=json.dumps(END), env=environment(), text=True, capture_output=True, timeout=60

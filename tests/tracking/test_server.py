@@ -125,7 +125,11 @@ def test_a_server_lost_in_the_middle_holds_no_stage_up(
     assert said.startswith("tracking: ") and said.count("\n") == 1
 
 
-def test_a_password_in_the_address_is_never_shown(dvc_repository: Path) -> None:
+def test_a_password_in_the_address_is_never_shown(server: Server, dvc_repository: Path) -> None:
+    answering = {"MLFLOW_TRACKING_URI": server.uri.replace("//", f"//user:{SECRET}@")}
+    shown = run_in(dvc_repository, "dvc", "repro", "export@sentiment", env=answering)
+    assert SECRET not in shown and "tracking" not in shown
+    assert len(server.rows()) == 1
     env = {"MLFLOW_TRACKING_URI": f"http://user:{SECRET}@127.0.0.1:1"}
     output = run_in(dvc_repository, "dvc", "repro", "export@translation", env=env)
     assert "tracking: " in output
@@ -178,7 +182,7 @@ def test_what_was_lost_on_a_server_comes_back_or_the_command_is_named(server: Se
     assert sync_with(server, dvc_repository) == "rows 0\n"
 
     client.delete_experiment("1")
-    assert (restore, gc) == deleted_experiment(server, dvc_repository)
+    assert [restore, gc] == deleted_experiment(server, dvc_repository)
     database = f"sqlite:///{server.folder}/server.db"  # what its administrator knows
     gc = [word.replace("DATABASE", database) for word in gc]
     run_in(server.folder, *gc[1:], env=dict([gc[0].split("=", 1)]))
