@@ -152,15 +152,13 @@ def _check(location: Location, experiment: "Experiment") -> None:
     if experiment.lifecycle_stage != "active":
         uri, number = shlex.quote(str(location)), experiment.experiment_id
         mlflow = f"MLFLOW_TRACKING_URI={uri} mlflow"
-        database, where = (
-            (uri, "")
-            if not location.is_server
-            else ("DATABASE", ", where DATABASE is what the server was started with")
-        )
+        database, note = uri, ""
+        if location.is_server:
+            database, note = "DATABASE", ", where DATABASE is what the server was started with"
         raise UserError(
             f"the experiment `{experiment.name}` is deleted in MLflow: bring it and its runs back with"
             f" `{mlflow} experiments restore --experiment-id {number}`, or remove it for good with"
-            f" `{mlflow} gc --backend-store-uri {database} --experiment-ids {number}`{where}; then sync"
+            f" `{mlflow} gc --backend-store-uri {database} --experiment-ids {number}`{note}; then sync"
         )
     if location.folder is not None and not experiment.artifact_location.startswith(f"{location.folder.as_uri()}/"):
         raise UserError(

@@ -192,7 +192,8 @@ def _workspace_lock(root: Path) -> bytes:
 def missing_rows(root: Path) -> bool:
     """Whether a result in the workspace has no row or no figures there, as when DVC took a stage from its cache.
 
-    Also whether its row has lost its files, its model or its registered version. Looks into the local database without importing MLflow; of a server nothing is asked, and nothing is missing.
+    Also whether its row has lost its files, its model or its registered version. Looks into the local database without
+    importing MLflow; of a server nothing is asked, and nothing is missing.
     """
     if any(waiting(root).glob("*/*.json")):
         return True
