@@ -98,8 +98,9 @@ def test_lost_artifacts_come_back_under_the_same_run(project: Project) -> None:
 
 
 def test_a_deleted_registered_model_comes_back_with_its_alias(project: Project) -> None:
+    project.sync()
     before = project.row()["versions"]
-    assert before[0][3] == ["best"]
+    assert before[0][3] == ["best"] and not missing_rows(project.root)
     project.change(lambda client: client.delete_registered_model(NAME))
     assert project.row()["versions"] == []
     assert missing_rows(project.root)
@@ -115,6 +116,8 @@ def test_a_deleted_logged_model_comes_back_once(project: Project) -> None:
         (model,) = client.search_logged_models(["1"])
         client.delete_logged_model(model.model_id)
 
+    project.sync()
+    assert not missing_rows(project.root)
     project.change(delete)
     assert missing_rows(project.root)
     assert "1 rows lacked" in project.sync()
