@@ -186,7 +186,20 @@ def _verify(arguments: argparse.Namespace) -> None:
 def _opened(arguments: argparse.Namespace) -> Any:
     from transformer.export.bundle import open_bundle  # torch takes seconds that the other commands need not wait
 
-    return open_bundle(arguments.model, arguments.device)
+    model = open_bundle(arguments.model, arguments.device)
+    _warn_of_another_result(arguments.model)
+    return model
+
+
+def _warn_of_another_result(model: Path) -> None:
+    """Say so when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
+    from transformer.tracking.chain import bundle_path
+    from transformer.tracking.workspace import folder_is_as_locked, not_as_locked
+
+    root = Path.cwd()
+    own = next((path for path in map(bundle_path, TASKS) if (root / path).resolve() == model.resolve()), None)
+    if own and not folder_is_as_locked(root, own):
+        print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)
 
 
 def _open(arguments: argparse.Namespace, task: str) -> Any:

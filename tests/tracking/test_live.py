@@ -108,6 +108,50 @@ def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Pa
     assert sorted(run.info.status for run in found) == ["FINISHED", "KILLED"]
 
 
+# The observer as the stage starts it, in whose writing of the row somebody edits params.yaml.
+EDITED = """
+import sys
+from pathlib import Path
+from transformer.tracking import live, rows
+
+write = rows.log_files
+
+def write_while_somebody_edits(*arguments):
+    write(*arguments)
+    params = Path("params.yaml")
+    params.write_text(params.read_text().replace("alias: best", "alias: good"))
+
+rows.log_files = write_while_somebody_edits
+live.main(["translation", "export"])
+"""
+
+
+def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> None:
+    """The stage compares once more when that has ended, fails, and DVC records nothing."""
+    run_in(dvc_root, "dvc", "repro", "evaluate@translation")
+    params = dvc_root / "params.yaml"
+    before = params.read_bytes()
+    run_in(
+        dvc_root, sys.executable, "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"}
+    )
+    command = (sys.executable, "-c", EDITED)
+    done = subprocess.run(
+        command, cwd=dvc_root, input=json.dumps(END), env=environment(), text=True, capture_output=True, timeout=60
+    )
+    said = "tracking: export@translation: no row, for something changed while the stage ran\n"
+    assert (done.returncode, done.stderr) == (0, said)
+    store = open_store(dvc_root, "translation")
+    (export,) = store.client.search_runs([store.experiment_id], "tags.stage = 'export'")
+    assert export.info.status == "FAILED"
+    assert not store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
+    assert not store.client.search_registered_models()
+
+    params.write_bytes(before)
+    assert "tracking" not in run_in(dvc_root, "dvc", "repro", "export@translation")
+    (row,) = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
+    assert store.client.get_model_version_by_alias("translation-model", "best").run_id == row.info.run_id
+
+
 def test_a_resumed_stage_tells_what_it_told_before_it_was_stopped(
     dvc_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

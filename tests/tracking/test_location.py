@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tracking.conftest import environment
+from tests.tracking.conftest import environment, run_in
 from transformer.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.store import locked, open_store
@@ -138,3 +138,27 @@ def test_a_moved_file_store_is_refused(root: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UserError, match="moved or copied"):
         open_store(root, "translation")
     assert not (root / "before").exists()
+
+
+@pytest.mark.parametrize("given", ["sqlite:///x.db", "sqlite:///store/x.db", "runs"])
+def test_a_temporary_clone_writes_into_the_repositorys_store(
+    dvc_repository: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    """An address that is relative: DVC removes the clone, and all in it, when the experiment ends."""
+    from mlflow.tracking import MlflowClient
+
+    env = {"MLFLOW_TRACKING_URI": given, "MLFLOW_ALLOW_FILE_STORE": "true"}
+    change = "translation.train.learning_rate=1e-2"
+    command = ("dvc", "exp", "run", "--temp", "--name", "warm", "--set-param", change, "report@translation")
+    assert "tracking:" not in run_in(dvc_repository, *command, env=env)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    uri = locate(dvc_repository).uri
+    assert str(dvc_repository) in uri
+    client = MlflowClient(uri, uri)
+    (experiment,) = (each for each in client.search_experiments() if each.name == "translation")
+    (row,) = client.search_runs([experiment.experiment_id], "tags.kind = 'result'")
+    assert (row.info.run_name, row.info.status) == ("warm", "FINISHED")
+    assert row.info.artifact_uri.startswith(dvc_repository.as_uri())
+    assert Path(client.download_artifacts(row.info.run_id, "reports/report.html")).is_file()
+    assert not (dvc_repository / "mlflow.db").exists()

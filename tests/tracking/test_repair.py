@@ -18,6 +18,7 @@ from mlflow.tracking import MlflowClient
 
 from tests.tracking.conftest import environment, run_in
 from tests.tracking.test_workflow import Reader
+from transformer.tracking.sync import missing_rows
 
 NAME = "translation-model"
 
@@ -83,24 +84,29 @@ def test_lost_artifacts_come_back_under_the_same_run(project: Project) -> None:
     project.sync()
     before, run = project.row(), project.run_id()
     assert {"reports/report.html", "reports/figures/attention_1.svg", "params.json"} <= before["files"].keys()
-    models = {path.relative_to(project.root) for path in project.root.glob("mlartifacts/models/*/artifacts/MLmodel")}
-    shutil.rmtree(project.root / "mlartifacts")
-    assert (
-        project.sync()
-        == "1 rows lacked files, or a registered version with its tags, and have them again\n0 rows written\n"
-    )
-    assert (project.row(), project.run_id()) == (before, run)
-    assert models and all((project.root / path).is_file() for path in models)
+    (model,) = (path.parents[1] for path in project.root.glob("mlartifacts/models/*/artifacts/MLmodel"))
+    artifacts = project.root / "mlartifacts" / run / "artifacts"
+    for lost in (project.root / "mlartifacts", model, artifacts / "reports", artifacts / "params.json"):
+        assert not missing_rows(project.root)
+        shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+        assert missing_rows(project.root), "`transformer summary` syncs then"
+        said = "1 rows lacked files, or a registered version with its tags, and have them again\n0 rows written\n"
+        assert project.sync() == said
+        assert (project.row(), project.run_id()) == (before, run)
+        assert (model / "artifacts/MLmodel").is_file()
     assert project.sync() == "0 rows written\n"
 
 
 def test_a_deleted_registered_model_comes_back_with_its_alias(project: Project) -> None:
+    project.sync()
     before = project.row()["versions"]
-    assert before[0][3] == ["best"]
+    assert before[0][3] == ["best"] and not missing_rows(project.root)
     project.change(lambda client: client.delete_registered_model(NAME))
     assert project.row()["versions"] == []
+    assert missing_rows(project.root)
     assert "1 rows lacked" in project.sync()
     assert project.row()["versions"] == before
+    assert not missing_rows(project.root)
     assert project.sync() == "0 rows written\n"
 
 
@@ -110,8 +116,12 @@ def test_a_deleted_logged_model_comes_back_once(project: Project) -> None:
         (model,) = client.search_logged_models(["1"])
         client.delete_logged_model(model.model_id)
 
+    project.sync()
+    assert not missing_rows(project.root)
     project.change(delete)
+    assert missing_rows(project.root)
     assert "1 rows lacked" in project.sync()
+    assert not missing_rows(project.root)
     assert project.sync() == "0 rows written\n"
 
 

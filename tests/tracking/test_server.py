@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +24,8 @@ from tests.tracking.test_workflow import SYNC, edit
 
 pytestmark = pytest.mark.stress
 SECRET = "hunter2"
+NAME = "translation-model"
+LACKED = "1 rows lacked files, or a registered version with its tags, and have them again\n"
 
 
 class Server:
@@ -120,7 +125,11 @@ def test_a_server_lost_in_the_middle_holds_no_stage_up(
     assert said.startswith("tracking: ") and said.count("\n") == 1
 
 
-def test_a_password_in_the_address_is_never_shown(dvc_repository: Path) -> None:
+def test_a_password_in_the_address_is_never_shown(server: Server, dvc_repository: Path) -> None:
+    answering = {"MLFLOW_TRACKING_URI": server.uri.replace("//", f"//user:{SECRET}@")}
+    shown = run_in(dvc_repository, "dvc", "repro", "export@sentiment", env=answering)
+    assert SECRET not in shown and "tracking" not in shown
+    assert len(server.rows()) == 1
     env = {"MLFLOW_TRACKING_URI": f"http://user:{SECRET}@127.0.0.1:1"}
     output = run_in(dvc_repository, "dvc", "repro", "export@translation", env=env)
     assert "tracking: " in output
@@ -137,3 +146,73 @@ def test_a_password_in_the_address_is_never_shown(dvc_repository: Path) -> None:
     for path in dvc_repository.rglob("*"):
         if path.is_file():
             assert SECRET.encode() not in path.read_bytes(), path
+
+
+def test_what_was_lost_on_a_server_comes_back_or_the_command_is_named(server: Server, dvc_repository: Path) -> None:
+    """A row in the trash whose version stays, artifacts that are gone, and a deleted experiment."""
+    run_in(dvc_repository, "dvc", "repro", "report@translation", env={"MLFLOW_TRACKING_URI": server.uri})
+    client = MlflowClient(server.uri, server.uri)
+    assert sync_with(server, dvc_repository) == "rows 0\n"
+    first = best(client)
+    reports = files(client, first)
+    assert {"reports/report.html", "reports/figures", "params.json"} <= reports
+
+    client.delete_run(first)
+    assert sync_with(server, dvc_repository) == "rows 1\n"
+    assert [version.run_id for version in client.search_model_versions(f"name = '{NAME}'")].count(first) == 1
+    second = best(client)
+    assert second != first and files(client, second) == reports
+    assert sync_with(server, dvc_repository) == "rows 0\n"
+
+    for lost in ("artifacts", f"artifacts/1/{second}/artifacts/reports", "artifacts/1/models"):
+        shutil.rmtree(server.folder / lost)
+        assert sync_with(server, dvc_repository) == f"{LACKED}rows 0\n", lost
+        assert files(client, second) == reports and best(client) == second
+        assert sync_with(server, dvc_repository) == "rows 0\n", lost
+
+    client.delete_experiment("1")
+    restore, gc = deleted_experiment(server, dvc_repository)
+    run_in(dvc_repository, *restore[1:], env=dict([restore[0].split("=", 1)]))
+    assert files(client, second) == reports
+    assert len(server.rows()) == 2, "MLflow brings the run of before back as well, whose artifacts are gone"
+    assert sync_with(server, dvc_repository) == f"{LACKED}rows 0\n"
+    shutil.rmtree(server.folder / "artifacts")
+    assert sync_with(server, dvc_repository) == f"{LACKED.replace('1', '2')}rows 0\n"
+    assert {"params.json", "reports/evaluation.json"} <= files(client, first) & files(client, second)
+    assert sync_with(server, dvc_repository) == "rows 0\n"
+
+    client.delete_experiment("1")
+    assert [restore, gc] == deleted_experiment(server, dvc_repository)
+    database = f"sqlite:///{server.folder}/server.db"  # what its administrator knows
+    gc = [word.replace("DATABASE", database) for word in gc]
+    run_in(server.folder, *gc[1:], env=dict([gc[0].split("=", 1)]))
+    assert sync_with(server, dvc_repository) == "rows 1\n"
+    assert files(client, best(client)) == reports
+    assert sync_with(server, dvc_repository) == "rows 0\n"
+
+
+def best(client: MlflowClient) -> str:
+    """The run whose version has the alias."""
+    return str(client.get_model_version_by_alias(NAME, "best").run_id)
+
+
+def files(client: MlflowClient, run: str) -> set[str]:
+    """The artifacts of a run, two levels deep, all of which the server hands out."""
+    found = [file for folder in (None, "reports") for file in client.list_artifacts(run, folder)]
+    for file in found:
+        assert file.is_dir or Path(client.download_artifacts(run, file.path)).stat().st_size
+    return {file.path for file in found}
+
+
+def deleted_experiment(server: Server, root: Path) -> list[list[str]]:
+    """The commands that `transformer sync` names."""
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("transformer")), "sync"],
+        cwd=root,
+        env=environment() | {"MLFLOW_TRACKING_URI": server.uri},
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the experiment `translation` is deleted") and done.stderr.count("\n") == 1
+    return [shlex.split(command) for command in re.findall(r"`(MLFLOW[^`]*)`", done.stderr)]

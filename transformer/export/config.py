@@ -1,6 +1,6 @@
 """The parameters of an export."""
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from transformer.params.schema import Section
 
@@ -14,3 +14,10 @@ class ExportParams(Section):
     """Points to the best version by the main metric on the validation split of the newest result."""
     verify_rows: int | None = Field(ge=1)
     """Predictions that the exported model must repeat; null for all of them."""
+
+    @field_validator("alias")
+    @classmethod
+    def _is_free(cls, alias: str) -> str:
+        if alias.lower() == "latest":
+            raise ValueError("MLflow keeps `latest` for the newest version; name another, such as `best`")
+        return alias

@@ -56,8 +56,11 @@ def status_of(events: Iterable[Event]) -> str | None:
     return next((str(event["status"]) for event in events if event.get("event") == "end"), None)
 
 
-def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -> str:
-    """Write the run batch by batch, with system metrics. Returns the stage's status: KILLED if no event says it."""
+def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -> tuple[str, str]:
+    """Write the run batch by batch, with system metrics.
+
+    Returns its id and the stage's status: KILLED if no event says it.
+    """
     run_id = _start(store, child)
     monitor = _system_metrics(store, run_id)
     status = None
@@ -67,7 +70,7 @@ def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -
     monitor.finish()
     status = status or "KILLED"
     store.client.set_terminated(run_id, status=status)
-    return status
+    return run_id, status
 
 
 def _start(store: Store, child: Child) -> str:

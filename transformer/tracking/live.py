@@ -35,6 +35,10 @@ class PartialResultError(Exception):
     """The stages in dvc.lock do not belong together, so there is no result to record."""
 
 
+class ChangedError(Exception):
+    """What the stage read or was told is another now, so there is no result to record."""
+
+
 def read_events(stream: IO[str], events: Events) -> None:
     """Queue every event of the stream, then None, so that the stage never waits. Broken lines are left out."""
     for line in stream:
@@ -84,21 +88,32 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
         return
     store = open_store(root, task)
     write_kept(store, task)
-    status = write_live(store, child, concatenated([beginning], stream))
+    run_id, status = write_live(store, child, concatenated([beginning], stream))
     if stage == _LAST and status == "FINISHED":
         if chain.stale:
             raise PartialResultError(partial_in_words(chain, LOCK))
-        _write_row(store, chain, directory, root, fresh=bundle_path(task))
+        try:
+            _write_row(store, chain, directory, root, running=True)
+        except ChangedError:
+            store.client.set_terminated(run_id, status="FAILED")
+            raise
 
 
-def _write_row(store: Store, chain: Chain, directory: Path, root: Path, fresh: str | None = None) -> None:
+def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, running: bool = False) -> None:
+    """running: the last stage waits for this, then compares once more what it was started with (`unchanged.py`)."""
     from dvc.repo import Repo
 
     from transformer.tracking.content import Content
     from transformer.tracking.rows import write_row
 
+    def confirm() -> None:
+        """As the stage will, before there is a row: writing all that belongs to one takes seconds."""
+        if running and running_chain(directory, chain.task, _LAST).stages[-1] != chain.stages[-1]:
+            raise ChangedError(f"{_LAST}@{chain.task}: no row, for something changed while the stage ran")
+
     with Repo(str(directory)) as repo:
-        write_row(store, chain, Content(repo, chain, fresh=fresh), current_origin(root))
+        content = Content(repo, chain, fresh=bundle_path(chain.task) if running else None)
+        write_row(store, chain, content, current_origin(root), confirm)
 
 
 def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:
@@ -122,7 +137,7 @@ def main(arguments: list[str]) -> int:
     try:
         task, stage = arguments
         follow(task, stage, events, started)
-    except PartialResultError as error:
+    except (PartialResultError, ChangedError) as error:
         print(f"tracking: {error}", file=sys.stderr, flush=True)
     except Exception as error:  # the boundary: no fault of the tracking may reach the stage
         print(f"tracking: {in_words(error)}; run `transformer sync` later", file=sys.stderr, flush=True)

@@ -1,35 +1,35 @@
 """Rows that lost their files or their registered version: found, and given them again from what DVC has."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from transformer.tracking import model
-from transformer.tracking.alias import Entry, all_versions, entry_of, version_tags
+from transformer.tracking.alias import Entry, all_versions
+from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder
 from transformer.tracking.chain import Chain
 from transformer.tracking.content import Content, gathered
-from transformer.tracking.naming import export_params, registered_name
 from transformer.tracking.origin import Origin
-from transformer.tracking.rows import PARAMETERS, all_runs, log_files, row_paths
+from transformer.tracking.rows import all_runs, log_files, register_row, row_paths
 from transformer.tracking.store import Store, locked
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run
 
-_MODEL = "MLmodel"
 _VIEWS = ("figures", "report")
 _NAMED = 3
 
 
-def damaged_rows(store: Store) -> "dict[str, Run]":
-    """The complete rows, by their keys, that lack files, a model, or a version whose tags say what it competes on."""
+def damaged_rows(store: Store) -> "dict[str, list[Run]]":
+    """The complete rows, by their keys, that lack files, a model, or a version whose tags say what it competes on.
+
+    A key has several where a row came back from the trash beside the one that was written in its place.
+    """
     registered = {version.run_id for version in all_versions(store.client) if Entry.read(version.tags)}
-    return {
-        row.data.tags["row_key"]: row
-        for row in all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'")
-        if row.info.run_id not in registered or not _has_files(store, row) or not _has_model(store, row)
-    }
+    damaged: dict[str, list[Run]] = {}
+    for row in all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'"):
+        if row.info.run_id not in registered or not _has_files(store, row) or not _has_model(store, row):
+            damaged.setdefault(row.data.tags["row_key"], []).append(row)
+    return damaged
 
 
 def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin: Origin) -> None:
@@ -52,14 +52,7 @@ def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin:
             for view in _VIEWS:
                 if view in row.data.tags:
                     store.client.delete_tag(run_id, view)
-        model.register(
-            store.client,
-            name=registered_name(chain),
-            alias=export_params(chain)["alias"],
-            tags=version_tags(chain, entry_of(chain, origin, folder)),
-            run_id=run_id,
-            model_id=model_id,
-        )
+        register_row(store, chain, origin, run_id, model_id, folder)
 
 
 def notice(damaged: "Sequence[Run]") -> str:
@@ -85,20 +78,15 @@ def _model(store: Store, row: "Run") -> "LoggedModel | None":
 
 
 def _has_files(store: Store, row: "Run") -> bool:
-    if (folder := _local(row.info.artifact_uri)) is not None:
-        return (folder / PARAMETERS).is_file() and (folder / "reports").is_dir()
-    return any(file.path == PARAMETERS for file in store.client.list_artifacts(row.info.run_id))
+    if (folder := local_folder(row.info.artifact_uri)) is not None:
+        return has_files(folder)
+    return {PARAMETERS, REPORTS} <= {file.path for file in store.client.list_artifacts(row.info.run_id)}
 
 
 def _has_model(store: Store, row: "Run") -> bool:
     logged = _model(store, row)
     if logged is None:
         return False
-    if (folder := _local(logged.artifact_location)) is not None:
-        return (folder / _MODEL).is_file()
-    return any(file.path == _MODEL for file in store.client.list_logged_model_artifacts(logged.model_id))
-
-
-def _local(uri: str | None) -> Path | None:
-    parts = urlsplit(uri or "")
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+    if (folder := local_folder(logged.artifact_location)) is not None:
+        return has_model(folder)
+    return any(file.path == MODEL for file in store.client.list_logged_model_artifacts(logged.model_id))

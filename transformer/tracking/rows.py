@@ -1,6 +1,6 @@
 """The row of a result: one flat run that holds all of it, found by its key."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ from transformer.reporting.page.place import is_page_of, page_path
 from transformer.tasks import headline_figures
 from transformer.tracking import git, model, record
 from transformer.tracking.alias import MIXED, entry_of, version_tags
+from transformer.tracking.artifacts import PARAMETERS, REPORTS
 from transformer.tracking.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
 from transformer.tracking.claims import never_run
 from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 RESULT = "result"
-PARAMETERS = "params.json"
 _PARENT = "mlflow.parentRunId"
 _MIXED_NOTE = "**Not one result:** its stages did not read what the stages above them wrote."
 _BATCH = 1000
@@ -35,12 +35,15 @@ class UnrunParametersError(Exception):
     """dvc.lock has parameters for a stage that it never ran with."""
 
 
-def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> bool:
+def write_row(
+    store: Store, chain: Chain, content: Content, origin: Origin, confirm: Callable[[], None] = lambda: None
+) -> bool:
     """Write the row of a chain if it is not there yet, and give it the views that it has not got.
 
-    Returns whether the row was written.
-    Raises, with nothing written, content.MissingContentError when a file of the chain is nowhere, and
-    UnrunParametersError.
+    Returns whether the row was written. confirm: is called when all but the registered version is written, and raises
+    if the chain is no result any more.
+    Raises, with nothing written, content.MissingContentError when a file of the chain is nowhere,
+    UnrunParametersError, and what `confirm` raises.
     """
     key = chain.row_key()
     with locked(store.root):
@@ -55,7 +58,9 @@ def write_row(store: Store, chain: Chain, content: Content, origin: Origin) -> b
                 raise UnrunParametersError(claim_in_words(chain, claimed, LOCK))
             run_id = _create(store, chain, origin, folder)
             try:
-                _fill(store, chain, origin, run_id, folder)
+                model_id = _fill(store, chain, run_id, folder)
+                confirm()
+                register_row(store, chain, origin, run_id, model_id, folder)
             except BaseException:
                 store.client.delete_run(run_id)
                 raise
@@ -101,13 +106,13 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
     """Later views of the same result replace earlier ones by name. Figures whose files are nowhere are left out."""
     run_id, tags, new = row.info.run_id, row.data.tags, views(chain, content.directory)
     if new.report not in (None, tags.get("report")):
-        store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), "reports")
+        store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), REPORTS)
         store.client.set_tag(run_id, "report", new.report)
     if new.figures in (None, tags.get("figures")):
         return
     path = figures_path(chain.task)
     with suppress(MissingContentError), gathered(content, [path], store.root / ".dvc" / "tmp") as folder:
-        store.client.log_artifacts(run_id, str(folder / path), f"reports/{FIGURES}")
+        store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
         store.client.set_tag(run_id, "figures", new.figures)
 
 
@@ -193,12 +198,18 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
     )
 
 
-def _fill(store: Store, chain: Chain, origin: Origin, run_id: str, folder: Path) -> None:
+def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
+    """Returns the id of the logged model."""
     reports, bundle = folder / "reports" / chain.task, folder / bundle_path(chain.task)
     model_id = model.log_model(store, run_id, bundle)
     _log_figures(store, chain, run_id, reports, model_id)
     _log_inputs(store, chain, run_id, folder / "data" / chain.task / "corpus")
     log_files(store, chain, run_id, folder)
+    return model_id
+
+
+def register_row(store: Store, chain: Chain, origin: Origin, run_id: str, model_id: str, folder: Path) -> None:
+    """Register a row's model, and place the alias; the chain's files lie in `folder` under their own paths."""
     model.register(
         store.client,
         name=registered_name(chain),
@@ -213,7 +224,7 @@ def log_files(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
     """Log the parameters as DVC has them, and the reports that lie in `folder` under their own paths."""
     write_json(folder / PARAMETERS, chain.params)
     store.client.log_artifact(run_id, str(folder / PARAMETERS))
-    store.client.log_artifacts(run_id, str(folder / "reports" / chain.task), "reports")
+    store.client.log_artifacts(run_id, str(folder / "reports" / chain.task), REPORTS)
 
 
 def _log_figures(store: Store, chain: Chain, run_id: str, reports: Path, model_id: str) -> None:

@@ -32,6 +32,7 @@ _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # a password may stand in it
 }
 
 
@@ -151,10 +152,13 @@ def _check(location: Location, experiment: "Experiment") -> None:
     if experiment.lifecycle_stage != "active":
         uri, number = shlex.quote(str(location)), experiment.experiment_id
         mlflow = f"MLFLOW_TRACKING_URI={uri} mlflow"
+        database, note = uri, ""
+        if location.is_server:
+            database, note = "DATABASE", ", where DATABASE is what the server was started with"
         raise UserError(
             f"the experiment `{experiment.name}` is deleted in MLflow: bring it and its runs back with"
             f" `{mlflow} experiments restore --experiment-id {number}`, or remove it for good with"
-            f" `{mlflow} gc --backend-store-uri {uri} --experiment-ids {number}`; then sync"
+            f" `{mlflow} gc --backend-store-uri {database} --experiment-ids {number}`{note}; then sync"
         )
     if location.folder is not None and not experiment.artifact_location.startswith(f"{location.folder.as_uri()}/"):
         raise UserError(

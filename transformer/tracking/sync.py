@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.errors import UserError
+from transformer.tracking.artifacts import has_files, has_model, local_folder
 from transformer.tracking.chain import Chain, all_chains, chains_in_lock
 from transformer.tracking.git import snapshots
 from transformer.tracking.location import locate
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from transformer.tracking.store import Store
 
 _ROWS = """
-SELECT t.value, f.value FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
+SELECT t.value, f.value, r.artifact_uri,
+(SELECT m.artifact_location FROM logged_models m WHERE m.source_run_id = r.run_uuid AND m.lifecycle_stage = 'active'),
+EXISTS (SELECT 1 FROM model_versions v WHERE v.run_id = r.run_uuid AND v.current_stage != 'Deleted_Internal')
+FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
 JOIN tags k ON k.run_uuid = t.run_uuid AND k.key = 'kind' AND k.value = 'result'
 LEFT JOIN tags f ON f.run_uuid = t.run_uuid AND f.key = 'figures'
 WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
@@ -60,7 +64,7 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
         mixed = _mixed(found)
         tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")} | {*mixed}
         opened = {task: _open(root, task, mixed.get(task, set())) for task in sorted(tasks)}
-        damaged = sum(len(recorded.damaged) for recorded in opened.values())
+        damaged = sum(len(rows) for recorded in opened.values() for rows in recorded.damaged.values())
         for result in known:
             done[_write(opened[result.chain.task], result, repo)] += 1
     _finish([*opened.values()], damaged, echo)
@@ -95,7 +99,7 @@ def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]
     if opened:
         with locked(opened[0].store.root):
             place_aliases(opened[0].store.client)
-    rest = [row for recorded in opened for row in recorded.damaged.values()]
+    rest = [row for recorded in opened for rows in recorded.damaged.values() for row in rows]
     if repaired := damaged - len(rest):
         echo(f"{repaired} rows lacked files, or a registered version with its tags, and have them again")
     if rest:
@@ -110,7 +114,7 @@ class _Recorded:
     rows: "dict[str, Views]"
     """By their keys."""
     orphans: set[str]
-    damaged: "dict[str, Run]"
+    damaged: "dict[str, list[Run]]"
     """Rows whose files or registered versions are gone."""
 
 
@@ -132,7 +136,7 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.tracking.rows import UnrunParametersError, views, write_row
 
     chain = known.chain
-    damaged = recorded.damaged.get(chain.row_key())
+    damaged = recorded.damaged.get(chain.row_key(), [])
     stage_keys = {chain.stage_key(stage.name) for stage in chain.executed}
     has = recorded.rows.get(chain.row_key())
     shown = has and all(new in (None, old) for new, old in zip(views(chain, Path(repo.root_dir)), has, strict=True))
@@ -140,9 +144,9 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
         return "there"
     try:
         content = Content(repo, chain, known.commit)
-        if damaged:
-            repair_row(recorded.store, damaged, chain, content, known.origin)
-            del recorded.damaged[chain.row_key()]
+        while damaged:
+            repair_row(recorded.store, damaged[0], chain, content, known.origin)
+            damaged.pop(0)
         return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
         return "missing"
@@ -188,7 +192,8 @@ def _workspace_lock(root: Path) -> bytes:
 def missing_rows(root: Path) -> bool:
     """Whether a result in the workspace has no row or no figures there, as when DVC took a stage from its cache.
 
-    Looks into the local database without importing MLflow; of a server nothing is asked, and nothing is missing.
+    Also whether its row has lost its files, its model or its registered version. Looks into the local database without
+    importing MLflow; of a server nothing is asked, and nothing is missing.
     """
     if any(waiting(root).glob("*/*.json")):
         return True
@@ -205,10 +210,21 @@ def missing_rows(root: Path) -> bool:
     try:
         if recorded_elsewhere(location):
             return True
-        rows = dict(connection.execute(_ROWS))
+        rows = {key: rest for key, *rest in connection.execute(_ROWS)}
         wanted = {chain.row_key(): chain.figures_md5 for chain in chains}
-        return not all(key in rows and figures in (None, rows[key]) for key, figures in wanted.items())
+        return not all(key in rows and _is_whole(figures, *rows[key]) for key, figures in wanted.items())
     except sqlite3.Error:
         return True
     finally:
         connection.close()
+
+
+def _is_whole(figures: str | None, recorded: str | None, artifacts: str, model: str | None, registered: int) -> bool:
+    """Whether a row shows these figures, has a registered model, and its files are where the database says."""
+    files, logged = local_folder(artifacts), local_folder(model)
+    return (
+        figures in (None, recorded)
+        and bool(model and registered)
+        and (files is None or has_files(files))
+        and (logged is None or has_model(logged))
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from transformer.errors import UserError
 from transformer.tracking.git import is_tracked
+from transformer.tracking.lockfile import LOCK, parse_lock
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -61,3 +62,23 @@ def not_as_locked(root: Path, path: str, *, missing: bool = False) -> str:
     what = "is missing" if missing else "is not what dvc.lock says"
     restore = f"git checkout -- {path}" if is_tracked(root, path) else "dvc checkout"
     return f"{path} {what}: run `{restore}` to get the result's own file, or `dvc repro` to make it again"
+
+
+def folder_is_as_locked(root: Path, path: str) -> bool:
+    """Whether a folder holds what dvc.lock has under this path; also where dvc.lock cannot be read or has none.
+
+    Reads the files itself: to import DVC takes longer than to hash a model.
+    """
+    try:
+        entries = (parse_lock((root / LOCK).read_bytes()).get("stages") or {}).values()
+    except (OSError, ValueError):
+        return True
+    locked = {out["path"]: out.get("md5") for entry in entries for out in entry.get("outs") or ()}
+    files = (file for file in (root / path).rglob("*") if file.is_file())
+    here = {file.relative_to(root / path).as_posix(): _file_md5(file) for file in files}
+    return locked.get(path) in (None, folder_md5(here))
+
+
+def _file_md5(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -1,0 +1,73 @@
+"""The workspace's own model where it is not that of dvc.lock."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tracking.conftest import run_in
+from transformer.cli import main
+
+DVC_YAML = """\
+stages:
+  export:
+    matrix: {{task: [translation, sentiment]}}
+    cmd: cp -r {bundles}/${{item.task}} models/${{item.task}}/bundle
+    outs: ["models/${{item.task}}/bundle"]
+"""
+ASKED = {"translation": ("translate", "Ein Mann"), "sentiment": ("classify", "A fine film.")}
+
+
+@pytest.fixture(scope="module")
+def exported(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository in which DVC ran an export of small models, for real."""
+    root = tmp_path_factory.mktemp("exported")
+    for task, bundle in bundles.items():
+        shutil.copytree(bundle, root / "bundles" / task)
+        (root / "models" / task).mkdir(parents=True)
+    (root / "dvc.yaml").write_text(DVC_YAML.format(bundles=root / "bundles"))
+    run_in(root, "git", "init", "-q")
+    run_in(root, "dvc", "init", "-q")
+    run_in(root, "dvc", "repro", "-q")
+    return root
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_a_model_that_is_not_that_of_dvc_lock_answers_with_a_warning(
+    task: str,
+    exported: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As after `git checkout` without `dvc checkout`; a bundle that lies elsewhere has no dvc.lock to follow."""
+    own = exported / "models" / task / "bundle"
+    (exported / "notes").mkdir(exist_ok=True)
+    monkeypatch.chdir(exported / "notes")
+
+    def asked(*options: str) -> tuple[int, str]:
+        command, text = ASKED[task]
+        monkeypatch.setattr(sys, "argv", ["transformer", command, *options, text])
+        monkeypatch.chdir(exported / "notes")
+        main()
+        said = capsys.readouterr()
+        return said.out.count("\n"), said.err
+
+    assert asked() == (1, "")
+    card = own / "README.md"
+    before = card.read_bytes()
+    card.unlink()  # DVC may have linked it to its cache
+    card.write_bytes(before + b"another")
+    warning = (
+        f"warning: models/{task}/bundle is not what dvc.lock says: run `dvc checkout` to get the result's own file"
+    )
+    for options in ((), ("--model", f"../models/{task}/bundle"), ("--model", str(own))):
+        lines, said = asked(*options)
+        assert lines == 1
+        assert said.startswith(warning) and said.count("\n") == 1
+    assert asked("--model", str(exported / "bundles" / task)) == (1, "")
+    run_in(exported, "dvc", "checkout", "-q", "--force", f"models/{task}/bundle")
+    assert asked() == (1, "")
+    (exported / "dvc.lock").rename(exported / "lock")
+    assert asked() == (1, ""), "nothing to compare with"
+    (exported / "lock").rename(exported / "dvc.lock")
