@@ -168,7 +168,7 @@ def test_a_new_evaluation_is_a_row_that_names_its_training(story: Story) -> None
     assert row["params"]["evaluate.bonus"] == "5"
     assert row["name"] == f"translation {row['tags']['row_key'][:8]}"  # no commit has a result to differ from
     trained = [run for run in story.read().runs("stage") if run.info.run_name == row["tags"]["trained_by"]]
-    assert len(trained) == 1 and trained[0].data.metrics == {"live_loss": 0.5}
+    assert len(trained) == 1 and trained[0].data.metrics == {"live_loss": 0.5, "tokens_per_second": 7.0}
 
 
 def test_executed_stages_are_children_of_their_row(story: Story) -> None:

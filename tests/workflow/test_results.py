@@ -87,6 +87,7 @@ def _keys(lock: Path) -> set[str]:
     return {chain.row_key() for chain in chains_in_lock(lock.read_bytes())}
 
 
+@pytest.mark.stress  # tests/tracking/test_workflow.py does the same with a tiny pipeline
 def test_another_evaluation_adds_one_row(restored: Clone) -> None:
     restored.run("transformer", "sync")
     before = rows(restored)
