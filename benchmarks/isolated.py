@@ -4,6 +4,7 @@ Our training sets PyTorch and the C library's memory up for the whole process (`
 would be faster or slower than it is: freed memory that is kept alone doubles the straightforward model's speed.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -49,6 +50,7 @@ def _result(pool: ProcessPoolExecutor, function: Callable[..., Result], *argumen
 
 
 def _start(threads: int, make: Callable[..., Contender] | None = None, arguments: tuple[Any, ...] = ()) -> None:
+    os.environ.pop("ONEDNN_PRIMITIVE_CACHE_CAPACITY", None)  # inherited, where our process has set it for itself
     torch.set_num_threads(threads)
     if make is not None:
         _made["contender"] = make(*arguments)

@@ -74,10 +74,12 @@ class Workspace:
         return [sys.executable, "-m", f"stages.{stage}", task]
 
     def environment(self) -> dict[str, str]:
-        """The environment of what runs here: this checkout's code, and no repository or server from outside."""
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "MLFLOW_", "GIT_"))
-        }
+        """The environment of what runs here: this checkout's code, and no repository or server from outside.
+
+        Nor what `prepare` has set for this process: an older commit's code would have it too.
+        """
+        own = ("DVC_", "MLFLOW_", "GIT_", "ONEDNN_")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
         return inherited | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(self.code),
