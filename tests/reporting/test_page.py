@@ -127,14 +127,14 @@ def test_where_training_spent_its_time_is_shares_of_the_whole_and_a_curve() -> N
         {"step": 40, "epoch_update_seconds": 90.0, "epoch_validation_seconds": 5.0, "epoch_saving_seconds": 10.0},
     ]
     section = training_times(points)
-    assert "Training took 3 min 20 s on this machine" in section.text
+    assert "Training took 3 min 20 s where it ran" in section.text
     assert "updates 90.0 %, validation 5.0 %, saving its state 5.0 %" in section.text
     (picture,) = section.pictures
     assert picture.numbers is not None
     assert picture.numbers.rows == [["10", "4000"], ["20", "3900.5"]]
     assert not training_times(points[2:]).pictures
-    assert "took 1 h 33 min on" in training_times([{"step": 1, "epoch_update_seconds": 5599.7}]).text
-    assert "took 59.9 s on" in training_times([{"step": 1, "epoch_update_seconds": 59.9}]).text
+    assert "took 1 h 33 min where" in training_times([{"step": 1, "epoch_update_seconds": 5599.7}]).text
+    assert "took 59.9 s where" in training_times([{"step": 1, "epoch_update_seconds": 59.9}]).text
 
 
 def test_weights_are_packed_row_by_row() -> None:

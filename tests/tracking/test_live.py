@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,16 +84,25 @@ def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
 
 
 def test_the_times_of_a_training_stay_beside_its_result(dvc_root: Path) -> None:
-    """Those of the result in dvc.lock, whether it is the last that ran or came from the run cache."""
-    path, points = dvc_root / "params.yaml", []
-    original = path.read_text()
-    for rate in ("0.5", "0.25", "0.5"):
-        path.write_text(original.replace("learning_rate: 1e-3", f"learning_rate: {rate}"))
+    """Those of the result in dvc.lock, also when it came from the run cache; none where another model came out."""
+    path = dvc_root / "params.yaml"
+    original, points = path.read_text(), []
+
+    def train() -> None:
         run_in(dvc_root, "dvc", "repro", "train@translation")
         (chain,) = all_chains((dvc_root / "dvc.lock").read_bytes())
         points.append(times_of(dvc_root, chain))
+
+    for rate in ("0.5", "0.25", "0.5"):
+        path.write_text(original.replace("learning_rate: 1e-3", f"learning_rate: {rate}"))
+        train()
     assert points == [[{"step": 1, "tokens_per_second": 7.0}]] * 3
     assert len([*(dvc_root / ".dvc" / "tmp" / "tracking" / "times" / "translation").iterdir()]) == 2
+    (chain,) = all_chains((dvc_root / "dvc.lock").read_bytes())
+    other = replace(
+        chain, stages=tuple(replace(stage, outs=dict.fromkeys(stage.outs, "0" * 32)) for stage in chain.stages)
+    )
+    assert times_of(dvc_root, other) == []
 
 
 def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Path) -> None:

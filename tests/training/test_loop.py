@@ -107,6 +107,25 @@ def test_where_the_time_went_is_told_and_the_speed_is_that_of_now(tmp_path: Path
     assert len(speeds) == 6 and max(speeds[3:]) <= 2 * 2 / 0.08
 
 
+def test_the_time_of_an_epoch_that_was_stopped_is_that_of_both_parts(tmp_path: Path) -> None:
+    """The first update's state is saved, the fourth one is where it stops; 20 ms each."""
+
+    class Stopping(Points):
+        def metrics(self, step: int, values: Mapping[str, float]) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Resume(tmp_path / "states" / "key", 1e-9, Stopping()) as resume:
+        fit(Slow(), params(epochs=1), CPU, log_every=4, observer=Stopping(), resume=resume)
+    observer = Points()
+    with Resume(tmp_path / "states" / "key", 1e-9, observer) as resume:
+        line = Slow()
+        fit(line, params(epochs=1), CPU, log_every=4, observer=observer, resume=resume)
+    assert len(line.seen) == 3
+    (epoch,) = [point for point in observer.points if "epoch" in point]
+    assert epoch["epoch_update_seconds"] >= 0.08
+    assert epoch["epoch_saving_seconds"] > 0
+
+
 def test_the_best_epochs_weights_are_kept() -> None:
     fitted = run(Line([3.0, 1.0, 2.0]))
     second = run(Line([3.0, 1.0]), epochs=2)

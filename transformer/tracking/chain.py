@@ -138,6 +138,11 @@ def figures_path(task: str) -> str:
     return f"reports/{task}/{FIGURES}"
 
 
+def trained_path(task: str) -> str:
+    """The folder of the weights that a task's training kept."""
+    return f"models/{task}/trained"
+
+
 def bundle_path(task: str) -> str:
     """The folder of a task's exported model."""
     return f"models/{task}/bundle"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from transformer.tracking.chain import REPORT, STAGES, Chain, bundle_path, chains_in_lock, running_chain
-from transformer.tracking.child import PARTIAL, Event, child_of, keep, status_of, write_kept, write_live
+from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.lockfile import LOCK
 from transformer.tracking.origin import current_origin
 from transformer.tracking.partial import in_words as partial_in_words
@@ -80,8 +80,8 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
     chain = running_chain(directory, task, stage)
     child = child_of(chain, stage, current_origin(root), started)
     stream = batches(events, seconds=0.0 if stage == _LAST else _SHORT_SECONDS)
-    if stage == TRAIN and child.tags["stage_key"] != PARTIAL:
-        stream = noted(stream, root, task, child.tags["stage_key"])
+    if stage == TRAIN:
+        stream = noted(stream, directory, root, task)
     beginning = next(stream)
     if status_of(beginning) == "FINISHED" and stage != _LAST:
         keep(root, child, beginning)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer.files import atomic_write
-from transformer.tracking.chain import Chain
+from transformer.tracking.chain import Chain, trained_path
+from transformer.tracking.workspace import md5_of_folder
 
 TRAIN = "train"
 Event = dict[str, Any]
@@ -16,8 +17,11 @@ _KEPT = 50
 """Trainings of a task whose times stay."""
 
 
-def noted(batches: Iterable[list[Event]], root: Path, task: str, key: str) -> Iterator[list[Event]]:
-    """Pass a training's events through; once it has ended well, keep its points that tell times, under its key."""
+def noted(batches: Iterable[list[Event]], directory: Path, root: Path, task: str) -> Iterator[list[Event]]:
+    """Pass a training's events through; once it has ended well, keep its points that tell times.
+
+    They are kept under the hash of the model that it left in `directory`: a result with another one has other times.
+    """
     points: list[Point] = []
     for batch in batches:
         for event in batch:
@@ -25,7 +29,7 @@ def noted(batches: Iterable[list[Event]], root: Path, task: str, key: str) -> It
                 times = {name: value for name, value in event["values"].items() if "second" in name}
                 points += [{"step": event["step"], **times}] if times else []
             if event.get("status") == "FINISHED" and points:
-                _write(_folder(root, task), key, points)
+                _write(_folder(root, task), md5_of_folder(directory / trained_path(task)), points)
         yield batch
 
 
@@ -33,14 +37,15 @@ def times_of(root: Path, chain: Chain) -> list[Point]:
     """The points of the training in this chain, in the order of its updates; none where it did not run here."""
     root = Path(os.environ.get("DVC_ROOT") or root)  # a temporary clone's parent, as for MLflow's store
     try:
-        points: list[Point] = json.loads((_folder(root, chain.task) / f"{chain.stage_key(TRAIN)}.json").read_bytes())
+        path = _folder(root, chain.task) / f"{chain.outs.get(trained_path(chain.task))}.json"
+        points: list[Point] = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return []
     return points
 
 
-def _write(folder: Path, key: str, points: Sequence[Point]) -> None:
-    with atomic_write(folder / f"{key}.json") as stream:
+def _write(folder: Path, name: str, points: Sequence[Point]) -> None:
+    with atomic_write(folder / f"{name}.json") as stream:
         stream.write(json.dumps(points).encode())
     for old in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
         old.unlink(missing_ok=True)

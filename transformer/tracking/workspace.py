@@ -74,9 +74,13 @@ def folder_is_as_locked(root: Path, path: str) -> bool:
     except (OSError, ValueError):
         return True
     locked = {out["path"]: out.get("md5") for entry in entries for out in entry.get("outs") or ()}
-    files = (file for file in (root / path).rglob("*") if file.is_file())
-    here = {file.relative_to(root / path).as_posix(): _file_md5(file) for file in files}
-    return locked.get(path) in (None, folder_md5(here))
+    return locked.get(path) in (None, md5_of_folder(root / path))
+
+
+def md5_of_folder(folder: Path) -> str:
+    """The hash that dvc.lock has for a folder, from the files themselves."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return folder_md5({file.relative_to(folder).as_posix(): _file_md5(file) for file in files})
 
 
 def _file_md5(path: Path) -> str:

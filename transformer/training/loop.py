@@ -112,8 +112,10 @@ class _Training:
         self.mean = _Mean(compute.device)
         """Of the epoch at hand."""
         self._returned = time.monotonic()
+        self._updating = 0.0
+        """Seconds of the epoch's updates so far."""
         self._saving = 0.0
-        """Seconds of saving that an epoch's line has told."""
+        """Seconds of saving that the epochs before have told."""
 
     @property
     def over(self) -> bool:
@@ -128,18 +130,17 @@ class _Training:
     def run_epoch(self) -> None:
         """What is left of a pass over the training split, and a validation."""
         epoch = len(self.history.rows) + 1
-        started, saving = time.perf_counter(), self.resume.seconds
         loss = self._train(epoch)
         trained = time.perf_counter()
         with _weights(self.trainable.model, self.averaging.weights()):
             validation = self._validate()
             validated = _copy(self.trainable.model)
         times = {
-            "epoch_update_seconds": trained - started - (self.resume.seconds - saving),
+            "epoch_update_seconds": self._updating,
             "epoch_validation_seconds": time.perf_counter() - trained,
             "epoch_saving_seconds": self.resume.seconds - self._saving,
         }
-        self._saving = self.resume.seconds
+        self._updating, self._saving = 0.0, self.resume.seconds
         self.observer.metrics(self.step, {"epoch": epoch, "epoch_train_loss": loss, **validation, **times})
         row = {"epoch": epoch, "step": self.step, "learning_rate": self.schedule(self.step), "train_loss": loss}
         self.history.add(row | validation, self.monitor.better)
@@ -164,6 +165,7 @@ class _Training:
             "averaging": self.averaging.state(),
             "random": random_state(self.compute.device),
             "observer": self.observer.memory(),
+            "seconds": {"updating": self._updating, "saving": self.resume.seconds - self._saving},
         }
 
     def take_up(self) -> None:
@@ -178,6 +180,7 @@ class _Training:
         self.updates.restore(state["updates"])
         self.averaging.restore(state["averaging"], self.compute.device)
         set_random_state(state["random"], self.compute.device)
+        self._updating, self._saving = state["seconds"]["updating"], -state["seconds"]["saving"]
         self.observer.resume(self.step, state["observer"])
 
     def finish(self) -> Fitted:
@@ -212,7 +215,8 @@ class _Training:
         self.trainable.model.train()
         batches = self.trainable.batches(epoch)
         groups = [batches[i : i + self.params.accumulation] for i in range(0, len(batches), self.params.accumulation)]
-        left, since, tokens = groups[self.done :], time.perf_counter(), 0
+        left, tokens = groups[self.done :], 0
+        since = begun = time.perf_counter()
         for group in self.observer.progress(left, total=len(left), what=f"epoch {epoch}"):
             self.step += 1
             losses = self.updates(group, self.step, self.schedule(self.step))
@@ -226,7 +230,9 @@ class _Training:
                 since, tokens = time.perf_counter(), 0
             self.done += 1
             self._return_memory(every=_MEMORY_SECONDS)
+            self._updating += time.perf_counter() - begun
             self.resume.checkpoint(self.step, self.state)
+            begun = time.perf_counter()
         self.updates.check()
         if not self.mean.count:
             raise UserError(f"no update of epoch {epoch} had finite numbers: lower train.learning_rate")

@@ -131,7 +131,7 @@ def training_times(points: Sequence[Mapping[str, float]]) -> Section:
     shares = ", ".join(f"{what} {seconds / whole:.1%}".replace("%", " %") for what, seconds in spent.items())
     rates = [point for point in points if "tokens_per_second" in point]
     shown = {name: [f"{point[name]:g}" for point in rates] for name in ("step", "tokens_per_second")}
-    text = f"Training took {_duration(whole)} on this machine: {shares}. Times are in no output: each run has its own."
+    text = f"Training took {_duration(whole)} where it ran: {shares}. Times are in no output: each run has its own."
     ys = {"tokens_per_second": "tokens read"}
     chart = line_chart("Speed of training", shown, x="step", ys=ys, y_label="tokens/s", x_label="updates")
     return Section("Where training spent its time", text, [chart] if rates else [])
