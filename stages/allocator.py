@@ -11,6 +11,8 @@ from pathlib import Path
 
 _PRELOAD = "LD_PRELOAD"
 _TAKEN = "TRANSFORMER_STAGE_TCMALLOC"
+_QUIET = "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD"
+"""Bytes from which tcmalloc writes a line to stderr, 1 GB unless set."""
 
 
 def take_tcmalloc() -> None:
@@ -25,5 +27,5 @@ def take_tcmalloc() -> None:
         return
     found = find_library("tcmalloc_minimal") or find_library("tcmalloc")
     if found and _PRELOAD not in os.environ:
-        os.environ |= {_PRELOAD: found, _TAKEN: "1"}
+        os.environ |= {_PRELOAD: found, _TAKEN: "1", _QUIET: os.environ.get(_QUIET, str(1 << 40))}
         os.execv(sys.executable, [sys.executable, *command[1:]])
