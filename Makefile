@@ -47,7 +47,7 @@ lock:  ## pin today's versions of what pyproject.toml names, for each stage in v
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"
 	$(VENV)/bin/python -c 'import sys; print("# python==%d.%d" % sys.version_info[:2])' > requirements.lock
 	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' >> requirements.lock
-	$(VENV)/bin/python -m transformer.params.versions
+	$(VENV)/bin/python -m transformer.core.versions
 
 # Again only if the parameters or the code that reads them changed: it takes as long as importing torch.
 $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py)
@@ -61,5 +61,5 @@ $(READY): requirements.lock pyproject.toml
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
 	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
-	$(VENV)/bin/python -m transformer.reporting.vega
+	$(VENV)/bin/python -m transformer.commands.vega
 	@touch $@

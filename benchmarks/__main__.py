@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.harness import OUTPUT, add_common_arguments
 from benchmarks.workspace import ROOT
-from transformer.files import read_json
+from transformer.core.files import read_json
 
 PARTS = (
     "training_translation",

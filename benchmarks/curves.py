@@ -16,7 +16,7 @@ from benchmarks.harness import Options, Report, Table, main
 from benchmarks.peers.straightforward import load_into_ours, load_ours
 from benchmarks.training import OurLoop, Steps
 from benchmarks.translation import Task, open_task, our_training, ours, peer_loop, straightforward
-from transformer.text.batching import Ids
+from transformer.encoded.batching import Ids
 from transformer.training.batches import random_batches
 
 OURS = "ours"

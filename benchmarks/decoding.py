@@ -34,9 +34,9 @@ from benchmarks.peers import recomputing
 from benchmarks.peers.marian import MarianTranslator
 from benchmarks.peers.straightforward import load_ours
 from benchmarks.translation import straightforward
-from transformer.decoding.seq2seq.decode import decode
-from transformer.observer import Observer
-from transformer.text.batching import Ids, pad, sorted_batches
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, pad, sorted_batches
+from transformer.families.seq2seq.decoding.decode import decode
 
 BEAMS = 4
 WARM_UP = 8  # the part of a round's sentences that the round that does not count takes

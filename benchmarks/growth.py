@@ -16,12 +16,12 @@ import numpy as np
 from benchmarks.harness import Options, Report, Table, Work, main, measured
 from benchmarks.training import OurLoop
 from benchmarks.workspace import ROOT
+from transformer.core.params import read_params, stage_params
+from transformer.encoded.store import ColumnWriter
+from transformer.families.seq2seq.data.encoded import EncodedPairs
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.train import Params, TranslationTraining
 from transformer.nn.layers import count_parameters
-from transformer.nn.seq2seq.config import Seq2SeqConfig
-from transformer.params.load import read_params, stage_params
-from transformer.tasks.translation.encoded import EncodedPairs
-from transformer.tasks.translation.train import Params, TranslationTraining
-from transformer.text.store import ColumnWriter
 
 TOKENS = 2048
 """Of the target in a batch, and as many of the source."""

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.figure import draw
-from transformer.errors import UserError
-from transformer.files import write_json
-from transformer.params.schema import Hardware
-from transformer.training.device import Compute, prepare
+from transformer.checkpoint.device import Compute, prepare
+from transformer.core.errors import UserError
+from transformer.core.files import write_json
+from transformer.core.schema import Hardware
 
 OUTPUT = Path("reports", "benchmarks")
 

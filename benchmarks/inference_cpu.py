@@ -17,8 +17,8 @@ from benchmarks.harness import Clock, Contender, Options, Report, Table, Work, m
 from benchmarks.isolated import isolated
 from benchmarks.model import Subject, open_subject
 from benchmarks.peers.ctranslate2_model import CTranslate2Translator, convert
-from transformer.decoding.seq2seq.decode import decode
-from transformer.observer import Observer
+from transformer.core.observer import Observer
+from transformer.families.seq2seq.decoding.decode import decode
 
 CPU = torch.device("cpu")
 OURS = "ours, fp32"

@@ -1,6 +1,6 @@
 """Contenders in processes of their own, where PyTorch is as its users find it.
 
-Our training sets PyTorch and the C library's memory up for the whole process (`training/device.py`); beside it a peer
+Our training sets PyTorch and the C library's memory up for the whole process (`checkpoint/device.py`); beside it a peer
 would be faster or slower than it is: freed memory that is kept alone doubles the straightforward model's speed.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 from benchmarks.harness import Contender, Work
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 
 Result = TypeVar("Result")
 Argument = TypeVar("Argument")

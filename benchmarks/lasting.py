@@ -24,9 +24,9 @@ from benchmarks.training_translation import STRAIGHTFORWARD
 from benchmarks.translation import open_task
 from benchmarks.turns import BLOCK
 from benchmarks.workspace import FOLDER, ROOT, Workspace, prepared
-from transformer.errors import UserError
+from transformer.core.errors import UserError
+from transformer.families.classifier.train import Params as SentimentParams
 from transformer.tasks import TASKS
-from transformer.tasks.sentiment.train import Params as SentimentParams
 
 OURS = "ours"
 OURS_TCMALLOC = "ours, tcmalloc"

@@ -16,16 +16,16 @@ import transformer
 from benchmarks.harness import Options
 from benchmarks.training import OurLoop
 from benchmarks.translation import open_task, our_training
-from transformer.decoding.seq2seq.config import DecodingParams
-from transformer.errors import UserError
-from transformer.files import read_rows
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.tasks.translation.evaluate import Params as EvaluateParams
-from transformer.tasks.translation.inference import Translator
-from transformer.text.batching import Ids
-from transformer.text.vocabulary import Vocabulary
+from transformer.checkpoint.trained import save_trained, unique_state
+from transformer.core.errors import UserError
+from transformer.core.files import read_rows
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.evaluation.evaluate import Params as EvaluateParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.training.batches import random_batches
-from transformer.training.trained import save_trained, unique_state
 
 
 class Subject(NamedTuple):

@@ -22,20 +22,20 @@ from benchmarks.peers.straightforward import load_into_ours
 from benchmarks.training import Sample
 from benchmarks.translation import Task, open_task, our_training, ours, peer_loop, straightforward
 from benchmarks.workspace import ROOT
-from transformer.decoding.seq2seq.decode import decode
-from transformer.errors import UserError
-from transformer.evaluation.translation.scores import token_metrics
-from transformer.files import read_rows
+from transformer.checkpoint.device import Compute
+from transformer.core.errors import UserError
+from transformer.core.files import read_rows
+from transformer.core.observer import Observer
+from transformer.core.params import read_params
+from transformer.core.validation import validate
+from transformer.encoded.batching import Ids
+from transformer.families.seq2seq.data.encoded import EncodedPairs
+from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.evaluation.evaluate import Params as EvaluateParams
+from transformer.families.seq2seq.evaluation.scores import token_metrics
+from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.families.seq2seq.train import Params
 from transformer.nn.layers import count_parameters
-from transformer.nn.seq2seq.interface import Seq2SeqModel
-from transformer.observer import Observer
-from transformer.params.load import read_params
-from transformer.params.validation import validate
-from transformer.tasks.translation.encoded import EncodedPairs
-from transformer.tasks.translation.evaluate import Params as EvaluateParams
-from transformer.tasks.translation.train import Params
-from transformer.text.batching import Ids
-from transformer.training.device import Compute
 from transformer.training.loop import fit
 from transformer.training.update import BatchLoss
 

@@ -15,8 +15,8 @@ import spacy
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from transformer.errors import UserError
-from transformer.files import read_rows, write_json
+from transformer.core.errors import UserError
+from transformer.core.files import read_rows, write_json
 
 Figures = dict[str, float]
 Tokens = list[str]

@@ -23,16 +23,16 @@ from benchmarks.lasting import Training
 from benchmarks.pipeline import corpus_of
 from benchmarks.turns import BLOCK
 from benchmarks.workspace import DATA_STAGES, FOLDER, ROOT, Workspace, ensure, new_workspace, prepared
-from transformer.decoding.classifier.probabilities import class_probabilities
-from transformer.nn.classifier.build import build_model
-from transformer.nn.classifier.config import ClassifierConfig
-from transformer.observer import Observer
-from transformer.params.schema import Hardware
+from transformer.checkpoint.device import prepare
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.families.classifier.data.encoded import EncodedReviews
+from transformer.families.classifier.decoding.probabilities import class_probabilities
+from transformer.families.classifier.nn.build import build_model
+from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.families.classifier.train import CLASSES, Params
 from transformer.tasks import TASKS
-from transformer.tasks.sentiment.encoded import EncodedReviews
-from transformer.tasks.sentiment.train import CLASSES, Params
-from transformer.text.vocabulary import read_vocabularies
-from transformer.training.device import prepare
 
 T = TypeVar("T")
 _PARTS = 10

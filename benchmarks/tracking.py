@@ -11,7 +11,7 @@ import time
 
 from benchmarks.harness import Contender, Options, Report, Table, Target, Work, main, measured, seconds
 from benchmarks.workspace import Workspace, clone, default_params
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 
 ON, OFF = "tracking on", "tracking off"
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmarks.harness import Clock, Contender, Work
-from transformer.observer import Observer
-from transformer.text.batching import Ids
+from transformer.checkpoint.device import Compute
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute
 from transformer.training.loop import Trainable, fit
 from transformer.training.update import BatchLoss
 

@@ -15,13 +15,13 @@ from benchmarks.isolated import isolated
 from benchmarks.peers.straightforward import StraightforwardClassifier
 from benchmarks.training import OurLoop, PeerLoop, Sample, contender
 from benchmarks.workspace import prepared
-from transformer.nn.classifier.config import ClassifierConfig, ClassifierParams
+from transformer.checkpoint.device import Compute
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.families.classifier.data.encoded import EncodedReviews
+from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
+from transformer.families.classifier.train import CLASSES, Params, SentimentTraining
 from transformer.nn.layers import count_parameters
-from transformer.tasks.sentiment.encoded import EncodedReviews
-from transformer.tasks.sentiment.train import CLASSES, Params, SentimentTraining
-from transformer.text.batching import Ids
-from transformer.text.vocabulary import read_vocabularies
-from transformer.training.device import Compute
 
 OURS = "ours"
 RANDOM = "straightforward, random"

@@ -15,8 +15,8 @@ from benchmarks.peers.marian import MarianTranslator
 from benchmarks.peers.torch_transformer import TorchTranslator
 from benchmarks.training import OurLoop, Sample, contender
 from benchmarks.translation import Task, open_task, our_training, peer_loop, sizes, straightforward
+from transformer.checkpoint.device import Compute
 from transformer.nn.layers import count_parameters
-from transformer.training.device import Compute
 
 OURS = "ours"
 STRAIGHTFORWARD = "straightforward, bucketed"

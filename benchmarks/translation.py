@@ -11,15 +11,15 @@ from benchmarks.harness import Options
 from benchmarks.peers.straightforward import StraightforwardTranslator
 from benchmarks.training import PeerLoop
 from benchmarks.workspace import Workspace, prepared
-from transformer.errors import UserError
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.tasks.translation.encoded import EncodedPairs
-from transformer.tasks.translation.train import Params, TranslationTraining
-from transformer.text.batching import Ids
-from transformer.text.vocabulary import Vocabulary, read_vocabularies
+from transformer.checkpoint.device import Compute
+from transformer.core.errors import UserError
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
+from transformer.families.seq2seq.data.encoded import EncodedPairs
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.train import Params, TranslationTraining
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute
 
 Translate = Callable[[Tensor, Tensor], Tensor]
 """Padded source (B, S) and target so far (B, T) to logits (B, T, V)."""

@@ -51,8 +51,8 @@ class Turns:
 
 def main(root: Path, task: str, updates: int) -> None:
     """Train as the stage does."""
-    from transformer.observer import Observer
-    from transformer.params.load import read_params, stage_params
+    from transformer.core.observer import Observer
+    from transformer.core.params import read_params, stage_params
     from transformer.training import loop
     from transformer.training.stage import TrainingPaths
 

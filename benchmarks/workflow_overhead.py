@@ -15,7 +15,7 @@ from functools import partial
 
 from benchmarks.harness import Contender, Limit, Options, Report, Table, Work, main, measured, seconds
 from benchmarks.workspace import FOLDER, ROOT, Workspace, clone
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.tasks import STAGES, TASKS
 
 NOTHING = "dvc repro, nothing to do"
@@ -27,7 +27,7 @@ TRANSLATE = "transformer translate, beyond import torch"
 # write for seconds that the stage was stopped.
 _UNTIL_WORK = """
 import os, runpy, signal, sys, time
-from transformer.workflow import Stage
+from transformer.core.stage import Stage
 def work(self, **paths):
     print(time.time(), flush=True)
     os.killpg(0, signal.SIGKILL)

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from ruamel.yaml import YAML
 
-from transformer.errors import UserError
-from transformer.files import atomic_write
-from transformer.params.load import read_params, stage_params
-from transformer.params.schema import StageParams
-from transformer.profiles import use_profile
+from transformer.commands.profiles import use_profile
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write
+from transformer.core.params import read_params, stage_params
+from transformer.core.schema import StageParams
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "benchmarks"

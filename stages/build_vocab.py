@@ -1,6 +1,6 @@
 """build_vocab: tokens to a vocabulary a side and the encoded store."""
 
-from transformer.workflow import Stage, main
+from transformer.core.stage import Stage, main
 
 
 def build_vocab(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """download: a source's rows, checked, in one tracked format."""
 
-from transformer.workflow import Stage, main
+from transformer.core.stage import Stage, main
 
 
 def download(stage: Stage) -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from transformer.core.stage import Stage, main
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
-from transformer.workflow import Stage, main
 
 
 def evaluate(stage: Stage) -> None:

@@ -1,7 +1,7 @@
 """export: the model as a self-contained folder, checked against what evaluate wrote."""
 
+from transformer.core.stage import Stage, main
 from transformer.export.exporting import ExportInputs
-from transformer.workflow import Stage, main
 
 
 def export(stage: Stage) -> None:

@@ -1,7 +1,7 @@
 """figures: what the trained model attends to, and what the code computes, as pictures."""
 
-from transformer.reporting.inputs import FigureInputs
-from transformer.workflow import Stage, main
+from transformer.core.stage import Stage, main
+from transformer.figures.inputs import FigureInputs
 
 
 def figures(stage: Stage) -> None:

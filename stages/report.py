@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transformer.workflow import Stage, main
+from transformer.core.stage import Stage, main
 
 
 def report(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """tokenize: text to tokens."""
 
-from transformer.workflow import Stage, main
+from transformer.core.stage import Stage, main
 
 
 def tokenize(stage: Stage) -> None:

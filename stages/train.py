@@ -5,8 +5,8 @@ from stages.allocator import take_tcmalloc
 if __name__ == "__main__":
     take_tcmalloc()  # before torch is loaded
 
+from transformer.core.stage import Stage, main
 from transformer.training.stage import TrainingPaths
-from transformer.workflow import Stage, main
 
 
 def train(stage: Stage) -> None:

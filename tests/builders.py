@@ -4,14 +4,14 @@ from typing import Any
 
 import torch
 
-from transformer.nn.classifier.config import ClassifierConfig, ClassifierParams
-from transformer.nn.classifier.model import TransformerClassifier
-from transformer.nn.classifier.recurrent import RecurrentClassifier
-from transformer.nn.classifier.recurrent_config import RecurrentClassifierParams
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.nn.seq2seq.recurrent import RecurrentSeq2Seq
-from transformer.nn.seq2seq.recurrent_config import RecurrentParams
+from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
+from transformer.families.classifier.nn.model import TransformerClassifier
+from transformer.families.classifier.nn.recurrent import RecurrentClassifier
+from transformer.families.classifier.nn.recurrent_config import RecurrentClassifierParams
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
+from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
 
 LAYERS: dict[str, Any] = {
     "kind": "transformer",

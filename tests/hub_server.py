@@ -161,8 +161,8 @@ def serve(hub: Hub) -> Iterator[Hub]:
 _CLIENT = """
 import json, sys, importlib
 from pathlib import Path
-from transformer.errors import UserError
-from transformer.observer import Observer
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
 stage = importlib.import_module(f"transformer.tasks.{sys.argv[1]}.download")
 try:
     params = stage.Params.model_validate_json(sys.argv[2])

@@ -8,10 +8,10 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.training.small import own_torch_settings
-from transformer.observer import Observer
-from transformer.params.load import read_params, stage_params
+from transformer.core.observer import Observer
+from transformer.core.params import read_params, stage_params
+from transformer.core.stage import Stage
 from transformer.tasks import implementation
-from transformer.workflow import Stage
 
 
 class Said(Observer):

@@ -11,9 +11,9 @@ import pytest
 from dvc.repo import Repo
 
 from tests.tracking.conftest import run_in
-from transformer.accepting import accept
 from transformer.cli import main
-from transformer.errors import UserError
+from transformer.commands.accepting import accept
+from transformer.core.errors import UserError
 
 DVC_YAML = """\
 stages:

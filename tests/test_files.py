@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.closure import closure
-from transformer.errors import UserError
-from transformer.files import (
+from transformer.core.errors import UserError
+from transformer.core.files import (
     atomic_write,
     copy_file,
     copy_folder,
@@ -79,7 +79,7 @@ def test_the_next_write_removes_what_a_killed_process_left_and_spares_a_living_o
     code = """
 import os, signal, sys
 from pathlib import Path
-from transformer.files import atomic_write
+from transformer.core.files import atomic_write
 with atomic_write(Path(sys.argv[1], "file")) as stream:
     stream.write(b"half")
     stream.flush()
@@ -122,4 +122,4 @@ def test_stages_write_their_outputs_in_no_other_way() -> None:
     )
     code = {path for stage in STAGES for task in TASKS for path in closure(stage, task)}
     found = {path for path in code if other.search((ROOT / path).read_text(encoding="utf-8"))}
-    assert found == {"transformer/files.py"}
+    assert found == {"transformer/core/files.py"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transformer.cli import main
-from transformer.workspace import find_workspace, given_path
+from transformer.commands.workspace import find_workspace, given_path
 
 ROOT = Path(__file__).parents[1]
 WATCHED = ("data/local/translation", "data/local/sentiment", "data/local/vocabulary")

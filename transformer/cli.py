@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from transformer.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
+from transformer.commands.workspace import enter_workspace, given_path
+from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
+from transformer.families.seq2seq.options import add_options, overridden, scored_lines
 from transformer.tasks import TASKS, implementation
-from transformer.tasks.translation.options import add_options, overridden, scored_lines
-from transformer.workspace import enter_workspace, given_path
 
 _FILES_SHOWN = 3  # of a stage
 _BLOCK = 1 << 16  # bytes of input that are answered together, at most
@@ -132,9 +132,9 @@ def _classify(arguments: argparse.Namespace) -> None:
 
 
 def _attention(arguments: argparse.Namespace) -> None:
-    from transformer.reporting.attention import attention_figure
-    from transformer.reporting.style import save
-    from transformer.reporting.terminal import text_map
+    from transformer.commands.terminal import text_map
+    from transformer.drawing.style import save
+    from transformer.figures.attention import attention_figure
 
     if arguments.output and arguments.output.suffix not in (".png", ".svg"):
         raise UserError(f"{arguments.output} is no .png or .svg file: name one of these")
@@ -156,9 +156,9 @@ def _attention(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from transformer.comparing.differences import differences
-    from transformer.comparing.output import lines
-    from transformer.comparing.results import find_results
+    from transformer.results.differences import differences
+    from transformer.results.find import find_results
+    from transformer.results.output import lines
 
     if arguments.samples < 0:
         raise UserError(f"--samples ({arguments.samples}) must be 0 or more")
@@ -177,7 +177,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from transformer.comparing.reproduction import verify
+    from transformer.results.reproduction import verify
 
     for line in verify(Path.cwd(), arguments.revision, exact=arguments.exact):
         print(line)
@@ -193,8 +193,8 @@ def _opened(arguments: argparse.Namespace) -> Any:
 
 def _warn_of_another_result(model: Path) -> None:
     """Say so when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
-    from transformer.tracking.chain import bundle_path
-    from transformer.tracking.workspace import folder_is_as_locked, not_as_locked
+    from transformer.results.chain import bundle_path
+    from transformer.results.workspace import folder_is_as_locked, not_as_locked
 
     root = Path.cwd()
     own = next((path for path in map(bundle_path, TASKS) if (root / path).resolve() == model.resolve()), None)
@@ -258,14 +258,14 @@ def _blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from transformer.params.check import check_params
+    from transformer.commands.check import check_params
 
     check_params(arguments.path)
     print(f"{arguments.path}: all parameters are valid")
 
 
 def _accept(arguments: argparse.Namespace) -> None:
-    from transformer.accepting import accept
+    from transformer.commands.accepting import accept
 
     accepted = accept(Path.cwd(), arguments.stage)
     for stage, files in accepted.items():
@@ -276,7 +276,7 @@ def _accept(arguments: argparse.Namespace) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from transformer.profiles import use_profile
+    from transformer.commands.profiles import use_profile
 
     changed = use_profile(Path.cwd(), arguments.name, arguments.data)
     print(f"params.yaml: {arguments.name or 'corpora'} {'put in place' if changed else 'already in place'}")
@@ -302,8 +302,8 @@ def _ui(arguments: argparse.Namespace) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    from transformer.comparing.results import WORKSPACE, find_results
-    from transformer.reporting.page.build import write_page
+    from transformer.report.build import write_page
+    from transformer.results.find import WORKSPACE, find_results
 
     own = find_results(Path.cwd(), WORKSPACE, arguments.task)
     for task in [arguments.task] if arguments.task else own.chains:
@@ -313,6 +313,6 @@ def _report(arguments: argparse.Namespace) -> None:
 
 
 def _summary(arguments: argparse.Namespace) -> None:
-    from transformer.summary import print_summary
+    from transformer.commands.summary import print_summary
 
     print_summary(Path.cwd())

@@ -9,13 +9,13 @@ import numpy as np
 from ctranslate2.specs import Activation, TransformerSpec
 from torch import nn
 
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.nn.config import Seq2SeqParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.layers import FeedForward
 from transformer.nn.positions import TokenEmbedding
-from transformer.nn.seq2seq.config import Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.text.batching import Ids
-from transformer.text.vocabulary import Vocabulary
 
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU}
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.text.vocabulary import Vocabulary
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
 # Parts of the names of our weights, and of MarianMT's.
 _NAMES = (

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.peers.straightforward import StraightforwardTranslator
-from transformer.text.vocabulary import Vocabulary
+from transformer.encoded.vocabulary import Vocabulary
 
 
 @torch.no_grad()

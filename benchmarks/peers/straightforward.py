@@ -9,10 +9,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer.nn.classifier.config import ClassifierParams
+from transformer.families.classifier.nn.config import ClassifierParams
+from transformer.families.seq2seq.nn.config import Seq2SeqParams
 from transformer.nn.config import TransformerParams
 from transformer.nn.positions import sinusoidal_table
-from transformer.nn.seq2seq.config import Seq2SeqParams
 
 _HIDDEN = -1e10
 

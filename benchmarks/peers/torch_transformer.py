@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.peers.straightforward import Embedding
-from transformer.nn.seq2seq.config import Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
+from transformer.families.seq2seq.nn.config import Seq2SeqParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
 
 class TorchTranslator(nn.Module):

@@ -12,10 +12,10 @@ from benchmarks.__main__ import verdicts
 from benchmarks.harness import Limit, Options, Report, Table, Target, Work, lines, measured, rates, write
 from benchmarks.isolated import alone
 from benchmarks.workspace import prepared
-from transformer.errors import UserError
-from transformer.files import read_json
-from transformer.params.schema import Hardware
-from transformer.training.device import Compute
+from transformer.checkpoint.device import Compute
+from transformer.core.errors import UserError
+from transformer.core.files import read_json
+from transformer.core.schema import Hardware
 
 
 @pytest.fixture

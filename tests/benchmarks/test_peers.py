@@ -14,16 +14,16 @@ from benchmarks.peers.torch_transformer import TorchTranslator
 from benchmarks.translation import sizes, straightforward
 from tests.builders import LAYERS, classifier, seq2seq
 from tests.decoding.models import params, vocabulary
-from transformer.decoding.seq2seq.config import DecodingParams
-from transformer.decoding.seq2seq.decode import decode
-from transformer.errors import UserError
-from transformer.nn.classifier.config import ClassifierParams
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, pad
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.classifier.nn.config import ClassifierParams
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.nn.layers import count_parameters
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.observer import Observer
-from transformer.text.batching import Ids, pad
-from transformer.text.vocabulary import Vocabulary
 
 LIMIT = 12
 

@@ -11,13 +11,13 @@ from benchmarks.training import OurLoop, Sample
 from benchmarks.translation import Task, our_training, peer_loop, straightforward
 from benchmarks.workspace import Workspace
 from tests.builders import LAYERS, TRAIN
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.params.schema import Hardware, Runtime
-from transformer.tasks.translation.encoded import EncodedPairs
-from transformer.tasks.translation.train import Params
-from transformer.text.store import ColumnWriter
+from transformer.checkpoint.device import Compute
+from transformer.core.schema import Hardware, Runtime
+from transformer.encoded.store import ColumnWriter
+from transformer.families.seq2seq.data.encoded import EncodedPairs
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.train import Params
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute
 
 
 @pytest.fixture

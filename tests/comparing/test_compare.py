@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from transformer.comparing.differences import Differences, differences
-from transformer.comparing.output import lines
-from transformer.comparing.results import find_results
-from transformer.errors import UserError
-from transformer.files import write_table
-from transformer.tracking.chain import STAGES, chains_in_lock
-from transformer.tracking.workspace import content_md5
+from transformer.core.errors import UserError
+from transformer.core.files import write_table
+from transformer.results.chain import STAGES, chains_in_lock
+from transformer.results.differences import Differences, differences
+from transformer.results.find import find_results
+from transformer.results.output import lines
+from transformer.results.workspace import content_md5
 
 HEADER = ("split", "text", "label", "prediction", "probability")
 PREDICTIONS = "reports/sentiment/predictions.tsv"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tracking.conftest import run_in
-from transformer.comparing.reproduction import TOLERANCES, verify
-from transformer.errors import UserError
+from transformer.core.errors import UserError
+from transformer.results.reproduction import TOLERANCES, verify
 
 STAGES = {
     "download": ("raw/corpus", "data/sentiment/corpus", "download"),

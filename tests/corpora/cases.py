@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.files import read_rows
+from transformer.core.files import read_rows
 
 RUNTIME = {"workers": 0, "log_every": 1, "progress": False, "save_every": 0, "tracking": False}
 REVISION = "37e118600232bb5298ca011a8a7e7a44e863c36a"

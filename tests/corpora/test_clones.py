@@ -8,10 +8,10 @@ import pytest
 from tests.conftest import ROOT
 from tests.corpora.cases import pairs, write
 from tests.training.small import smoke
+from transformer.core.errors import UserError
 from transformer.corpora.files import read_folder
-from transformer.errors import UserError
-from transformer.text.build import _given
-from transformer.text.vocabulary_config import VocabParams
+from transformer.vocabulary.build import _given
+from transformer.vocabulary.config import VocabParams
 
 VOCABULARY = smoke("sentiment", {})["sentiment"]["vocab"] | {"source": "path"}
 LOCAL = "data/local/translation"

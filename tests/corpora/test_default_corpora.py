@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from transformer.corpora.sample.sentiment import splits as sentiment_splits
-from transformer.corpora.sample.sentiment import words
-from transformer.corpora.sample.sentiment.statements import items
-from transformer.corpora.sample.translation import splits as translation_splits
-from transformer.corpora.sample.translation.lexicon import ADJECTIVES, NOUNS
-from transformer.files import read_json, read_rows, read_table
-from transformer.observer import Observer
-from transformer.params.load import read_params, stage_params
+from transformer.core.files import read_json, read_rows, read_table
+from transformer.core.observer import Observer
+from transformer.core.params import read_params, stage_params
 from transformer.tasks import TASKS, implementation
+from transformer.tasks.sentiment.sample import splits as sentiment_splits
+from transformer.tasks.sentiment.sample import words
+from transformer.tasks.sentiment.sample.statements import items
+from transformer.tasks.translation.sample import splits as translation_splits
+from transformer.tasks.translation.sample.lexicon import ADJECTIVES, NOUNS
 
 EVALUATED = {
     "translation": {

@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.corpora.cases import json_lines, pairs, reviews, sentiment, stored, translation, write
-from transformer.errors import UserError
-from transformer.observer import Observer
-from transformer.tasks.sentiment import download as sentiment_stage
-from transformer.tasks.translation import download as translation_stage
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.families.classifier import download as sentiment_stage
+from transformer.families.seq2seq import download as translation_stage
 
 MULTI30K = "8f5a982d8b62bfd05be0ee6a07a6e2ee42d7e4d5b09791f203fb52888fe1847e"
 IMDB = "6b134a1c2bb9775c08c076bd9f4b584d0d82bb415c6f62bca181423a3f021a1a"

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpora.cases import json_lines, pairs, write
+from transformer.core.errors import UserError
 from transformer.corpora.files import read_folder, read_lines
-from transformer.errors import UserError
 
 COLUMNS = ("de", "en")
 ROWS = pairs(5)

@@ -12,15 +12,16 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from transformer.corpora.sample import sentiment, translation
-from transformer.corpora.sample.sentiment import splits as sentiment_splits
-from transformer.corpora.sample.sentiment.reviews import Reviewer
-from transformer.corpora.sample.translation import splits as translation_splits
-from transformer.corpora.sample.translation import verbs
-from transformer.corpora.sample.translation.actions import BE
-from transformer.corpora.sample.translation.clauses import Clause
-from transformer.corpora.sample.translation.lexicon import ADJECTIVES, MODALS, NOUNS, Noun, Phrase, Verb, verb_table
-from transformer.corpora.sample.translation.morphology import (
+from transformer.tasks.sentiment import sample as sentiment
+from transformer.tasks.sentiment.sample import splits as sentiment_splits
+from transformer.tasks.sentiment.sample.reviews import Reviewer
+from transformer.tasks.translation import sample as translation
+from transformer.tasks.translation.sample import splits as translation_splits
+from transformer.tasks.translation.sample import verbs
+from transformer.tasks.translation.sample.actions import BE
+from transformer.tasks.translation.sample.clauses import Clause
+from transformer.tasks.translation.sample.lexicon import ADJECTIVES, MODALS, NOUNS, Noun, Phrase, Verb, verb_table
+from transformer.tasks.translation.sample.morphology import (
     Case,
     contract,
     english_indefinite,
@@ -28,8 +29,8 @@ from transformer.corpora.sample.translation.morphology import (
     english_plural,
     english_present,
 )
-from transformer.corpora.sample.translation.phrases import Article, NounPhrase, PronounPhrase
-from transformer.corpora.sample.translation.sentences import Grammar
+from transformer.tasks.translation.sample.phrases import Article, NounPhrase, PronounPhrase
+from transformer.tasks.translation.sample.sentences import Grammar
 
 Rows = Callable[[str, int, int], Iterator[dict[str, Any]]]
 CORPORA: list[tuple[Rows, str]] = [(translation.rows, "de"), (sentiment.rows, "text")]

@@ -9,15 +9,15 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer, models
 
 from tests.builders import LAYERS, seq2seq
-from transformer.decoding.seq2seq.config import DecodingParams
-from transformer.decoding.seq2seq.decode import decode
-from transformer.decoding.seq2seq.interface import Hypothesis
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.interface import Seq2SeqModel
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.observer import Observer
-from transformer.text.batching import Ids, pad
-from transformer.text.vocabulary import WORD_SPECIALS, Vocabulary
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, pad
+from transformer.encoded.vocabulary import WORD_SPECIALS, Vocabulary
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.interface import Hypothesis
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
 PARAMS: dict[str, Any] = {
     "method": "greedy",

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from transformer.decoding.seq2seq.config import DecodingParams
-from transformer.nn.seq2seq.interface import Seq2SeqModel
-from transformer.text.batching import Ids
-from transformer.text.vocabulary import Vocabulary
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 
 Scored = tuple[float, list[int]]
 """A log probability and target ids, with the end token where there is one."""

@@ -9,12 +9,12 @@ import torch
 
 from tests.decoding import reference
 from tests.decoding.models import params, run, sources, tiny, trained, vocabulary
-from transformer.decoding.seq2seq.beam import beam_search
-from transformer.decoding.seq2seq.distribution import best
-from transformer.decoding.seq2seq.interface import Sources
-from transformer.nn.seq2seq.cache import DecoderCache
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
-from transformer.text.batching import Ids, pad
+from transformer.encoded.batching import Ids, pad
+from transformer.families.seq2seq.decoding.beam import beam_search
+from transformer.families.seq2seq.decoding.distribution import best
+from transformer.families.seq2seq.decoding.interface import Sources
+from transformer.families.seq2seq.nn.cache import DecoderCache
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
 STOPPING = ["exact", "heuristic", "first"]
 NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]

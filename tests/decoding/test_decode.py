@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from tests.decoding.models import params, run, sources, trained, vocabulary
 from tests.decoding.reference import repeats
-from transformer.decoding.seq2seq.decode import decode
-from transformer.observer import Observer
-from transformer.text.batching import Ids
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
+from transformer.families.seq2seq.decoding.decode import decode
 
 METHOD = pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 SENTENCES = st.lists(

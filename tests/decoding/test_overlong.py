@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.decoding.models import run, tiny, trained
-from transformer.decoding.seq2seq.overlong import fit_sources
-from transformer.errors import UserError
-from transformer.text.batching import Ids
+from transformer.core.errors import UserError
+from transformer.encoded.batching import Ids
+from transformer.families.seq2seq.decoding.overlong import fit_sources
 
 
 def source(length: int) -> Ids:

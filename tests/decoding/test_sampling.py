@@ -8,9 +8,9 @@ import torch
 
 from tests.decoding import reference
 from tests.decoding.models import params, run, tiny, trained, vocabulary
-from transformer.decoding.seq2seq.decode import decode
-from transformer.decoding.seq2seq.sampling import draw_tokens
-from transformer.observer import Observer
+from transformer.core.observer import Observer
+from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.sampling import draw_tokens
 
 SOURCE = np.array([5, 7, 4])
 DRAWS = 4000

@@ -11,13 +11,13 @@ from torch import Tensor
 from tests.builders import classifier, recurrent_seq2seq, seq2seq
 from tests.decoding.models import params, sources, vocabulary
 from tests.training.small import prepare, smoke
-from transformer.decoding.classifier.probabilities import class_probabilities
-from transformer.decoding.seq2seq.decode import decode
-from transformer.observer import Observer
-from transformer.params.load import stage_params
+from transformer.checkpoint.device import Compute
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.families.classifier.decoding.probabilities import class_probabilities
+from transformer.families.seq2seq.decoding.decode import decode
 from transformer.tasks import TASKS, implementation
-from transformer.text.vocabulary import read_vocabularies
-from transformer.training.device import Compute
 from transformer.training.loop import Fitted, fit
 from transformer.training.update import Updates
 

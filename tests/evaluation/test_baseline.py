@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.scoring import ScoringParams
+from transformer.core.validation import validate
 from transformer.evaluation.baseline import Baseline
-from transformer.evaluation.config import ScoringParams
-from transformer.observer import Observer
-from transformer.params.validation import validate
-from transformer.tracking.chain import STAGES
+from transformer.results.chain import STAGES
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")
 HEADER = "split\tsource\thypothesis\n"

@@ -9,15 +9,15 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from transformer.evaluation.bootstrap import Floats, resamples
 from transformer.evaluation.leakage import Duplicates
-from transformer.evaluation.sentiment.calibration import (
+from transformer.families.classifier.evaluation.calibration import (
     expected_calibration_error,
     fitted_temperature,
     reliability,
     rescaled,
 )
-from transformer.evaluation.sentiment.figures import split_figures
-from transformer.evaluation.sentiment.linear import Ids, LinearBaseline, log_count_ratio
-from transformer.evaluation.sentiment.scores import (
+from transformer.families.classifier.evaluation.linear import Ids, LinearBaseline, log_count_ratio
+from transformer.families.classifier.evaluation.metrics import split_figures
+from transformer.families.classifier.evaluation.scores import (
     Labels,
     accuracy_by_length,
     confident_errors,

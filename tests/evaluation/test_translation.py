@@ -10,10 +10,10 @@ import sacrebleu
 from sacrebleu.significance import PairedTest, Result
 
 from transformer.evaluation.leakage import Duplicates, words
-from transformer.evaluation.translation.adequacy import over_translation, repetition, under_translation
-from transformer.evaluation.translation.figures import Texts, split_figures, worst_and_median
-from transformer.evaluation.translation.groups import Group, groups, word_counts
-from transformer.evaluation.translation.scores import length_ratio, text_metrics, token_metrics
+from transformer.families.seq2seq.evaluation.adequacy import over_translation, repetition, under_translation
+from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
+from transformer.families.seq2seq.evaluation.metrics import Texts, split_figures, worst_and_median
+from transformer.families.seq2seq.evaluation.scores import length_ratio, text_metrics, token_metrics
 
 COUNT = 60
 _WORDS = ("A", "man", ",", "two", "dogs", "and", "Women", "run", "sleep", "over", "the", "small", "red", "hill", ".")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.training.small import prepare, smoke, train
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
 from transformer.export.bundle import write_bundle
-from transformer.observer import Observer
-from transformer.params.load import stage_params
 from transformer.tasks import TASKS, implementation
 
 ROWS: dict[str, dict[str, Any]] = {

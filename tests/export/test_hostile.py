@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from transformer.cli import main
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.export.bundle import open_bundle
 from transformer.tasks import TASKS, implementation
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.export.test_hostile import answer
-from transformer.errors import UserError
+from transformer.core.errors import UserError
+from transformer.core.files import write_table
+from transformer.core.observer import Observer
 from transformer.export import exporting
 from transformer.export.bundle import open_bundle
 from transformer.export.exporting import Model, Row, check_bundle
-from transformer.files import write_table
-from transformer.observer import Observer
 from transformer.tasks import TASKS
 
 FORKED = """

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.builders import classifier, seq2seq
+from transformer.encoded.batching import pad
 from transformer.nn.positions import sinusoidal_table
-from transformer.text.batching import pad
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 SEQUENCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3]]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.builders import classifier, seq2seq
+from transformer.encoded.batching import pad
 from transformer.nn.ragged import Ragged, groups_of_like_length
-from transformer.text.batching import pad
 
 
 def sequences(lengths: list[int], *, high: int = 30, seed: int = 0) -> Tensor:

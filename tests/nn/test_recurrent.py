@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from transformer.nn.recurrent import CELLS, Cell, CellName, GRUCell, Layer, LSTMCell, Recurrent
-from transformer.nn.seq2seq.recurrent_attention import (
+from transformer.families.seq2seq.nn.recurrent_attention import (
     AdditiveScore,
     AttentionWeights,
     DotScore,
@@ -17,6 +16,7 @@ from transformer.nn.seq2seq.recurrent_attention import (
     RecurrentAttention,
     make_attention,
 )
+from transformer.nn.recurrent import CELLS, Cell, CellName, GRUCell, Layer, LSTMCell, Recurrent
 
 INPUTS, WIDTH = 5, 6
 CELL_NAMES = pytest.mark.parametrize("cell", ["lstm", "gru"])

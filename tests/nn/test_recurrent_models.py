@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.builders import recurrent_classifier, recurrent_seq2seq
-from transformer.nn.classifier.build import build_model as build_classifier
+from transformer.encoded.batching import pad
+from transformer.families.classifier.nn.build import build_model as build_classifier
+from transformer.families.seq2seq.nn.build import build_model
+from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
 from transformer.nn.recurrent import Layer
-from transformer.nn.seq2seq.build import build_model
-from transformer.nn.seq2seq.recurrent import RecurrentSeq2Seq
-from transformer.text.batching import pad
 
 SOURCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3], [4]]
 TARGET = [2, 4, 6, 11, 5, 9]

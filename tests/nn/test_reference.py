@@ -6,12 +6,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.builders import LAYERS, seq2seq
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.decoder import DecoderLayer
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.nn.attention import KeyValue, MultiHeadAttention, padding_mask, scaled_dot_product_attention
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import EncoderLayer, count_parameters
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.nn.seq2seq.decoder import DecoderLayer
-from transformer.nn.seq2seq.model import Seq2SeqTransformer
 
 C, H = LAYERS["d_model"], LAYERS["heads"]
 variants = pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from transformer.params.digest import parameters_digest
-from transformer.params.load import declared_sections, read_params
-from transformer.signing import signature
+from transformer.core.digest import parameters_digest
+from transformer.core.params import declared_sections, read_params
+from transformer.core.signing import signature
+from transformer.results.lockfile import parse_lock
 from transformer.tasks import TASKS, implementation
-from transformer.tracking.lockfile import parse_lock
 
 SECTIONS: dict[str, Any] = {
     "translation.train": {"epochs": 8, "betas": [0.9, 1.0], "patience": None, "name": "ä"},

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from transformer.errors import UserError
-from transformer.params import check
-from transformer.params.load import read_params
+from transformer.commands import check
+from transformer.core.errors import UserError
+from transformer.core.params import read_params
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 3, 0.5, -0.5, 1.0, 1e-300, 1e308, 2**31, 2**63, -(2**63), 10**400),

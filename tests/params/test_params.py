@@ -10,9 +10,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import ROOT
-from transformer.errors import UserError
-from transformer.params.check import check_params
-from transformer.params.load import read_params, stage_params
+from transformer.commands.check import check_params
+from transformer.core.errors import UserError
+from transformer.core.params import read_params, stage_params
 from transformer.tasks import implementation
 
 

@@ -12,8 +12,8 @@ from dvc.repo import Repo
 
 from tests.closure import third_party
 from tests.conftest import ROOT
-from transformer.errors import UserError
-from transformer.params.versions import other_versions, read_versions, versions_file, write_versions
+from transformer.core.errors import UserError
+from transformer.core.versions import other_versions, read_versions, versions_file, write_versions
 from transformer.tasks import STAGES, TASKS
 
 LIBRARIES = {

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer.headline import headline, shortfall, splits, with_interval
-from transformer.reporting.packed import STEPS, packed
-from transformer.reporting.page.charts import bar_chart, line_chart
-from transformer.reporting.page.content import Page, Picture, Section, Table
-from transformer.reporting.page.render import render
-from transformer.reporting.page.result import training_times
+from transformer.drawing.packed import STEPS, packed
+from transformer.report.charts import bar_chart, line_chart
+from transformer.report.content import Page, Picture, Section, Table
+from transformer.report.render import render
+from transformer.report.result import training_times
+from transformer.results.headline import headline, shortfall, splits, with_interval
 
 HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
 

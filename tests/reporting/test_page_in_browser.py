@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.reporting.test_page import HOSTILE
-from transformer.reporting.attention import Axis, Drawing
-from transformer.reporting.explorer import write_explorer
-from transformer.reporting.packed import FILE
-from transformer.reporting.page.content import Page as Content
-from transformer.reporting.page.content import Section, Table
-from transformer.reporting.page.render import render
+from transformer.drawing.packed import FILE
+from transformer.figures.attention import Axis, Drawing
+from transformer.figures.explorer import write_explorer
+from transformer.report.content import Page as Content
+from transformer.report.content import Section, Table
+from transformer.report.render import render
 
 PHONE = 390  # CSS pixels
 SOURCE = ["<bos>", "ein", "Hund", "<eos>"]

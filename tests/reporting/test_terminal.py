@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from transformer.reporting.attention import Axis, Drawing
-from transformer.reporting.terminal import text_map
+from transformer.commands.terminal import text_map
+from transformer.figures.attention import Axis, Drawing
 
 
 def test_a_map_says_where_each_token_looks() -> None:

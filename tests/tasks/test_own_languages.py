@@ -8,11 +8,11 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.stages import Stages
-from transformer.errors import UserError
-from transformer.headline import TEXT_BLEUS, headline, metric_label
-from transformer.reporting.page.result import Result
-from transformer.summary import scores_table
-from transformer.tasks.translation.report import sections
+from transformer.commands.summary import scores_table
+from transformer.core.errors import UserError
+from transformer.families.seq2seq.report import sections
+from transformer.report.result import Result
+from transformer.results.headline import TEXT_BLEUS, headline, metric_label
 
 SENTENCES = {
     "sw": "Mwanamume analala kwenye benchi, namba {}.",

@@ -11,15 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import transformer.text.bpe_dropout as module
+import transformer.encoded.bpe_dropout as module
 from tests.builders import LAYERS
 from tests.text.sentences import sample_sentences
-from transformer.nn.seq2seq.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.tasks.translation.encoded import EncodedPairs
-from transformer.text.bpe_dropout import BpeDropout, MergeSampler
-from transformer.text.store import ColumnWriter, EncodedColumn
-from transformer.text.subword_training import train_bpe
-from transformer.text.vocabulary import Ids, Vocabulary, write_bpe_dropout
+from transformer.encoded.bpe_dropout import BpeDropout, MergeSampler
+from transformer.encoded.store import ColumnWriter, EncodedColumn
+from transformer.encoded.vocabulary import Ids, Vocabulary, write_bpe_dropout
+from transformer.families.seq2seq.data.encoded import EncodedPairs
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.vocabulary.subword_training import train_bpe
 
 
 @cache

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer.errors import UserError
-from transformer.files import read_json, write_json, write_rows
-from transformer.observer import Observer
-from transformer.text.build import _quantiles, build
-from transformer.text.store import EncodedColumn, read_labels
-from transformer.text.vocabulary import read_bpe_dropout, read_vocabularies, same_vocabulary
-from transformer.text.vocabulary_config import VocabParams
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, write_json, write_rows
+from transformer.core.observer import Observer
+from transformer.encoded.store import EncodedColumn, read_labels
+from transformer.encoded.vocabulary import read_bpe_dropout, read_vocabularies, same_vocabulary
+from transformer.vocabulary.build import _quantiles, build
+from transformer.vocabulary.config import VocabParams
 
 
 def params(**changes: Any) -> VocabParams:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from transformer.errors import UserError
-from transformer.files import read_rows, write_json, write_rows
-from transformer.observer import Observer
+from transformer.core.errors import UserError
+from transformer.core.files import read_rows, write_json, write_rows
+from transformer.core.observer import Observer
 from transformer.text.parallel import chunks, worker_processes
 from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams, read_pretokenizers
 from transformer.text.tokens import tokenize_corpus

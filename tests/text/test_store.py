@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.errors import UserError
-from transformer.text.batching import pad, sorted_batches
-from transformer.text.store import ColumnWriter, EncodedColumn, read_labels, write_labels
+from transformer.core.errors import UserError
+from transformer.encoded.batching import pad, sorted_batches
+from transformer.encoded.store import ColumnWriter, EncodedColumn, read_labels, write_labels
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])

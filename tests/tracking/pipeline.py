@@ -9,8 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from transformer.reporting.page.place import made_from
-from transformer.tracking.chain import chains_in_lock
+from transformer.results.chain import chains_in_lock
+from transformer.results.place import made_from
 
 EPOCHS = 3
 

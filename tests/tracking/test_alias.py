@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.tracking.test_naming import PAIR, chain_of
+from transformer.results.origin import Origin
 from transformer.tracking.alias import MIXED, Entry, entry_of, place_alias, place_aliases, version_tags
 from transformer.tracking.model import register, versions_of
-from transformer.tracking.origin import Origin
 from transformer.tracking.store import Store
 
 ALIAS = {"alias": "best"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from transformer.params.digest import parameters_digest
-from transformer.tracking.chain import STAGES, Chain, all_chains, chains_in_lock, running_chain
-from transformer.tracking.claims import never_run
-from transformer.tracking.partial import in_words
+from transformer.core.digest import parameters_digest
+from transformer.results.chain import STAGES, Chain, all_chains, chains_in_lock, running_chain
+from transformer.results.claims import never_run
+from transformer.results.partial import in_words
 
 Lock = dict[str, Any]
 

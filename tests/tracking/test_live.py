@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from tests.tracking.conftest import environment, run_in
-from transformer.params.schema import Runtime
-from transformer.tracking.chain import all_chains
+from transformer.core.schema import Runtime
+from transformer.core.stage import StageObserver
+from transformer.results.chain import all_chains
+from transformer.results.times import times_of
 from transformer.tracking.child import write_kept
 from transformer.tracking.store import Store, open_store, waiting
-from transformer.tracking.times import times_of
-from transformer.workflow import StageObserver
 
 COMMAND = (sys.executable, "-m", "transformer.tracking.live", "translation", "download")
 METRICS = {"event": "metrics", "step": 120, "time": 1795230000123, "values": {"train_loss": 3.25, "speed": 7}}

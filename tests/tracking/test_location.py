@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tracking.conftest import environment, run_in
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.store import locked, open_store
 

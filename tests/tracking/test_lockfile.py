@@ -1,7 +1,7 @@
 import pytest
 from ruamel.yaml import YAML
 
-from transformer.tracking.lockfile import parse_lock
+from transformer.results.lockfile import parse_lock
 
 SCALARS = """\
 a: 1e-05

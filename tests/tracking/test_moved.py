@@ -12,7 +12,7 @@ import pytest
 import transformer
 from tests.tracking.test_alias import FIRST
 from tests.tracking.test_model import Reviewer, bundle_of
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.model import log_model, register
 from transformer.tracking.moved import recorded_elsewhere

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.params.load import read_params
+from transformer.core.params import read_params
+from transformer.results.chain import Chain, Stage
+from transformer.results.naming import registered_name
 from transformer.tasks import TASKS
-from transformer.tracking.chain import Chain, Stage
 from transformer.tracking.model import versions_of
-from transformer.tracking.naming import registered_name
 from transformer.tracking.store import Store
 
 ROOT = Path(__file__).parents[2]

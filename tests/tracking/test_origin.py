@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from transformer.comparing.results import find_results
-from transformer.errors import UserError
-from transformer.tracking.chain import STAGES, Chain, Stage
-from transformer.tracking.git import blob, blobs, files, snapshots
-from transformer.tracking.origin import origin_of, uncommitted_code
-from transformer.tracking.workspace import content_md5, folder_md5
+from transformer.core.errors import UserError
+from transformer.results.chain import STAGES, Chain, Stage
+from transformer.results.find import find_results
+from transformer.results.git import blob, blobs, files, snapshots
+from transformer.results.origin import origin_of, uncommitted_code
+from transformer.results.workspace import content_md5, folder_md5
 
 
 def git(root: Path, *arguments: str) -> str:

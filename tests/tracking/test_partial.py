@@ -10,10 +10,10 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from tests.tracking.conftest import environment, run_in
-from transformer.comparing.results import find_results
-from transformer.errors import UserError
-from transformer.reporting.page.build import write_page
-from transformer.tracking.chain import Chain, all_chains
+from transformer.core.errors import UserError
+from transformer.report.build import write_page
+from transformer.results.chain import Chain, all_chains
+from transformer.results.find import find_results
 from transformer.tracking.store import open_store
 from transformer.tracking.sync import sync
 

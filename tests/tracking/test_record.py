@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.tracking.chain import Chain, Stage
+from transformer.results.chain import Chain, Stage
 from transformer.tracking.record import Point, curves, dataset_splits, final_figures, hyperparameters
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from mlflow.tracking import MlflowClient
 
 from tests.tracking.conftest import DVC_YAML, run_in
-from transformer.comparing.results import find_results
-from transformer.reporting.page import build
-from transformer.reporting.page.place import is_page_of
-from transformer.tracking.chain import Chain
+from transformer.report import build
+from transformer.results.chain import Chain
+from transformer.results.find import find_results
+from transformer.results.place import is_page_of
 
 READS = 'deps: ["data/${item.task}/encoded", "data/${item.task}/vocab"'
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.training.small import prepare, smoke, train
-from transformer.observer import Observer
+from transformer.core.observer import Observer
 
 RECORDED = Path(__file__).with_name("golden.json")
 UPDATES = 20

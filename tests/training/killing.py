@@ -17,7 +17,7 @@ from shutil import rmtree
 
 import stages.train
 from tests.training.small import outputs
-from transformer import workflow
+from transformer.core import stage as workflow
 from transformer.tasks import implementation
 
 _LOG = Path("log")

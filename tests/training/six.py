@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.training.test_loop import CPU, Line, params
-from transformer.observer import Observer
-from transformer.text.batching import Ids
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
 from transformer.training.living import prune_others
 from transformer.training.loop import fit
 from transformer.training.resume import Resume

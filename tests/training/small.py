@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from ruamel.yaml import YAML
 
-from transformer.observer import Observer
-from transformer.params.load import stage_params
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
 from transformer.tasks import implementation
 from transformer.training.stage import TrainingPaths
 

@@ -11,17 +11,17 @@ import torch
 from torch import nn
 
 from tests.builders import TRAIN, classifier, seq2seq
-from transformer.errors import UserError
-from transformer.nn.classifier.config import ClassifierConfig
-from transformer.nn.seq2seq.config import Seq2SeqConfig
-from transformer.observer import Observer
-from transformer.params.schema import Hardware
-from transformer.text.batching import Ids
+from transformer.checkpoint.device import Compute, prepare
+from transformer.checkpoint.trained import load_config, load_weights, save_trained, unique_state
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware
+from transformer.encoded.batching import Ids
+from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute, prepare
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume
-from transformer.training.trained import load_config, load_weights, save_trained, unique_state
 from transformer.training.update import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")

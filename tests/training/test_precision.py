@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.training.small import prepare, smoke, train
-from transformer.files import read_json
-from transformer.observer import Observer
+from transformer.core.files import read_json
+from transformer.core.observer import Observer
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "download": {"sample_rows": {"train": 1500, "validation": 300, "test": 10}},

@@ -19,7 +19,7 @@ from tests.closure import closure
 from tests.training.golden import RECURRENT
 from tests.training.small import ROOT, outputs, prepare, smoke, train
 from tests.training.test_loop import CPU, Line
-from transformer.observer import Observer
+from transformer.core.observer import Observer
 from transformer.tasks import TASKS
 from transformer.training.config import TrainParams
 from transformer.training.identity import loaded_code

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from tests.training.test_loop import CPU, Line, params
-from transformer.errors import UserError
-from transformer.observer import Observer
-from transformer.params.schema import Hardware
-from transformer.text.batching import Ids
+from transformer.checkpoint.device import Compute, prepare
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware
+from transformer.encoded.batching import Ids
 from transformer.training import loop
 from transformer.training.averaging import State
-from transformer.training.device import Compute, prepare
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume
 from transformer.training.states import saved_states
@@ -229,8 +229,8 @@ def test_validation_out_of_memory_ends_in_advice() -> None:
 
 PRODUCTS = """
 import torch
-from transformer.params.schema import Hardware
-from transformer.training.device import prepare
+from transformer.core.schema import Hardware
+from transformer.checkpoint.device import prepare
 prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False))
 def product(tokens):
     torch.ones(tokens, 64, dtype=torch.bfloat16) @ torch.ones(64, 64, dtype=torch.bfloat16)

@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
 from tests.workflow.test_interrupted import RUNS
-from transformer.files import read_json
-from transformer.params.digest import parameters_digest
-from transformer.signing import signature
-from transformer.tracking.lockfile import parse_lock
+from transformer.core.digest import parameters_digest
+from transformer.core.files import read_json
+from transformer.core.signing import signature
+from transformer.results.lockfile import parse_lock
 
 TRAIN = "train@translation"
 SETTINGS = {
@@ -32,7 +32,7 @@ EDITED = """
 import sys
 from pathlib import Path
 import stages.download
-from transformer.workflow import main
+from transformer.core.stage import main
 
 edit = sys.argv.pop()
 sys.argv.append("translation")
@@ -49,7 +49,7 @@ HARMLESS = {
     "the runtime": REPLACE.format("log_every: ", "log_every: 1"),
     "code of another stage": APPEND.format("transformer/training/loop.py"),
     "code that is no dependency": APPEND.format("transformer/tracking/live.py"),
-    "code, put back": "p = Path('transformer/files.py'); was = p.read_text(); p.write_text('x'); p.write_text(was)",
+    "code, put back": "p = Path('transformer/core/files.py'); was = p.read_text(); p.write_text('x'); p.write_text(was)",
 }
 HARMFUL = {
     "a parameter": (
@@ -64,8 +64,8 @@ HARMFUL = {
     "a module": (APPEND.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
     "a module that goes": ("Path('transformer/corpora/hub.py').unlink()", "transformer/corpora/hub.py"),
     "a file in a folder of code": (
-        "Path('transformer/corpora/sample/translation/more.py').write_text('')",
-        "transformer/corpora/sample/translation/more.py",
+        "Path('transformer/tasks/translation/sample/more.py').write_text('')",
+        "transformer/tasks/translation/sample/more.py",
     ),
     "an input": ("Path('data/local/translation/more.de').write_text('')", "data/local/translation/more.de"),
 }

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import Clone
 from transformer.cli import main
-from transformer.files import read_json
-from transformer.headline import shortfall
+from transformer.core.files import read_json
+from transformer.results.headline import shortfall
 
 
 def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Path) -> None:

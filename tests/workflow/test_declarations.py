@@ -7,8 +7,8 @@ from dvc.repo import Repo
 
 from tests.closure import OWN, closure
 from tests.conftest import ROOT
-from transformer.declared import dependencies
-from transformer.params.load import read_params, section_path
+from transformer.core.declared import dependencies
+from transformer.core.params import read_params, section_path
 from transformer.tasks import STAGES, TASKS, implementation
 
 STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for stage in STAGES for task in TASKS])

@@ -15,7 +15,7 @@ import pytest
 
 import transformer
 from tests.conftest import ROOT
-from transformer.files import read_table
+from transformer.core.files import read_table
 from transformer.tasks import TASKS
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)

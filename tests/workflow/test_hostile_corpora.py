@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Clone, make_clone
+from transformer.encoded.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS
 from transformer.tasks import STAGES
-from transformer.text.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS
 
 HOSTILE = {
     "letters without a space": "a" * 1_000_000,

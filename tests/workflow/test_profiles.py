@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from transformer.errors import UserError
-from transformer.params.check import check_params
-from transformer.params.load import read_params
-from transformer.profiles import use_profile
+from transformer.commands.check import check_params
+from transformer.commands.profiles import use_profile
+from transformer.core.errors import UserError
+from transformer.core.params import read_params
 
 
 @pytest.fixture

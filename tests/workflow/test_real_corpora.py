@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from transformer.files import read_rows
-from transformer.observer import Observer
-from transformer.params.load import read_params, stage_params
+from transformer.core.files import read_rows
+from transformer.core.observer import Observer
+from transformer.core.params import read_params, stage_params
 from transformer.tasks import implementation
-from transformer.text.vocabulary_training import word_vocabulary
+from transformer.vocabulary.training import word_vocabulary
 
 
 def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:

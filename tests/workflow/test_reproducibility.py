@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clone, make_clone
-from transformer.params.load import read_params
+from transformer.core.params import read_params
 
 BLOCKER = """
 import socket

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conftest import Clone
-from transformer.files import json_bytes, read_json, read_rows, read_table
-from transformer.headline import shortfall
+from transformer.core.files import json_bytes, read_json, read_rows, read_table
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.results.headline import shortfall
 from transformer.tasks import TASKS
-from transformer.text.vocabulary import read_vocabularies
 
 ROWS = """
 import json, sys
@@ -76,13 +76,13 @@ def test_every_task_has_one_complete_row(workflow: Clone) -> None:
 
 
 def _figures(lock: Path, task: str) -> str | None:
-    from transformer.tracking.chain import chains_in_lock
+    from transformer.results.chain import chains_in_lock
 
     return next(chain.figures_md5 for chain in chains_in_lock(lock.read_bytes()) if chain.task == task)
 
 
 def _keys(lock: Path) -> set[str]:
-    from transformer.tracking.chain import chains_in_lock
+    from transformer.results.chain import chains_in_lock
 
     return {chain.row_key() for chain in chains_in_lock(lock.read_bytes())}
 

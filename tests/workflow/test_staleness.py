@@ -14,7 +14,7 @@ from dvc.utils.serialize import _yaml as dvc_yaml
 
 from tests.closure import closure
 from tests.conftest import Clone
-from transformer.params.load import read_params, section_path
+from transformer.core.params import read_params, section_path
 from transformer.tasks import STAGES, TASKS, implementation
 
 

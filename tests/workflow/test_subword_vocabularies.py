@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Clone, make_clone
-from transformer.files import sha256
+from transformer.core.files import sha256
 from transformer.tasks import STAGES
 
 CHANGES: dict[str, dict[str, Any]] = {

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from transformer.core.errors import UserError
 from transformer.corpora.corpus import Row
-from transformer.errors import UserError
 
 
 def arrow_rows(batches: Iterable[Any], *, name: str) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from transformer.params.schema import Section
+from transformer.core.schema import Section
 
 
 class SampleRows(Section):

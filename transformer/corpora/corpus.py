@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.text.clean import one_line
 
 Row = dict[str, Any]

@@ -10,10 +10,10 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
+from transformer.core.errors import UserError
 from transformer.corpora.arrow import arrow_rows
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
-from transformer.errors import UserError
 
 _FIELD = r'"[^"]*(?:""[^"]*)*"|[^"\t]*'
 _QUOTED_LINE = re.compile(rf"(?:{_FIELD})(?:\t(?:{_FIELD}))*")

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from transformer.core.errors import UserError
 from transformer.corpora.arrow import arrow_rows
 from transformer.corpora.corpus import Corpus, Part
 from transformer.corpora.output import scratch_folder
-from transformer.errors import UserError
 
 _BATCH = 1000
 _QUIET = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.errors import UserError
-from transformer.files import hint_of_clone, refuse_outside_of_clone
+from transformer.core.errors import UserError
+from transformer.core.files import hint_of_clone, refuse_outside_of_clone
 
 LAYOUTS = (
     "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "

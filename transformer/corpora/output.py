@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from transformer.core.errors import UserError
+from transformer.core.files import sha256, write_json, write_rows
+from transformer.core.observer import Observer
 from transformer.corpora.corpus import Row
-from transformer.errors import UserError
-from transformer.files import sha256, write_json, write_rows
-from transformer.observer import Observer
 
 CORE_SPLITS = ("train", "validation", "test")
 """The splits that each source of a corpus has; the checksum of the content is over these."""

@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Self
 
-from transformer.errors import UserError
-from transformer.evaluation.config import COMMIT
-from transformer.observer import Observer
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.scoring import COMMIT
 
 Row = dict[str, str]
 _MEND = "name another in `evaluate.baseline`, or null for none"
@@ -94,7 +94,7 @@ def _of_commit(commit: str, path: Path) -> list[str]:
 def _require_own_model(commit: str, task: str) -> None:
     """Refuse the answers of another model than the commit's, as a training without `evaluate` leaves them there."""
     # By name: what can refuse and changes no byte is no code that evaluate depends on.
-    chain, git = import_module("transformer.tracking.chain"), import_module("transformer.tracking.git")
+    chain, git = import_module("transformer.results.chain"), import_module("transformer.results.git")
     lock = git.blob(Path(os.environ.get("DVC_ROOT", "")), commit, "dvc.lock")
     if any(found.task == task and not found.holds("evaluate") for found in chain.all_chains(lock)):
         raise UserError(f"commit {commit} holds the answers of another model than its own (dvc.lock): {_MEND}")

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from transformer.errors import UserError, is_out_of_memory
-from transformer.files import atomic_write, copy_file, copy_folder, read_json, write_json
+from transformer.checkpoint.device import has_device
+from transformer.core.errors import UserError, is_out_of_memory
+from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
 from transformer.tasks import TASKS, implementation
 from transformer.text.pretokenize import PRETOKENIZERS
-from transformer.training.device import has_device
 
 FORMAT = 1
 CONFIG, MODEL, VOCAB = "config.json", "model", "vocab"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from transformer.params.digest import KEY
+from transformer.core.digest import KEY
 
 _NOT_FOR_PEOPLE = (KEY, f"training.{KEY}", "signatures.parameters")
 

@@ -2,7 +2,7 @@
 
 from pydantic import Field, field_validator
 
-from transformer.params.schema import Section
+from transformer.core.schema import Section
 
 
 class ExportParams(Section):

@@ -6,12 +6,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, read_table
+from transformer.core.observer import Observer
+from transformer.core.schema import Section
 from transformer.export.bundle import open_bundle, write_bundle
 from transformer.export.card import model_card
-from transformer.files import read_json, read_table
-from transformer.observer import Observer
-from transformer.params.schema import Section
 
 Row = dict[str, str]
 Answers = Callable[[Any, Sequence[Row]], Sequence[tuple[str, bool]]]

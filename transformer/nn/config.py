@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from transformer.params.schema import Section
+from transformer.core.schema import Section
 
 
 class TransformerParams(Section):

@@ -10,7 +10,7 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -6,10 +6,10 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from transformer.errors import UserError
-from transformer.files import read_json
-from transformer.params.schema import Section
-from transformer.params.validation import validate
+from transformer.core.errors import UserError
+from transformer.core.files import read_json
+from transformer.core.schema import Section
+from transformer.core.validation import validate
 from transformer.text.clean import cut_words
 
 PRETOKENIZERS = "pretokenizer.json"

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.errors import UserError
-from transformer.files import read_json, read_rows, write_json, write_rows
-from transformer.observer import Observer
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, read_rows, write_json, write_rows
+from transformer.core.observer import Observer
 from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizer, PreTokenizerParams
 

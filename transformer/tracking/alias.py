@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.files import read_json
-from transformer.tracking.chain import Chain
-from transformer.tracking.naming import export_params, languages
-from transformer.tracking.origin import Origin
+from transformer.core.files import read_json
+from transformer.results.chain import Chain
+from transformer.results.naming import export_params, languages
+from transformer.results.origin import Origin
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion

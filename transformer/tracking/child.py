@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.files import atomic_write
-from transformer.tracking.chain import Chain
-from transformer.tracking.origin import Origin
+from transformer.core.files import atomic_write
+from transformer.results.chain import Chain
+from transformer.results.origin import Origin
 from transformer.tracking.store import Store, locked, waiting
 
 if TYPE_CHECKING:

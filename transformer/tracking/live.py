@@ -14,13 +14,13 @@ from itertools import chain as concatenated
 from pathlib import Path
 from typing import IO
 
-from transformer.tracking.chain import REPORT, STAGES, Chain, bundle_path, chains_in_lock, running_chain
+from transformer.results.chain import REPORT, STAGES, Chain, bundle_path, chains_in_lock, running_chain
+from transformer.results.lockfile import LOCK
+from transformer.results.origin import current_origin
+from transformer.results.partial import in_words as partial_in_words
+from transformer.results.times import TRAIN, noted
 from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
-from transformer.tracking.lockfile import LOCK
-from transformer.tracking.origin import current_origin
-from transformer.tracking.partial import in_words as partial_in_words
 from transformer.tracking.store import Store, find_root, in_words, open_store
-from transformer.tracking.times import TRAIN, noted
 
 _BATCH_SECONDS = 5.0
 _BATCH_EVENTS = 500
@@ -103,7 +103,7 @@ def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, runni
     """running: the last stage waits for this, then compares once more what it was started with (`unchanged.py`)."""
     from dvc.repo import Repo
 
-    from transformer.tracking.content import Content
+    from transformer.results.content import Content
     from transformer.tracking.rows import write_row
 
     def confirm() -> None:

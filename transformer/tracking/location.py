@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlartifacts"

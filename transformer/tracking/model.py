@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.files import read_json
+from transformer.core.files import read_json
 from transformer.tracking.alias import living_run, place_alias
 from transformer.tracking.store import Store
 

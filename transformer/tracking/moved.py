@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.tasks import TASKS
 from transformer.tracking.location import ARTIFACTS, Location
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from transformer.results.chain import Chain
+from transformer.results.content import Content, gathered
+from transformer.results.origin import Origin
 from transformer.tracking import model
 from transformer.tracking.alias import Entry, all_versions
 from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder
-from transformer.tracking.chain import Chain
-from transformer.tracking.content import Content, gathered
-from transformer.tracking.origin import Origin
 from transformer.tracking.rows import all_runs, log_files, register_row, row_paths
 from transformer.tracking.store import Store, locked
 

@@ -5,20 +5,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transformer.files import read_json, write_json
-from transformer.headline import headline, shortfall
-from transformer.reporting.page.place import is_page_of, page_path
+from transformer.core.files import read_json, write_json
+from transformer.results import git
+from transformer.results.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
+from transformer.results.claims import never_run
+from transformer.results.content import Content, MissingContentError, file_md5, gathered
+from transformer.results.headline import headline, shortfall
+from transformer.results.lockfile import LOCK
+from transformer.results.naming import export_params, registered_name
+from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
+from transformer.results.partial import claim_in_words
+from transformer.results.place import is_page_of, page_path
 from transformer.tasks import headline_figures
-from transformer.tracking import git, model, record
+from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS
-from transformer.tracking.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
-from transformer.tracking.claims import never_run
-from transformer.tracking.content import Content, MissingContentError, file_md5, gathered
-from transformer.tracking.lockfile import LOCK
-from transformer.tracking.naming import export_params, registered_name
-from transformer.tracking.origin import Origin, note_origin, noted_origin, uncommitted_code
-from transformer.tracking.partial import claim_in_words
 from transformer.tracking.store import Store, locked
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.tracking.location import Location, locate, without_password
 from transformer.tracking.moved import settle
 

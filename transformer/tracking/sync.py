@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
+from transformer.results.chain import Chain, all_chains, chains_in_lock
+from transformer.results.git import snapshots
+from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
+from transformer.results.origin import Origin, current_origin, noted_origin
+from transformer.results.runcache import chains_in_run_cache
 from transformer.tracking.artifacts import has_files, has_model, local_folder
-from transformer.tracking.chain import Chain, all_chains, chains_in_lock
-from transformer.tracking.git import snapshots
 from transformer.tracking.location import locate
-from transformer.tracking.lockfile import LOCK, RESOLVE, has_conflict
 from transformer.tracking.moved import recorded_elsewhere
-from transformer.tracking.origin import Origin, current_origin, noted_origin
-from transformer.tracking.runcache import chains_in_run_cache
 from transformer.tracking.store import locked, open_store, waiting
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
-    from transformer.tracking.content import Content, MissingContentError
+    from transformer.results.content import Content, MissingContentError
     from transformer.tracking.repair import repair_row
     from transformer.tracking.rows import UnrunParametersError, views, write_row
 

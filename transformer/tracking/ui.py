@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.moved import settle
 from transformer.tracking.store import in_words, locked, quiet_mlflow

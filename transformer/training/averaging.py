@@ -5,10 +5,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from transformer.checkpoint.trained import unique_state
 from transformer.training.config import TrainParams
 from transformer.training.history import History, Monitor
 from transformer.training.states import Tree
-from transformer.training.trained import unique_state
 
 State = dict[str, Tensor]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.text.batching import Ids
+from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 
 

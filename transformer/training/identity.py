@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from transformer.code import CODE, ROOT, code_at_start
-from transformer.files import json_bytes, sha256
-from transformer.params.schema import StageParams
-from transformer.training.device import Compute
+from transformer.checkpoint.device import Compute
+from transformer.core.code import CODE, ROOT, code_at_start
+from transformer.core.files import json_bytes, sha256
+from transformer.core.schema import StageParams
 
 _LIBRARIES = ("numpy", "tokenizers", "torch")
 

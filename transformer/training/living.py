@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transformer.errors import UserError
+from transformer.core.errors import UserError
 
 _LOCK = ".lock"
 

@@ -9,18 +9,18 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import nn
 
-from transformer.errors import UserError, is_out_of_memory
-from transformer.observer import Observer
-from transformer.text.batching import Ids
+from transformer.checkpoint.device import Compute, return_freed_memory
+from transformer.checkpoint.trained import put_state, unique_state
+from transformer.core.errors import UserError, is_out_of_memory
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute, return_freed_memory
 from transformer.training.history import MONITORS, History
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
 from transformer.training.states import Tree
-from transformer.training.trained import put_state, unique_state
 from transformer.training.update import BatchLoss, Learner, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from transformer.errors import UserError
-from transformer.observer import Observer
-from transformer.params.schema import StageParams
-from transformer.training.device import Compute
+from transformer.checkpoint.device import Compute
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
 from transformer.training.identity import training_key
 from transformer.training.interrupts import interrupts_held_back
 from transformer.training.living import living, prune_others

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.files import write_json, write_table
+from transformer.checkpoint.device import Compute
+from transformer.checkpoint.trained import save_trained
+from transformer.core.files import write_json, write_table
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware, Section, StageParams
 from transformer.nn.layers import count_parameters
-from transformer.observer import Observer
-from transformer.params.schema import Hardware, Section, StageParams
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute
 from transformer.training.loop import Fitted, Trainable, fit
 from transformer.training.resume import resumable
-from transformer.training.trained import save_trained
 
 
 class TrainStageParams(StageParams):

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from transformer.files import atomic_write, sha256
+from transformer.core.files import atomic_write, sha256
 
 Tree = Any
 """Mappings with text as keys, lists, numbers, text, None and tensors, one in another."""

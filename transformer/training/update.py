@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.errors import UserError, is_out_of_memory
-from transformer.observer import Observer
-from transformer.text.batching import Ids
+from transformer.checkpoint.device import Compute
+from transformer.core.errors import UserError, is_out_of_memory
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.device import Compute
 from transformer.training.optimizer import make_optimizer
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.states import Tree

@@ -1,0 +1,60 @@
+"""The trained model's folder: weights and the configuration that rebuilds it."""
+
+from pathlib import Path
+from typing import TypeVar
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write, read_json, write_json
+from transformer.core.schema import Section
+from transformer.core.validation import validate
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+Config = TypeVar("Config", bound=Section)
+
+
+def unique_state(model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of the model's state, each under one name: tied weights appear once, under the first."""
+    seen: set[int] = set()
+    state = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            state[name] = tensor
+    return state
+
+
+def save_trained(folder: Path, config: Section, state: dict[str, Tensor]) -> None:
+    """Write the weights (safetensors without metadata) and the configuration."""
+    with atomic_write(folder / WEIGHTS) as stream:
+        stream.write(save(state))
+    write_json(folder / CONFIG, config.model_dump())
+
+
+def load_config(folder: Path, schema: type[Config]) -> Config:
+    """The configuration of a trained model. Raises UserError when it is missing or not of this kind."""
+    return validate(schema, read_json(folder / CONFIG), where=folder / CONFIG, prefix="config")
+
+
+def put_state(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Load what `unique_state` gave. Raises RuntimeError when names or shapes do not fit."""
+    tied = model.state_dict().keys() - unique_state(model).keys()
+    result = model.load_state_dict(state, strict=False)
+    if result.unexpected_keys or set(result.missing_keys) != tied:
+        raise RuntimeError(f"other weights than the model's: {result}")
+
+
+def load_weights(folder: Path, model: nn.Module) -> None:
+    """Put a trained model's weights into `model`. Raises UserError when the file is missing, broken or does not fit."""
+    path = folder / WEIGHTS
+    try:
+        put_state(model, load_file(path))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except (SafetensorError, OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path} is broken or of another model ({reason}): run `dvc repro` to make it again") from error

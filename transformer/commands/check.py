@@ -1,0 +1,50 @@
+"""Checking a whole params.yaml before anything runs."""
+
+import os
+import reprlib
+from pathlib import Path
+
+from transformer.core.errors import UserError
+from transformer.core.params import read_params, stage_params
+from transformer.core.schema import Hardware, Runtime, Section
+from transformer.core.validation import SHARED_SECTIONS, validate
+from transformer.tasks import STAGES, TASKS, implementation
+
+_WATCHED = ("download", "vocab")
+"""The sections whose `path` DVC depends on, whatever their `source`: it stops where there is none."""
+
+
+class _Shared(Section):
+    hardware: Hardware
+    runtime: Runtime
+
+
+def check_params(path: Path) -> None:
+    """Validate every section of every task, and that the files which they name are there (from the current folder).
+
+    Raises UserError at the first fault, one line that says where.
+    """
+    content = read_params(path)
+    validate(_Shared, {name: content.get(name) for name in SHARED_SECTIONS}, where=path, prefix="")
+    for task in TASKS:
+        known = set()
+        for stage in STAGES:
+            schema_of_stage = implementation(task, stage).Params
+            stage_params(content, task, schema_of_stage, where=path)
+            known |= schema_of_stage.model_fields.keys()
+        stage_params(content, task, implementation(task, "combinations").Params, where=path)
+        _refuse_unknown(content[task], known, f"{task}.", path)
+        for section in _WATCHED:
+            _refuse_missing(content[task][section]["path"], f"{task}.{section}.path", path)
+    _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
+
+
+def _refuse_missing(given: str, name: str, path: Path) -> None:
+    if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
+        raise UserError(f"{path}: `{name}`: there is no {reprlib.repr(given)}: put it there, or name another")
+
+
+def _refuse_unknown(content: dict[str, object], known: set[str], prefix: str, path: Path) -> None:
+    for name in content:
+        if name not in known:
+            raise UserError(f"{path}: `{prefix}{name}` is no section; known here: {', '.join(sorted(known))}")

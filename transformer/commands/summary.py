@@ -1,0 +1,71 @@
+"""The end of `make repro`: the main figures, and where to look."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tabulate import tabulate
+
+from transformer.core.errors import UserError
+from transformer.report.build import missing_pages, write_page
+from transformer.results.find import WORKSPACE, Results, results_at
+from transformer.results.headline import Split, main_first, metric_label, shortfall, splits, with_interval
+from transformer.tasks import headline_figures
+from transformer.tracking.store import in_words
+from transformer.tracking.sync import missing_rows, sync
+
+
+def print_summary(root: Path) -> None:
+    """Print a table of test and validation figures a task; write reports and MLflow rows that are missing.
+
+    Where the workspace has no whole result of a task, or other files than the result's, one line says so instead.
+    """
+    own = results_at(root, WORKSPACE, None)
+    for task in own.chains:
+        _print_task(task, own)
+    for line in own.partial.values():
+        print(f"\n{line}")
+    pages = missing_pages(root)
+    for task in pages:
+        _write_page(root, task)
+    if pages or missing_rows(root):
+        _sync(root)
+    print("\nNext")
+    print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
+    print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
+    print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
+    print("  make ui                             every result beside the others, in MLflow at http://127.0.0.1:5000")
+
+
+def _sync(root: Path) -> None:
+    try:
+        sync(root, echo=lambda line: None)  # nobody asked for the rows of older results
+    except Exception as error:  # the boundary: a tracking store that cannot be reached makes no result worse
+        print(f"tracking: {in_words(error)}; run `transformer sync` later")
+
+
+def _write_page(root: Path, task: str) -> None:
+    try:
+        write_page(root, task)
+    except UserError as error:
+        print(f"{task}: no report: {error}")
+
+
+def _print_task(task: str, own: Results) -> None:
+    try:
+        figures = own.evaluation(task)
+    except UserError as error:
+        print(f"\n{task}: {error}")
+        return
+    print()
+    if behind := shortfall(figures):
+        print(f"{task}: {behind}")
+    print(scores_table(task, figures))
+
+
+def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
+    """The main figures of every split in evaluation.json."""
+    names = main_first(headline_figures(task), evaluation)
+    rows = [[split, *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)]
+    header = [f"{task}, 95 % intervals", *map(metric_label, names)]
+    table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
+    return table

@@ -1,1 +1,0 @@
-"""What separates two results: parameters, data, code and scores."""

@@ -1,0 +1,32 @@
+"""The project's code as it was when a stage began."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from transformer.core.files import sha256
+
+CODE = ("transformer", "stages")
+"""The folders with the project's code."""
+ROOT = Path(__file__).parents[1]
+_COMPILED = "__pycache__"
+
+
+@cache
+def code_at_start() -> Mapping[str, str]:
+    """The SHA-256 of every file in the code's folders, by path, when this was first called.
+
+    `stages/__init__.py` calls it before other modules are loaded, so that what is loaded is what was hashed.
+    """
+    return {name: digest for folder in CODE for name, digest in code_now(folder).items()}
+
+
+def code_now(name: str) -> dict[str, str]:
+    """The same for one file or folder, as it is now; empty where there is none."""
+    return {path.relative_to(ROOT).as_posix(): sha256(path) for path in files_of(ROOT / name)}
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """The file itself, or all in a folder without what Python leaves there."""
+    found = path.rglob("*") if path.is_dir() else (path,)
+    return (file for file in found if file.is_file() and _COMPILED not in file.parts)

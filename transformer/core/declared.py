@@ -1,0 +1,51 @@
+"""What dvc.yaml declares that a stage reads, without DVC, whose import takes longer than a short stage."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from transformer.core.errors import UserError
+
+WORKFLOW = Path("dvc.yaml")
+_REFERENCE = re.compile(r"\$\{([\w.]+)\}")
+
+
+def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
+    """The `deps` of a stage, files and folders, as DVC resolves them; none in a folder without a dvc.yaml.
+
+    params: the whole of params.yaml. Raises UserError when dvc.yaml cannot be read, or has another form than here.
+    """
+    try:
+        content = yaml.load(WORKFLOW.read_bytes(), Loader=yaml.CSafeLoader)
+        definition = content["stages"][stage]
+        context = dict(params)
+        for variables in content.get("vars") or ():
+            context |= variables
+        item = _resolved(definition["foreach"], context)[task]
+        context |= {"key": task, "item": item}
+        return [str(_resolved(path, context)) for path in definition["do"]["deps"]]
+    except FileNotFoundError:
+        return []
+    except (yaml.YAMLError, OSError, LookupError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{WORKFLOW} cannot be read ({type(error).__name__}: {reason}): mend it") from error
+
+
+def _resolved(value: Any, context: Mapping[str, Any]) -> Any:
+    """`value` with what `${...}` names in its place: a text alone may stand for a mapping."""
+    if isinstance(value, Mapping):
+        return {name: _resolved(item, context) for name, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    if whole := _REFERENCE.fullmatch(value):
+        return _named(whole.group(1), context)
+    return _REFERENCE.sub(lambda found: str(_named(found.group(1), context)), value)
+
+
+def _named(name: str, context: Any) -> Any:
+    for part in name.split("."):
+        context = context[part]
+    return context

@@ -1,0 +1,49 @@
+"""The digest of what made an output: by it an output and the parameters that DVC records for it are held together.
+
+`dvc commit --force` and `dvc exp save` write a dvc.lock that claims outputs for parameters which were never run; the
+digest that a stage writes into one of its outputs (`transformer/core/stage.py`) is of those that were.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+KEY = "parameters_sha256"
+"""Under which an output's JSON has the digest."""
+RUNTIME = "runtime"
+"""The section that no stage declares: it cannot change a byte."""
+_PLACES_AND_CHECKS = {"download": ("path", "expected_sha256"), "vocab": ("path",)}
+"""Leaves that say where something lies on a machine, or refuse it: the same result may have others."""
+
+
+def parameters_digest(sections: Mapping[str, Any]) -> str:
+    """64 hexadecimal digits for the declared parameters of a stage, by the dotted names that dvc.yaml has.
+
+    Takes what params.yaml has as well as a lock entry's values, to which DVC adds interpolated leaves of the sections.
+    """
+    decides = {
+        name: _decisive(name, value)
+        for name, value in sections.items()
+        if name != RUNTIME and not any(name.startswith(f"{other}.") for other in sections)
+    }
+    canonical = json.dumps(plain(decides), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _decisive(name: str, section: Any) -> Any:
+    left_out = _PLACES_AND_CHECKS.get(name.rpartition(".")[2], ())
+    if not isinstance(section, Mapping):
+        return section
+    return {leaf: value for leaf, value in section.items() if leaf not in left_out}
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON knows it, with whole floats as integers: DVC takes 1 and 1.0 for the same."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,220 @@
+"""Reading and writing the workflow's files: whole or not at all, and always the same bytes."""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from transformer.core.errors import UserError
+
+_BLOCK = 1 << 20
+_PART = ".part"
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path` and give it that name only if the block ends without an error.
+
+    The content is on the disk before it gets the name, so that a loss of power leaves no half file either.
+    Raises UserError when the operating system refuses (no space, no permission); what stood at `path` stays.
+    """
+    temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}{_PART}")
+    try:
+        with _refusals(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path.parent)
+            stream = io.BufferedWriter(_Target(temporary, path))
+        with stream:
+            yield stream
+            stream.flush()
+            with _refusals(path):
+                os.fsync(stream.fileno())
+        with _refusals(path):
+            temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+class _Target(io.FileIO):
+    """The temporary file: an OSError of its own is told from one of what the block reads."""
+
+    def __init__(self, temporary: Path, path: Path) -> None:
+        super().__init__(temporary, "wb")
+        self._path = path
+
+    def write(self, content: Any) -> int:
+        with _refusals(self._path):
+            return super().write(content)
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; free space or mend the permissions"
+        ) from error
+
+
+def _host() -> str:
+    """The name of this machine or container, as a part of a file's name."""
+    return re.sub(r"[^\w-]", "-", platform.node())[:40] or "-"
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of processes of this host that were killed."""
+    for path in folder.glob(f".*.{_host()}.*{_PART}"):
+        process = path.name.split(".")[-2]
+        if process.isdigit() and not _alive(int(process)):
+            path.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's content, atomically. Raises UserError when the file is missing or cannot be read."""
+    try:
+        with source.open("rb") as stream, atomic_write(target) as copy:
+            shutil.copyfileobj(stream, copy)
+    except FileNotFoundError as error:
+        raise UserError(f"{source} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be read ({error.strerror or error}): fix its permissions, or make it again")
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy all files of a folder, each atomically."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            copy_file(path, target / path.relative_to(source))
+
+
+def json_bytes(value: Any, *, indent: int | None = 2) -> bytes:
+    """UTF-8 JSON with sorted keys: the same value gives the same bytes. NaN and infinity are refused."""
+    return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent, allow_nan=False) + "\n").encode()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as canonical JSON, atomically."""
+    with atomic_write(path) as stream:
+        stream.write(json_bytes(value))
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file. Raises UserError when it is missing or is no JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path} cannot be read as JSON ({error}): run `dvc repro` to make it again") from error
+
+
+def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    """Write rows as JSON lines with sorted keys, atomically, in constant memory; returns their number."""
+    written = 0
+    with atomic_write(path) as stream:
+        for row in rows:
+            stream.write(json_bytes(row, indent=None))
+            written += 1
+    return written
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Stream the rows of a JSON lines file that `write_rows` wrote. Raises UserError when it is missing or broken."""
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise UserError(
+                        f"{path}, line {number}: no JSON ({error}); run the stage that wrote it again"
+                    ) from error
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a TSV with a header, atomically. Floats in their shortest exact form; tabs and line ends become spaces."""
+    with atomic_write(path) as stream:
+        for row in chain([header], rows):
+            stream.write(
+                ("\t".join(" ".join(str(cell).split("\t")) for cell in row).replace("\n", " ") + "\n").encode()
+            )
+
+
+def read_table(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a TSV that `write_table` wrote, by the names of its header."""
+    try:
+        with path.open(encoding="utf-8", newline="\n") as stream:
+            header = next(stream).rstrip("\n").split("\t")
+            for line in stream:
+                yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except (ValueError, StopIteration) as error:
+        raise UserError(f"{path} is no table: run `dvc repro` to make it again") from error
+
+
+def sha256(path: Path) -> str:
+    """The hexadecimal SHA-256 of a file's content."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def hint_of_clone(path: Path) -> str:
+    """What to add to a message that `path` is missing or empty, where `dvc exp run --temp` or the queue runs this.
+
+    Their clones have what git tracks, and DVC names the repository. A file read from there behind DVC's back would be
+    no dependency of the result, and its change would go unnoticed.
+    """
+    root = _repository_of_clone()
+    if root is None or path.is_absolute() or not (root / path).exists():
+        return ""
+    return f"; a temporary clone sees only what git tracks, so name the absolute path {(root / path).resolve()}"
+
+
+def refuse_outside_of_clone(path: Path) -> None:
+    """Raise UserError for a relative path that leads out of a temporary clone, where an old copy may lie.
+
+    `dvc exp run --temp --copy-paths ../corpus` puts one beside the clones. It stays, and later experiments find it.
+    """
+    root = _repository_of_clone()
+    if root is not None and Path(os.path.normpath(path)).parts[:1] == ("..",):
+        raise UserError(f"{path} leads out of the temporary clone, so name the absolute path {(root / path).resolve()}")
+
+
+def _repository_of_clone() -> Path | None:
+    """The repository whose temporary clone is the current folder; None in the repository itself."""
+    root = os.environ.get("DVC_ROOT")
+    return Path(root) if root and Path(root).resolve() != Path.cwd().resolve() else None

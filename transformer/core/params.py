@@ -1,0 +1,63 @@
+"""The one reader of params.yaml. DVC reads YAML 1.2, where 1e-4 is a float, so this does too (ruamel.yaml)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from transformer.core.digest import RUNTIME
+from transformer.core.errors import UserError
+from transformer.core.schema import StageParams
+from transformer.core.validation import SHARED_SECTIONS, validate
+
+Params = TypeVar("Params", bound=StageParams)
+
+
+def read_params(path: Path) -> dict[str, Any]:
+    """The whole of a params.yaml as plain values. Raises UserError when it is missing or is no YAML mapping."""
+    try:
+        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: restore it with `git checkout {path}`") from error
+    except (YAMLError, UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must be a mapping of sections, not {type(content).__name__}")
+    return content
+
+
+def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, where: Path) -> Params:
+    """Validate and hand out just the sections that are fields of `schema`.
+
+    `content`: a whole params.yaml; `task`: the name of its section; `where`: the file, for messages.
+    Raises UserError, one line that names the file and the parameter.
+    """
+    return validate(schema, _sections(content, task, schema, where), where=where, prefix=task)
+
+
+def declared_sections(
+    content: Mapping[str, Any], task: str, schema: type[StageParams], *, where: Path
+) -> dict[str, Any]:
+    """The plain values of the sections that a stage declares in dvc.yaml, by dotted name. Raises UserError."""
+    sections = _sections(content, task, schema, where)
+    return {section_path(task, name): value for name, value in sections.items() if name != RUNTIME}
+
+
+def _sections(content: Mapping[str, Any], task: str, schema: type[StageParams], where: Path) -> dict[str, Any]:
+    task_sections = content.get(task)
+    if not isinstance(task_sections, dict):
+        raise UserError(f"{where}: the section `{task}` is missing or no mapping")
+    sections: dict[str, Any] = {}
+    for name in schema.model_fields:
+        source = content if name in SHARED_SECTIONS else task_sections
+        if name not in source:
+            raise UserError(f"{where}: the section `{section_path(task, name)}` is missing")
+        sections[name] = source[name]
+    return sections
+
+
+def section_path(task: str, name: str) -> str:
+    """The dotted path in params.yaml of a stage's section."""
+    return name if name in SHARED_SECTIONS else f"{task}.{name}"

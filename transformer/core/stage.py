@@ -1,0 +1,175 @@
+"""What every stage script shares: its arguments and parameters, what it shows and records, and how it fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+
+from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
+from transformer.core.observer import Observer
+from transformer.core.params import read_params, stage_params
+from transformer.core.schema import Runtime, StageParams
+from transformer.core.signing import sign
+from transformer.core.unchanged import Started
+from transformer.core.versions import other_versions, versions_file
+from transformer.tasks import TASKS, implementation
+
+T = TypeVar("T")
+PARAMS = Path("params.yaml")
+
+
+class StageObserver(Observer):
+    """Shows progress on a terminal and sends live metrics to the tracking process (docs/design.md, "Tracking").
+
+    Tracking runs in a process of its own: it cannot hold a stage up, break it, or be one of its code dependencies.
+    """
+
+    def __init__(self, task: str, stage: str, runtime: Runtime) -> None:
+        self._title = f"{stage}@{task}"
+        self._bars = runtime.progress and sys.stderr.isatty()
+        self._tracker = _start_tracking(task, stage) if runtime.tracking else None
+        self._sent: list[dict[str, Any]] = []
+        self._clean_ups: list[Callable[[], None]] = []
+
+    def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
+        """A bar with rate and remaining time, on a terminal only."""
+        title = f"{self._title}: {what}"
+        bar: Iterable[T] = tqdm(items, total=total, desc=title, disable=not self._bars, leave=False, mininterval=0.5)
+        return bar
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Send live metric points to the tracking process."""
+        event = {"event": "metrics", "step": step, "time": int(time.time() * 1000), "values": dict(values)}
+        self._sent.append(event)
+        self._send(event)
+
+    def memory(self) -> list[dict[str, Any]]:
+        """All points, so that the run of a resumed training has the whole curves."""
+        return self._sent
+
+    def resume(self, step: int, memory: list[dict[str, Any]]) -> None:
+        """Say it, and send the points of the training so far again: each execution is a run of its own."""
+        self.say(f"goes on after step {step}")
+        self._send({"event": "resumed", "step": step})
+        self._sent = memory
+        for event in memory:
+            self._send(event)
+
+    def say(self, line: str) -> None:
+        """Print a line below the bar."""
+        tqdm.write(f"{self._title}: {line}", file=sys.stderr)
+
+    def once_checked(self, clean_up: Callable[[], None]) -> None:
+        """Later, by `clean_up`."""
+        self._clean_ups.append(clean_up)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether something is kept by which the work, run again as it was, only writes its results again."""
+        return bool(self._clean_ups)
+
+    def clean_up(self) -> None:
+        """The results stand."""
+        for clean_up in self._clean_ups:
+            clean_up()
+
+    def end(self, status: str) -> None:
+        """Tell the tracking process how the stage ended, and wait until it has recorded that."""
+        self._send({"event": "end", "status": status})
+        if self._tracker is not None and self._tracker.stdin is not None:
+            try:
+                self._tracker.stdin.close()
+            except OSError:
+                self._tracker = None
+                return
+            self._tracker.wait()
+
+    def _send(self, event: dict[str, Any]) -> None:
+        if self._tracker is None or self._tracker.stdin is None:
+            return
+        try:
+            self._tracker.stdin.write((json.dumps(event) + "\n").encode())
+            self._tracker.stdin.flush()
+        except OSError:
+            self.say("tracking stopped: run `transformer sync` later")
+            self._tracker = None
+
+
+class Stage:
+    """One stage of one task as its script sees it."""
+
+    def __init__(self, name: str, task: str, params: StageParams, observer: Observer) -> None:
+        self.data, self.models, self.reports = (Path(root, task) for root in ("data", "models", "reports"))
+        # Not in a temporary clone of `dvc exp run --temp`, which goes when the experiment ends: DVC names the parent.
+        self.states = Path(os.environ.get("DVC_ROOT", ""), ".dvc", "tmp", "resume", task)
+        self._run: Callable[..., dict[str, float]] = implementation(task, name).run
+        self._params, self._observer = params, observer
+
+    def run(self, **paths: Any) -> None:
+        """Call the task's code for this stage with the paths it reads and writes."""
+        figures = self._run(self._params, observer=self._observer, **paths)
+        self._observer.say("  ".join(f"{name} {value:g}" for name, value in figures.items()))
+
+
+def main(name: str, script: Callable[[Stage], None]) -> None:
+    """Run a stage script: `python -m stages.NAME TASK`. A UserError ends in one line and exit status 1."""
+    task = _task(name)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        content, schema = read_params(PARAMS), implementation(task, name).Params
+        params = stage_params(content, task, schema, where=PARAMS)
+        started = Started(PARAMS, content, name, task, schema)
+        observer = StageObserver(task, name, params.runtime)
+    except UserError as error:
+        sys.exit(f"error: {name}@{task}: {error}")
+    if found := other_versions(name, task):
+        file = versions_file(name, task)
+        observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
+    try:
+        script(Stage(name, task, params, observer))
+        sign(name, task, started.sections)
+        _require_unchanged(started, observer)
+    except UserError as error:
+        observer.end("FAILED")
+        sys.exit(f"error: {name}@{task}: {error}")
+    except KeyboardInterrupt as interrupt:
+        print(f"error: {name}@{task}: {interrupt or 'stopped'}", file=sys.stderr)
+        observer.end("KILLED")
+        sys.exit(130)
+    except BaseException as error:
+        observer.end("FAILED")
+        if is_out_of_memory(error):
+            sys.exit(f"error: {name}@{task}: {OUT_OF_MEMORY}")
+        raise
+    observer.end("FINISHED")
+    try:  # again, since recording may take seconds: DVC hashes as soon as this process is gone
+        _require_unchanged(started, observer)
+    except UserError as error:
+        sys.exit(f"error: {name}@{task}: {error}")
+    observer.clean_up()
+
+
+def _require_unchanged(started: Started, observer: StageObserver) -> None:
+    kept = "; the trained state is kept, so putting it back trains nothing again" if observer.can_go_on else ""
+    started.require_unchanged(kept)
+
+
+def _task(name: str) -> str:
+    if len(sys.argv) == 2 and sys.argv[1] in TASKS:
+        return sys.argv[1]
+    sys.exit(f"usage: python -m stages.{name} {'|'.join(TASKS)}")
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _start_tracking(task: str, stage: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "transformer.tracking.live", task, stage], stdin=subprocess.PIPE)

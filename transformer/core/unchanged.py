@@ -1,0 +1,85 @@
+"""Whether what a stage was started with is still there when it ends.
+
+DVC hashes parameters, code and inputs when a stage has ended. What was edited while it ran would stand in dvc.lock, and
+in DVC's run cache, as what made the result.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.core.code import CODE, code_at_start, code_now, files_of
+from transformer.core.declared import dependencies
+from transformer.core.digest import plain
+from transformer.core.errors import UserError
+from transformer.core.params import declared_sections, read_params
+from transformer.core.schema import StageParams
+
+_SHOWN = 3
+
+
+class Started:
+    """What a stage was started with."""
+
+    def __init__(
+        self, path: Path, content: Mapping[str, Any], stage: str, task: str, schema: type[StageParams]
+    ) -> None:
+        """path: of the params.yaml with this `content`; schema: of the stage's parameters. Raises UserError."""
+        self._path, self._task, self._schema = path, task, schema
+        self.sections = declared_sections(content, task, schema, where=path)
+        """The raw values of the sections that the stage declares, by dotted name."""
+        declared = dependencies(stage, task, content)
+        self._code = [name for name in declared if name.split("/")[0] in CODE]
+        self._inputs = [Path(name) for name in declared if name.split("/")[0] not in CODE]
+        self._stamps = _stamps(self._inputs)
+
+    def require_unchanged(self, note: str) -> None:
+        """Raise UserError, one line that names what changed, if anything did; note: what to add to it."""
+        changed = [*self._changed_params(), *self._changed_code(), *self._changed_inputs()]
+        if changed:
+            more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+            raise UserError(
+                f"{', '.join(changed[:_SHOWN])}{more} changed while the stage ran, so nothing is recorded as its"
+                f" result: put it back or leave it so, and run `dvc repro` again{note}"
+            )
+
+    def _now(self) -> dict[str, Any]:
+        return declared_sections(read_params(self._path), self._task, self._schema, where=self._path)
+
+    def _changed_params(self) -> Iterator[str]:
+        now = dict(_leaves(self._now()))
+        was = dict(_leaves(self.sections))
+        for name in _differing(was, now):
+            yield f"{name} ({was.get(name, 'not there')} -> {now.get(name, 'not there')})"
+
+    def _changed_code(self) -> Iterator[str]:
+        for name in self._code:
+            was = {path: digest for path, digest in code_at_start().items() if _within(path, name)}
+            yield from _differing(was, code_now(name))
+
+    def _changed_inputs(self) -> Iterator[str]:
+        yield from _differing(self._stamps, _stamps(self._inputs))
+
+
+def _differing(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    return [name for name in sorted({*was, *now}) if was.get(name) != now.get(name)]
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _stamps(paths: list[Path]) -> dict[str, tuple[int, int, int]]:
+    """Of every input when it was written, its size and its number: reading all of them again would take too long."""
+    stats = {str(file): file.stat() for path in paths for file in files_of(path)}
+    return {name: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in stats.items()}
+
+
+def _leaves(sections: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The values as JSON, by dotted name."""
+    for name, value in sections.items():
+        if isinstance(value, Mapping):
+            yield from _leaves({f"{name}.{leaf}": item for leaf, item in value.items()})
+        else:
+            yield name, json.dumps(plain(value), ensure_ascii=False)

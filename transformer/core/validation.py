@@ -1,0 +1,57 @@
+"""Turning plain values into a section, or into one line that says what is wrong with them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from transformer.core.errors import UserError
+
+SHARED_SECTIONS = ("hardware", "runtime")
+"""The top-level sections of params.yaml that belong to no task."""
+
+_KIND = "kind"
+"""The key that says which of several sections stands there."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(schema: type[Model], sections: dict[str, Any], *, where: Path | str, prefix: str) -> Model:
+    """Validate plain values against a schema; raises UserError with the first fault's dotted path."""
+    try:
+        return schema.model_validate(sections)
+    except ValidationError as error:
+        fault = _of_kind(error.errors()[0])
+        parts = _without_kinds(fault, sections)
+        path = ".".join(parts if parts and parts[0] in SHARED_SECTIONS else [prefix, *parts])
+        given = "" if fault["type"] in ("missing", "value_error") else f", not {_short(fault['input'])}"
+        message = fault["msg"].removeprefix("Value error, ")
+        raise UserError(f"{where}: `{path}`: {message}{given}") from error
+
+
+def _of_kind(fault: ErrorDetails) -> ErrorDetails:
+    """A fault of the key that chooses one of several sections (`kind`), as that of any other key."""
+    if fault["type"] == "union_tag_not_found":
+        return {**fault, "type": "missing", "loc": (*fault["loc"], _KIND), "msg": "Field required"}
+    if fault["type"] == "union_tag_invalid":
+        message = f"Input should be one of {fault['ctx']['expected_tags']}"
+        return {**fault, "loc": (*fault["loc"], _KIND), "msg": message, "input": fault["input"][_KIND]}
+    return fault
+
+
+def _without_kinds(fault: ErrorDetails, content: Any) -> list[str]:
+    """The path of a fault as params.yaml has it: pydantic names the chosen kind in it as well."""
+    parts: list[str] = []
+    for part in fault["loc"]:
+        if isinstance(content, Mapping) and part not in content and part == content.get(_KIND):
+            continue
+        parts.append(str(part))
+        content = content.get(part) if isinstance(content, Mapping) else None
+    return parts
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

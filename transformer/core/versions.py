@@ -1,0 +1,84 @@
+"""The versions of the libraries that can change a byte of what a stage writes: `versions/TASK/STAGE.txt`.
+
+Each is a dependency of its stage in dvc.yaml. `python -m transformer.core.versions` writes the versions that
+requirements.lock has to the names that stand in these files; a test holds the names to what the stage imports.
+"""
+
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write
+
+FOLDER = "versions"
+LOCK = Path("requirements.lock")
+_PYTHON = "python"
+"""Its minor version, in the lock a comment: `# python==3.11`."""
+
+
+def versions_file(stage: str, task: str) -> Path:
+    """Where the versions for a stage of a task are named."""
+    return Path(FOLDER, task, f"{stage}.txt")
+
+
+def other_versions(stage: str, task: str) -> list[str]:
+    """In words, what this process runs under in place of what the stage's file names; nothing without a file."""
+    path = versions_file(stage, task)
+    named = read_versions(path) if path.is_file() else {}
+    runs = {name: _running(name) for name in named}
+    return [f"{name} {runs[name]} in place of {version}" for name, version in named.items() if runs[name] != version]
+
+
+def _running(name: str) -> str:
+    if name == _PYTHON:
+        return f"{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        return metadata.version(name).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def read_versions(path: Path) -> dict[str, str]:
+    """The versions by lower-case name, of a file of lines `name==version`. Raises UserError."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read ({error}): restore it with `git checkout {path}`") from error
+    pairs = (line.removeprefix("# ").strip().partition("==") for line in lines)
+    return {name.lower(): version for name, _, version in pairs if name}
+
+
+def write_versions(root: Path) -> list[Path]:
+    """Write the lock's versions into the files under `root`; returns those that changed. Raises UserError."""
+    locked = read_versions(root / LOCK)
+    changed = []
+    for path in sorted((root / FOLDER).glob("*/*.txt")):
+        content = _content(path, locked)
+        if path.read_bytes() != content:
+            with atomic_write(path) as stream:
+                stream.write(content)
+            changed.append(path.relative_to(root))
+    return changed
+
+
+def _content(path: Path, locked: Mapping[str, str]) -> bytes:
+    names = read_versions(path)
+    if unknown := [name for name in names if not locked.get(name)]:
+        raise UserError(f"{path} names {unknown[0]}, which {LOCK} has no version of: name another, or `make lock`")
+    return "".join(f"{name}=={locked[name]}\n" for name in names).encode()
+
+
+def main() -> None:
+    """Write the files, and say which changed."""
+    try:
+        changed = write_versions(Path.cwd())
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    for path in changed:
+        print(f"{path}: written, so its stage is stale: `dvc repro`, or `transformer accept` where it cannot matter")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""The corpora that the project carries: seeded generators, one folder a task."""

@@ -1,5 +1,0 @@
-"""German-English caption pairs of any number, generated from a grammar and a seed."""
-
-from transformer.corpora.sample.translation.splits import SPLITS, rows
-
-__all__ = ["SPLITS", "rows"]

@@ -1,1 +1,0 @@
-"""From a model's logits to answers, one folder a family."""

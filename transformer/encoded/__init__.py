@@ -1,0 +1,1 @@
+"""Texts as ids: vocabularies, the store, batches."""

@@ -1,0 +1,90 @@
+"""The encoded store: every sentence of a split as flat ids and offsets, memory-mapped."""
+
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write
+
+
+class EncodedColumn:
+    """A sequence of id arrays on disk; reading one touches only its own pages."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Raises UserError when a file is missing or the two don't fit."""
+        self._ids = _open(folder / f"{name}.ids.npy")
+        self._offsets = _open(folder / f"{name}.offsets.npy")
+        if len(self._offsets) == 0 or self._offsets[-1] != len(self._ids):
+            raise UserError(f"{folder}/{name}.*.npy do not fit together: run `dvc repro` to make them again")
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.int64]:
+        return np.asarray(self._ids[self._offsets[index] : self._offsets[index + 1]], dtype=np.int64)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of ids of each sequence."""
+        ends: NDArray[np.int64] = np.asarray(self._offsets, dtype=np.int64)
+        return ends[1:] - ends[:-1]
+
+
+class ColumnWriter:
+    """Writes one column chunk by chunk, in constant memory; both files appear whole or not at all."""
+
+    def __init__(self, folder: Path, name: str, vocabulary_size: int) -> None:
+        self._folder, self._name = folder, name
+        self._dtype = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
+
+    def write(self, sequences: Iterable[NDArray[np.int64]]) -> int:
+        """Write all sequences; returns their number."""
+        with (
+            atomic_write(self._folder / f"{self._name}.ids.npy") as ids,
+            atomic_write(self._folder / f"{self._name}.offsets.npy") as offsets,
+        ):
+            position, written = 0, 0
+            _header(ids, self._dtype, 0)
+            _header(offsets, np.dtype(np.int64), 0)
+            offsets.write(np.int64(0).tobytes())
+            for sequence in sequences:
+                position, written = position + len(sequence), written + 1
+                ids.write(sequence.astype(self._dtype).tobytes())
+                offsets.write(np.int64(position).tobytes())
+            _header(ids, self._dtype, position)
+            _header(offsets, np.dtype(np.int64), written + 1)
+        return written
+
+
+def write_labels(folder: Path, labels: Iterable[int]) -> None:
+    """Write `label.npy`, one int8 a row."""
+    content = BytesIO()
+    np.save(content, np.fromiter(labels, dtype=np.int8))
+    with atomic_write(folder / "label.npy") as stream:
+        stream.write(content.getvalue())
+
+
+def read_labels(folder: Path) -> NDArray[np.int8]:
+    """What `write_labels` wrote."""
+    return _open(folder / "label.npy")
+
+
+def _header(stream: Any, dtype: np.dtype[Any], length: int) -> None:
+    # NumPy pads the header for any length, so the final one fits in the place of the first.
+    stream.seek(0)
+    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(stream, description)
+
+
+def _open(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except (ValueError, OSError, EOFError) as error:
+        raise UserError(f"{path} is broken ({error}): run `dvc repro` to make it again") from error

@@ -1,0 +1,130 @@
+"""One interface to every vocabulary: a tokenizer.json of the `tokenizers` library."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, write_json
+
+Ids = NDArray[np.int64]
+_SAMPLING = "sampling.json"
+
+
+class Specials(NamedTuple):
+    """The special tokens of a vocabulary by their role."""
+
+    pad: str
+    unknown: str
+    begin: str
+    end: str
+
+
+WORD_SPECIALS = Specials("<pad>", "<unk>", "<bos>", "<eos>")
+WORDPIECE_SPECIALS = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+SPACE = "\u2581"
+"""▁, which stands for a space in the pieces of lossless vocabularies."""
+BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
+"""The pieces that spell, in UTF-8, characters which a vocabulary with byte fallback does not know."""
+
+
+class Vocabulary:
+    """Text to ids and back. Every encoded text begins with `begin_id` and ends with `end_id`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Raises UserError when the tokenizer has no known set of special tokens."""
+        self.tokenizer = tokenizer
+        self.specials = _specials_of(tokenizer)
+        entries = tokenizer.get_vocab()
+        self.pad_id, self.unknown_id, self.begin_id, self.end_id = (entries[special] for special in self.specials)
+        self.size: int = tokenizer.get_vocab_size()
+        # A text that spells a special token is text: it must never end a sentence or be padding.
+        tokenizer.encode_special_tokens = True
+        self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
+        has_bytes = all(piece in entries for piece in BYTES)
+        self.unfamiliar_ids = np.array([self.unknown_id, *(entries[piece] for piece in BYTES if has_bytes)])
+        """The unknown token and the bytes: what stands for characters that the vocabulary does not know."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Open a tokenizer.json. Raises UserError when it is missing or broken."""
+        try:
+            return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
+        except FileNotFoundError as error:
+            raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+        except UserError:
+            raise
+        except Exception as error:  # the tokenizers library raises bare Exception
+            raise UserError(f"{path} is no tokenizer.json: {' '.join(str(error).split())[:200]}") from error
+
+    def save(self, path: Path) -> None:
+        """Write a tokenizer.json with sorted keys, atomically."""
+        write_json(path, json.loads(self.tokenizer.to_str()))
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """The ids of each text, between `begin_id` and `end_id`."""
+        return [
+            np.concatenate(([self.begin_id], self._as_text(encoding.ids), [self.end_id])).astype(np.int64)
+            for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without special tokens other than the unknown one."""
+        reserved = {self.pad_id, self.begin_id, self.end_id}
+        text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
+        return text
+
+    def _as_text(self, ids: Sequence[int]) -> Ids:
+        array = np.asarray(ids, dtype=np.int64)
+        array[np.isin(array, self._reserved)] = self.unknown_id
+        return array
+
+
+def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:
+    """The vocabularies of a folder, `<side>/tokenizer.json`, by side; all that are there by default.
+
+    Raises UserError when one is missing or broken.
+    """
+    wanted = sides or sorted(path.parent.name for path in folder.glob("*/tokenizer.json"))
+    return {side: Vocabulary.load(folder / side / "tokenizer.json") for side in wanted}
+
+
+def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
+    """Raise UserError when a model with `size` embeddings was not trained with this vocabulary."""
+    if vocabulary.size != size:
+        raise UserError(
+            f"{where}: the vocabulary has {vocabulary.size} tokens, and the model {size}: run `dvc repro`, or export"
+            " again"
+        )
+
+
+def same_vocabulary(folder: Path) -> bool:
+    """Whether all sides of a folder share one vocabulary, so that their embeddings may be shared too."""
+    return len({path.read_bytes() for path in folder.glob("*/tokenizer.json")}) == 1
+
+
+def write_bpe_dropout(folder: Path, dropout: float) -> None:
+    """Note beside the vocabularies with what probability training is to leave out merges."""
+    write_json(folder / _SAMPLING, {"bpe_dropout": dropout})
+
+
+def read_bpe_dropout(folder: Path) -> float:
+    """What `write_bpe_dropout` noted."""
+    return float(read_json(folder / _SAMPLING)["bpe_dropout"])
+
+
+def clip(ids: Ids, max_length: int) -> Ids:
+    """At most `max_length` ids, the last one of a longer text kept at the end."""
+    return ids if len(ids) <= max_length else np.concatenate((ids[: max_length - 1], ids[-1:]))
+
+
+def _specials_of(tokenizer: Tokenizer) -> Specials:
+    for specials in (WORD_SPECIALS, WORDPIECE_SPECIALS):
+        if all(tokenizer.token_to_id(special) is not None for special in specials):
+            return specials
+    raise UserError(f"the vocabulary has neither {WORD_SPECIALS} nor {WORDPIECE_SPECIALS} as special tokens")

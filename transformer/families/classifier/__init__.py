@@ -1,0 +1,1 @@
+"""Models that name a text's class."""

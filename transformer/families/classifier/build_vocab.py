@@ -1,0 +1,30 @@
+"""build_vocab: one vocabulary, and the labels."""
+
+from pathlib import Path
+
+from pydantic import field_validator
+
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.vocabulary.build import build
+from transformer.vocabulary.config import VocabParams
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    vocab: VocabParams
+
+    @field_validator("vocab")
+    @classmethod
+    def _one_side(cls, vocab: VocabParams) -> VocabParams:
+        if vocab.joint:
+            raise ValueError("joint must be false: the texts are the only side")
+        return vocab
+
+
+def run(
+    params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
+) -> dict[str, float]:
+    """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
+    return build(tokens, vocab, encoded, statistics, params.vocab, labelled=True, observer=observer)

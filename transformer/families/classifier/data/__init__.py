@@ -1,0 +1,1 @@
+"""Encoded, labelled texts."""

@@ -1,0 +1,68 @@
+"""Encoded, labelled texts."""
+
+from copy import copy
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, pad, to_device
+from transformer.encoded.bpe_dropout import BpeDropout, Column
+from transformer.encoded.store import EncodedColumn, read_labels
+from transformer.encoded.vocabulary import clip
+from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.tasks.sentiment import LABELS
+
+
+class EncodedReviews:
+    """One split of the encoded store; texts longer than the model's positions are cut, and counted."""
+
+    def __init__(self, folder: Path, config: ClassifierConfig) -> None:
+        self.text: Column = EncodedColumn(folder, "text")
+        self.labels = read_labels(folder)
+        self.config = config
+        self.split = folder.name
+        full = self.text.lengths
+        self.lengths = full.clip(max=config.model.max_length)
+        """(N,): tokens, special ones included."""
+        self.truncated = int((full > config.model.max_length).sum())
+        """Texts that were cut."""
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
+        """The same texts in the pieces of this epoch; as stored where nothing is dropped."""
+        if dropout is None:
+            return self
+        view = copy(self)
+        view.text = dropout.column("text", self.text, epoch)
+        return view
+
+    def sequence(self, row: int) -> Ids:
+        """The ids of one text."""
+        return clip(self.text[row], self.config.model.max_length)
+
+    def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The padded ids (B, S) and the labels (B,) of some rows."""
+        ids = pad([self.sequence(row) for row in rows], self.config.pad_id)
+        labels = torch.from_numpy(self.labels[rows].astype("int64"))
+        return to_device(ids, device), to_device(labels, device)
+
+    def report(self, observer: Observer) -> None:
+        """Say how many texts there are, and how many were cut."""
+        observer.say(f"{self.split}: {len(self):,} reviews")
+        if self.truncated:
+            observer.say(
+                f"warning: {self.truncated:,} reviews of {self.split} are longer than model.max_length"
+                f" ({self.config.model.max_length}) and were cut"
+            )
+        self.report_classes(observer)
+
+    def report_classes(self, observer: Observer) -> None:
+        """Say when a class is missing, as in a small split: accuracy then tells nothing of it."""
+        for label in sorted({*range(self.config.classes)} - {*np.unique(self.labels).tolist()}):
+            observer.say(f"warning: {self.split} has no {LABELS[label]} review: its figures say nothing of that class")

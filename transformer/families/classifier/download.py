@@ -1,0 +1,135 @@
+"""The download stage of sentiment: texts with the label 0 (negative) or 1 (positive)."""
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from pydantic import Field
+
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.corpora.config import Download
+from transformer.corpora.corpus import Corpus, Row, checked_rows, clean_text
+from transformer.corpora.output import beside, write_corpus
+from transformer.corpora.sources import open_corpus
+from transformer.tasks.sentiment.sample import rows as sample_rows
+
+UNSUPERVISED = "unsupervised"
+UNLABELLED = -1
+
+Reader = Callable[[], Iterator[Row]]
+
+
+class SentimentDownload(Download):
+    """Where the labelled texts come from."""
+
+    validation_fraction: float = Field(gt=0, lt=1)
+    """The part of train, label by label, that is held out where the source has no validation split."""
+    validation_block: int = Field(ge=1)
+    """So many neighbouring rows of train are held out together. 1: rows by their text, identical ones together."""
+    unsupervised: bool
+    """Keep the unlabelled texts."""
+
+
+class Params(StageParams):
+    """What the stage reads of params.yaml."""
+
+    download: SentimentDownload
+
+
+def run(params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
+    """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
+    section = params.download
+    with open_corpus(
+        section,
+        columns=("label", "text"),
+        sample=sample_rows,
+        scratch=beside(output, "hub"),
+        progress=params.runtime.progress,
+    ) as corpus:
+        splits = _splits(corpus, section)
+        return write_corpus(
+            output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256, observer=observer
+        )
+
+
+def _splits(corpus: Corpus, section: SentimentDownload) -> dict[str, Iterator[Row]]:
+    wanted = (UNSUPERVISED,) if section.unsupervised else ()
+    corpus.require(("train", "test", *wanted))
+    readers = {
+        split: partial(checked_rows, parts, partial(check_labelled, labels=_labels(split)))
+        for split, parts in corpus.splits.items()
+        if split != UNSUPERVISED or section.unsupervised
+    }
+    splits = {split: read() for split, read in readers.items()}
+    if "validation" not in splits:
+        splits["train"], splits["validation"] = hold_out(
+            readers["train"],
+            fraction=section.validation_fraction,
+            block=section.validation_block,
+            seed=section.seed,
+        )
+    return splits
+
+
+def _labels(split: str) -> tuple[int, ...]:
+    return (UNLABELLED,) if split == UNSUPERVISED else (0, 1)
+
+
+def check_labelled(row: Row, *, labels: tuple[int, ...]) -> Row:
+    """The label and the cleaned text of a row. Labels may be integers or, as in a TSV file, their digits.
+
+    Raises ValueError when the text is missing, empty or none, or the label is none of `labels`.
+    """
+    found = row.get("label")
+    values = {str(label): label for label in labels}  # as text, because 1.0 and True equal 1
+    if str(found) not in values:
+        raise ValueError(f"the label must be {' or '.join(values)}, not {found!r}")
+    return {"label": values[str(found)], "text": clean_text(row, "text")}
+
+
+def hold_out(read: Reader, *, fraction: float, block: int, seed: int) -> tuple[Iterator[Row], Iterator[Row]]:
+    """Split the rows `{"label": int, "text": str}` that `read` streams into (train, validation), each in their order.
+
+    Of each label the rows with the smallest keys are held out, a key being a hash of the seed and the text: identical
+    texts of a label stay together, so that none is both trained on and validated with. With a `block` above 1 the hash
+    is of the number of the row's block instead: where the source lists the texts about one thing one after the other,
+    as IMDB does with films, nearly all of them fall on one side, and validation is as new to the model as a test is.
+    It takes eight bytes a row. Raises UserError when either side would have no row of some label.
+    """
+
+    def keyed() -> Iterator[tuple[int, Row]]:
+        return ((_key(row["text"] if block == 1 else number // block, seed), row) for number, row in enumerate(read()))
+
+    bounds = _bounds(keyed(), fraction=fraction)
+
+    def select(*, held_out: bool) -> Iterator[Row]:
+        return (row for key, row in keyed() if (key < bounds[row["label"]]) is held_out)
+
+    return select(held_out=False), select(held_out=True)
+
+
+def _key(group: str | int, seed: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}\t{group}".encode()).digest()[:8])
+
+
+def _bounds(keyed: Iterator[tuple[int, Row]], *, fraction: float) -> dict[int, int]:
+    """The key, by label, under which a row is held out."""
+    keys: dict[int, array[int]] = defaultdict(lambda: array("Q"))
+    for key, row in keyed:
+        keys[row["label"]].append(key)
+    bounds = {}
+    for label, found in keys.items():
+        ordered = sorted(found)
+        bound = ordered[min(round(len(ordered) * fraction), len(ordered) - 1)]
+        if bound == ordered[0]:
+            raise UserError(
+                f"the {len(ordered)} rows with label {label} are too few or too alike to hold out {fraction} of them: "
+                "change `validation_fraction` or `validation_block`, or give the corpus a validation split"
+            )
+        bounds[label] = bound
+    return bounds

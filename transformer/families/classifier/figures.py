@@ -1,0 +1,86 @@
+"""figures: attention inside reviews, and the figures of the code."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from transformer.checkpoint.device import prepare
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware, StageParams
+from transformer.drawing.style import save
+from transformer.families.classifier.attention import AttendedReview, classify_with_attention
+from transformer.families.classifier.decoding.labels import EvaluateParams, Reviewer
+from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
+from transformer.figures.config import FiguresParams
+from transformer.figures.explain import explain
+from transformer.figures.explorer import write_explorer
+from transformer.figures.inputs import FigureInputs
+from transformer.training.config import TrainParams
+from transformer.training.schedule import Schedule
+
+_LONGEST = 40  # tokens that can still be read on an axis
+_POOLED = {
+    "first": "What the first token, which is the pooled one, looks at",
+    "cls": "What [CLS], which is the pooled token, looks at",
+    "mean": "What the pooled mean over all tokens looks at",
+}
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    figures: FiguresParams
+    train: TrainParams
+    evaluate: EvaluateParams
+    hardware: Hardware
+
+
+def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
+    """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
+    compute = prepare(params.hardware)
+    reviewer = Reviewer(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    pooling = reviewer.model.config.model.pooling
+    total = params.train.epochs * inputs.updates_an_epoch()
+    written = explain(figures, Schedule(params.train, total, reviewer.model.d_model))
+    explored = []
+    for number, text in enumerate(inputs.sentences(params.figures, "text"), start=1):
+        review = classify_with_attention(reviewer, text, longest=_LONGEST)
+        for drawing in drawings(review, pooling, layers=params.figures.layers):
+            save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
+            written += 1
+        explored.append((text, list(drawings(review, pooling, layers="all"))))
+    write_explorer(figures, explored)
+    return {"figures": written}
+
+
+def drawings_of(reviewer: Reviewer, text: str, *, layers: str) -> list[Drawing]:
+    """All maps of one raw text."""
+    review = classify_with_attention(reviewer, text, longest=_LONGEST)
+    return list(drawings(review, reviewer.model.config.model.pooling, layers=layers))
+
+
+def drawings(review: AttendedReview, pooling: str, *, layers: str) -> Iterator[Drawing]:
+    """Every head of the chosen `layers`, and the row of the last one that the pooled state is made of, a head.
+
+    A model without attention has no figure; maximum pooling takes every dimension from another token.
+    """
+    tokens = Axis("token looked at", review.tokens)
+    answer = f"{review.answer.label}, {review.answer.probability:.2f}"
+    encoder = {name: weights for name, weights in review.maps.items() if name.startswith("encoder.")}
+    if encoder:
+        panels = head_panels(chosen_layers(encoder, layers=layers))
+        title = f"Self-attention of the encoder in a review ({answer})"
+        yield Drawing("encoder_attention", title, panels, Axis("token that looks", review.tokens), tokens)
+    if encoder and pooling in _POOLED:
+        rows = [_pooled(weights, pooling) for weights in head_panels(chosen_layers(encoder, layers="last")).values()]
+        heads = Axis("head", [str(head) for head in range(1, len(rows) + 1)])
+        title = f"{_POOLED[pooling]} ({answer})"
+        yield Drawing("pooled_attention", title, {"last layer": np.stack(rows)}, heads, tokens)
+
+
+def _pooled(weights: Weights, pooling: str) -> Weights:
+    """The weights (S,) of the values in the pooled state, from one head's (S, S)."""
+    row: Weights = weights.mean(axis=0) if pooling == "mean" else weights[0]
+    return row

@@ -1,0 +1,54 @@
+"""How the states of a text's tokens become the state of the text."""
+
+import torch
+from torch import Tensor, nn
+
+from transformer.families.classifier.nn.config import ClassifierParams
+
+
+class FirstPooling(nn.Module):
+    """The state of the first position."""
+
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """states: (B, S, C); real: (B, S, 1), False on padding. Returns (B, C)."""
+        return states[:, 0]
+
+
+class MeanPooling(nn.Module):
+    """The mean over real tokens."""
+
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """Shapes as in `FirstPooling`."""
+        return states.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+
+
+class MaxPooling(nn.Module):
+    """The largest value of each dimension over real tokens."""
+
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """Shapes as in `FirstPooling`."""
+        return states.masked_fill(~real, float("-inf")).amax(dim=1)
+
+
+class AttentionPooling(nn.Module):
+    """The mean weighted by softmax(u^T tanh(W h + b)) (Yang et al. 2016, eqs. 5-7)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(d_model, d_model)
+        self.score = nn.Linear(d_model, 1, bias=False)
+
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """Shapes as in `FirstPooling`."""
+        scores = self.score(torch.tanh(self.hidden(states))).masked_fill(~real, float("-inf"))
+        pooled: Tensor = (scores.softmax(dim=1).to(states.dtype) * states).sum(dim=1)
+        return pooled
+
+
+def make_pooling(params: ClassifierParams) -> nn.Module:
+    """The module that `params.pooling` names."""
+    if params.pooling == "attention":
+        return AttentionPooling(params.d_model)
+    if params.pooling == "mean":
+        return MeanPooling()
+    return MaxPooling() if params.pooling == "max" else FirstPooling()

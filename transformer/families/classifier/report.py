@@ -1,0 +1,95 @@
+"""report: what the page of a sentiment result shows."""
+
+from collections.abc import Iterator
+
+from transformer.report.build import ReportParams, write_report
+from transformer.report.charts import bar_chart, line_chart
+from transformer.report.content import Picture, Section, Table
+from transformer.report.result import Result, learning_curves, scores
+from transformer.results.headline import headline, value
+
+METRICS = ("accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
+_CURVES = (
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a review"),
+    ("Validation accuracy", {"validation_accuracy": "validation"}, "accuracy"),
+)
+_TRADE_OFFS = (
+    ("ROC", "roc", "false_positive_rate", "true_positive_rate"),
+    ("Precision and recall", "precision_recall", "recall", "precision"),
+)
+
+Params = ReportParams
+run = write_report
+
+
+def summary(result: Result) -> str:
+    """How good the result is, in one line."""
+    return headline("accuracy", result.evaluation)
+
+
+def weaknesses(result: Result) -> Iterator[str]:
+    """Where it fails, one line each."""
+    yield _against_linear(result)
+    mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
+    counts = " and ".join(f"{int(row['reviews']):,} {row['actual']} ones {row['predicted']}" for row in mistakes)
+    yield f"It calls {counts}."
+    lengths = result.table("plots/accuracy_by_length.tsv")
+    if len(lengths) > 1:
+        worst = min(lengths, key=lambda row: float(row["accuracy"]))
+        accuracy = value("accuracy", float(worst["accuracy"]))
+        yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({worst['reviews']} reviews)."
+
+
+def _against_linear(result: Result) -> str:
+    """The model beside the linear baseline."""
+    figures = result.evaluation[result.main_split]
+    name = "accuracy_minus_linear"
+    points = 100 * figures[name]
+    ends = [figures[f"{name}_{end}"] for end in ("low", "high") if f"{name}_{end}" in figures]
+    sure = f" (95 % interval {100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
+    linear = value("accuracy", figures["linear_accuracy"])
+    return f"A linear model on the same tokens has {linear}: this one is {points:+.1f} points from it{sure}."
+
+
+def sections(result: Result) -> Iterator[Section]:
+    """The parts of the page, the most telling first."""
+    yield scores(result, METRICS)
+    yield learning_curves(result, _CURVES)
+    yield Section("Right and wrong", tables=[_confusion(result)], pictures=list(_charts(result)))
+    rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]
+    header = ["split", "label", "prediction", "probability", "review"]
+    text = "What the model was most certain of and wrong about, of each split."
+    yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
+
+
+def _confusion(result: Result) -> Table:
+    cells = {(row["actual"], row["predicted"]): row["reviews"] for row in result.table("plots/confusion.tsv")}
+    labels = list(dict.fromkeys(actual for actual, _ in cells))
+    rows = [[f"actually {actual}", *(cells[actual, predicted] for predicted in labels)] for actual in labels]
+    return Table("Reviews by label and prediction", ["", *(f"predicted {label}" for label in labels)], rows)
+
+
+def _charts(result: Result) -> Iterator[Picture]:
+    reliability = {"positive": "as predicted", "calibrated": "perfectly calibrated"}
+    calibration = result.columns("plots/reliability.tsv")
+    yield line_chart(
+        "Reliability",
+        calibration,
+        x="probability",
+        ys=reliability,
+        x_label="mean probability of a positive review",
+        y_label="share of positive reviews",
+    )
+    yield bar_chart(
+        "Accuracy by length",
+        result.columns("plots/accuracy_by_length.tsv"),
+        group="words",
+        value="accuracy",
+        count="reviews",
+        label="words",
+        x_label="accuracy",
+    )
+    for title, name, x, y in _TRADE_OFFS:
+        label = y.replace("_", " ")
+        points = result.columns(f"plots/{name}.tsv")
+        yield line_chart(title, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)

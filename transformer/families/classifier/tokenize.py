@@ -1,0 +1,20 @@
+"""tokenize: the reviews' text."""
+
+from pathlib import Path
+
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.text.pretokenize import PreTokenizerParams
+from transformer.text.tokens import tokenize_corpus
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    tokenize: PreTokenizerParams
+
+
+def run(params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
+    """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
+    sides = {"text": ("text", params.tokenize)}
+    return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)

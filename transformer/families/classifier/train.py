@@ -1,0 +1,90 @@
+"""train: the classifier on the encoded reviews."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+
+from transformer.checkpoint.device import Compute, prepare
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, sorted_batches
+from transformer.encoded.bpe_dropout import BpeDropout
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.families.classifier.data.encoded import EncodedReviews
+from transformer.families.classifier.nn.build import build_model
+from transformer.families.classifier.nn.config import AnyClassifierParams, ClassifierConfig
+from transformer.nn.dropout import drop_tokens
+from transformer.training.batches import pieces_of_like_length, random_batches
+from transformer.training.config import TrainParams
+from transformer.training.objective import objective
+from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
+from transformer.training.update import BatchLoss
+
+CLASSES = 2
+
+
+class Params(TrainStageParams):
+    """What the stage reads."""
+
+    model: AnyClassifierParams
+
+
+class SentimentTraining:
+    """What the training loop needs: batches, their loss, and validation."""
+
+    def __init__(
+        self,
+        config: ClassifierConfig,
+        train: EncodedReviews,
+        validation: EncodedReviews,
+        params: TrainParams,
+        compute: Compute,
+        dropout: BpeDropout | None,
+    ) -> None:
+        self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        self.dropout, self.seen = dropout, train
+        torch.manual_seed(params.seed)
+        self.model = build_model(config).to(compute.device)
+        self.d_model = self.model.d_model
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        """All reviews in a random order."""
+        self.seen = self.train.resegmented(self.dropout, epoch)
+        return random_batches(self.train.lengths, self.params, epoch)
+
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """As `Learner.pieces`."""
+        pads = self.model.pads(self.compute.device)
+        return pieces_of_like_length(rows, self.train.lengths, self.params) if pads else [rows]
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        """The summed cross-entropy of the labels."""
+        ids, labels = self.seen.batch(rows, self.compute.device)
+        pad_id, share = self.model.config.pad_id, self.params.word_dropout
+        summed = objective(lambda: (self.model.forward_ragged(drop_tokens(ids, pad_id, share)), labels), self.params)
+        return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
+
+    def validate(self) -> dict[str, float]:
+        """Loss a review and accuracy, in fp32."""
+        loss, correct = 0.0, 0
+        for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
+            ids, labels = self.validation.batch(rows, self.compute.device)
+            logits = self.model.forward_ragged(ids)
+            # Summed on the CPU: not every device has float64.
+            loss += F.cross_entropy(logits, labels, reduction="none").cpu().double().sum().item()
+            correct += int((logits.argmax(dim=-1) == labels).sum())
+        count = max(len(self.validation), 1)
+        return {"validation_loss": loss / count, "validation_accuracy": correct / count}
+
+
+def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
+    compute = prepare(params.hardware)
+    vocabulary = read_vocabularies(paths.vocab, "text")["text"]
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
+    train, validation = (EncodedReviews(paths.encoded / split, config) for split in ("train", "validation"))
+    dropout = BpeDropout.open(paths.vocab, params.train.seed)
+    training = SentimentTraining(config, train, validation, params.train, compute, dropout)
+    train.report(observer)
+    validation.report_classes(observer)
+    return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

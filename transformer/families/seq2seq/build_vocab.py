@@ -1,0 +1,21 @@
+"""build_vocab: a vocabulary for each language."""
+
+from pathlib import Path
+
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.vocabulary.build import build
+from transformer.vocabulary.config import VocabParams
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    vocab: VocabParams
+
+
+def run(
+    params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
+) -> dict[str, float]:
+    """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
+    return build(tokens, vocab, encoded, statistics, params.vocab, labelled=False, observer=observer)

@@ -1,0 +1,1 @@
+"""Encoded pairs, and the loss on them."""

@@ -1,0 +1,118 @@
+"""Encoded sentence pairs, and the loss on them."""
+
+import math
+from copy import copy
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, pad, sorted_batches, to_device
+from transformer.encoded.bpe_dropout import BpeDropout, Column
+from transformer.encoded.store import EncodedColumn
+from transformer.encoded.vocabulary import clip
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.nn.ragged import gather
+
+
+class EncodedPairs:
+    """One split of the encoded store; sequences longer than the model's positions are cut, and counted."""
+
+    def __init__(self, folder: Path, config: Seq2SeqConfig) -> None:
+        self.source: Column = EncodedColumn(folder, "source")
+        self.target: Column = EncodedColumn(folder, "target")
+        self.config = config
+        self.split = folder.name
+        full = np.stack((self.source.lengths, self.target.lengths), axis=1)
+        self.lengths = full.clip(max=config.model.max_length)
+        """(N, 2): the tokens of source and target, special ones included."""
+        self.truncated = int((full > config.model.max_length).any(axis=1).sum())
+        """Pairs that were cut."""
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def predicted(self) -> int:
+        """Target tokens that follow another, the end token among them."""
+        return int((self.lengths[:, 1] - 1).sum())
+
+    def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
+        """The same pairs in the pieces of this epoch; as stored where nothing is dropped."""
+        if dropout is None:
+            return self
+        view = copy(self)
+        view.source = dropout.column("source", self.source, epoch)
+        view.target = dropout.column("target", self.target, epoch)
+        return view
+
+    def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The padded source ids (B, S) and target ids (B, T + 1) of some rows."""
+        limit = self.config.model.max_length
+        source = pad([clip(self.source[row], limit) for row in rows], self.config.source_pad_id)
+        return to_device(source, device), to_device(self._targets(rows), device)
+
+    def places(self, rows: Ids, device: torch.device) -> Tensor:
+        """Where in the batch's targets, (B * T,), lie those that another token follows, (N,): found by the CPU.
+
+        A device that is asked which tokens are real makes the CPU wait until all before it is done.
+        """
+        real = self._targets(rows)[:, 1:] != self.config.target_pad_id
+        return to_device(real.flatten().nonzero()[:, 0], device)
+
+    def _targets(self, rows: Ids) -> Tensor:
+        limit = self.config.model.max_length
+        return pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
+
+    def score(self, model: Seq2SeqModel, batch_size: int, device: torch.device) -> tuple[float, float]:
+        """The mean cross-entropy a target token in nats, and the share predicted right; the end token counts."""
+        total, right, count = 0.0, 0, 0
+        for rows in sorted_batches(self.lengths[:, 1], batch_size):
+            places = self.places(rows, device) if model.pads(device) else None
+            states, following = next_token_states(model, *self.batch(rows, device), places)
+            logits = model.output(states)
+            # Summed on the CPU: not every device has float64.
+            total += F.cross_entropy(logits, following, reduction="none").cpu().double().sum().item()
+            right += int(logits.argmax(dim=-1).eq(following).sum())
+            count += len(following)
+        return total / max(count, 1), right / max(count, 1)
+
+    def report(self, observer: Observer) -> None:
+        """Say how many pairs there are, and how many were cut."""
+        observer.say(f"{self.split}: {len(self):,} pairs")
+        if self.truncated:
+            observer.say(
+                f"warning: {self.truncated:,} pairs of {self.split} are longer than model.max_length"
+                f" ({self.config.model.max_length}) and were cut"
+            )
+
+
+def next_token_states(
+    model: Seq2SeqModel, source: Tensor, target: Tensor, places: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The states (N, C) before all real target tokens that follow a real one, and these tokens' ids (N,).
+
+    source: (B, S); target: (B, T + 1) from begin to end token; places: as `EncodedPairs.places` finds them, for models
+    that pad on the device.
+    """
+    given = _without_last(target, model.config.target_pad_id)
+    if places is not None:
+        states = model(source, given).flatten(0, 1)
+        return gather(states, places), target[:, 1:].flatten().index_select(0, places)
+    states, real = model.real_states(source, given)
+    return states, target[:, 1:][real]
+
+
+def _without_last(target: Tensor, pad_id: int) -> Tensor:
+    """The inputs (B, T) of target (B, T + 1): each sequence without its last token, which nothing follows."""
+    return target[:, :-1].masked_fill(target[:, 1:] == pad_id, pad_id)
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), the loss a token in nats; infinite where that is too large for a float."""
+    return math.exp(min(loss, 700.0))

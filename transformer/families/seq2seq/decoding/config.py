@@ -1,0 +1,71 @@
+"""The parameters of generating target sequences."""
+
+import math
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from transformer.core.schema import Section
+
+
+class DecodingParams(Section):
+    """How translations are made."""
+
+    method: Literal["greedy", "beam", "sample"]
+    beam_size: int = Field(ge=1)
+    """Hypotheses of a sentence that `beam` follows; 1 is greedy search."""
+    n_best: int = Field(ge=1)
+    """Hypotheses that are returned: the best of the beam, or as many samples."""
+    stopping: Literal["exact", "heuristic", "first"]
+    """When `beam` leaves a sentence: when no running hypothesis can still become one of the n_best; when beam_size have
+    finished and the best running one would be no better than the worst of them if it ended here (transformers'
+    `early_stopping=False`); when beam_size have finished (fairseq, transformers' `early_stopping=True`)."""
+    length_normalization: Literal["none", "length", "gnmt"]
+    """What a log probability is divided by to give the score: 1; |Y|^alpha; ((5 + |Y|) / 6)^alpha."""
+    length_penalty: float = Field(ge=0, le=10)
+    """alpha; 0 does not normalize."""
+    no_repeat_ngram: int | None = Field(ge=1)
+    """No run of this many tokens occurs twice in a hypothesis."""
+    max_length: int = Field(ge=1)
+    """Most target tokens, the end token among them."""
+    max_length_ratio: float | None = Field(gt=0)
+    """With it, also at most ceil(ratio * source tokens) + max_length_extra."""
+    max_length_extra: int = Field(ge=0)
+    long_sources: Literal["cut", "split", "refuse"]
+    """Sources longer than the model's positions: keep the beginning, translate parts of like length, or stop."""
+    temperature: float = Field(gt=0)
+    """Logits are divided by it before `sample` draws."""
+    top_k: int | None = Field(ge=1)
+    """`sample` draws from this many most probable tokens."""
+    top_p: float | None = Field(gt=0, le=1)
+    """`sample` draws from the fewest most probable tokens that hold this much probability."""
+    seed: int = Field(ge=0)
+    """Of `sample`; every sentence draws for itself."""
+    batch_size: int = Field(ge=1)
+    """Sentences that are decoded together."""
+
+    @model_validator(mode="after")
+    def _as_many_as_the_method_finds(self) -> Self:
+        if self.method == "greedy" and self.n_best > 1:
+            raise ValueError(f"greedy finds one translation, so n_best must be 1, not {self.n_best}; or take beam")
+        if self.method == "beam" and self.n_best > self.beam_size:
+            raise ValueError(f"n_best ({self.n_best}) must not be more than beam_size ({self.beam_size})")
+        return self
+
+    def limit(self, source_tokens: int, positions: int) -> int:
+        """Most target tokens of a sentence, at least 1; positions: how many the model has."""
+        limit = min(self.max_length, positions - 1)
+        if self.max_length_ratio is not None:
+            limit = min(limit, math.ceil(self.max_length_ratio * source_tokens) + self.max_length_extra)
+        return max(limit, 1)
+
+    def normalized(self, log_probability: float, length: int) -> float:
+        """The score of `length` tokens, the end token among them, which alone compares hypotheses.
+
+        `length` as in fairseq; CTranslate2 divides so too, but by the tokens without the end token. `gnmt`: Wu et al.
+        2016, eq. 14.
+        """
+        if self.length_normalization == "none":
+            return log_probability
+        base = length if self.length_normalization == "length" else (5 + length) / 6
+        return log_probability / math.pow(base, self.length_penalty)

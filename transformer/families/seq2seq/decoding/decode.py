@@ -1,0 +1,67 @@
+"""Target sequences for many sources."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, pad, sorted_batches
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.decoding.beam import beam_search
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.greedy import greedy_search
+from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
+from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
+from transformer.families.seq2seq.decoding.sampling import sample
+
+_METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
+
+
+def decode(
+    model: Generator,
+    sources: Sequence[Ids],
+    target: Vocabulary,
+    params: DecodingParams,
+    observer: Observer,
+    *,
+    numbers: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """The hypotheses for each source, in the order of the sources; they do not depend on the batch size.
+
+    sources: ids between begin and end token. numbers: of the sources, which seed sampling; by default their places.
+    Each source has `n_best` hypotheses, or fewer where there are no more. Raises UserError where `long_sources` is
+    `refuse` and a source has more ids than the model positions.
+    """
+    positions = model.config.model.max_length
+    device = next(model.parameters()).device
+    fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
+    seeds = _seeds(owners, numbers)
+    method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
+    results: list[list[Hypothesis]] = [[] for _ in fitting]
+    batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)
+    model.eval()
+    with torch.inference_mode():
+        for rows in observer.progress(batches, total=len(batches), what="decode"):
+            batch = Sources(
+                pad([fitting[row] for row in rows], model.config.source_pad_id).to(device),
+                limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
+                seeds=[seeds[row] for row in rows],
+            )
+            for row, hypotheses in zip(rows, _METHODS[method](model, batch, target, params), strict=True):
+                results[row] = hypotheses
+    parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
+    for owner, hypotheses in zip(owners, results, strict=True):
+        parts[owner].append(hypotheses)
+    return [joined(found) for found in parts]
+
+
+def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:
+    """What seeds the sampling of each part: its source's number, and its own from the second part on."""
+    seeds: list[tuple[int, ...]] = []
+    part = 0
+    for index, owner in enumerate(owners):
+        part = part + 1 if index and owners[index - 1] == owner else 0
+        number = owner if numbers is None else numbers[owner]
+        seeds.append((number, part) if part else (number,))
+    return seeds

@@ -1,0 +1,61 @@
+"""Sources with more tokens than the model has positions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transformer.core.errors import UserError
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import clip
+from transformer.families.seq2seq.decoding.interface import Hypothesis
+
+
+def fit_sources(
+    sources: Sequence[Ids], positions: int, policy: str, *, numbers: Sequence[int] | None = None
+) -> tuple[list[Ids], list[int]]:
+    """Sources of at most `positions` ids, and for each the index of the source that it comes from.
+
+    policy: `cut` keeps the beginning; `split` makes parts of like length, each between begin and end token; `refuse`
+    raises UserError, which names the text by its number, from 1.
+    """
+    fitting: list[Ids] = []
+    owners: list[int] = []
+    for index, source in enumerate(sources):
+        if len(source) > positions and policy == "refuse":
+            number = (index if numbers is None else numbers[index]) + 1
+            raise UserError(
+                f"text {number} has {len(source)} tokens and the model {positions} positions: shorten the text, or set"
+                " evaluate.long_sources to `split` or `cut`"
+            )
+        parts = _split(source, positions) if policy == "split" else [clip(source, positions)]
+        fitting += parts
+        owners += [index] * len(parts)
+    return fitting, owners
+
+
+def _split(source: Ids, positions: int) -> list[Ids]:
+    if len(source) <= positions:
+        return [source]
+    inner = source[1:-1]
+    parts = np.array_split(inner, -(-len(inner) // (positions - 2)))
+    return [np.concatenate((source[:1], part, source[-1:])) for part in parts]
+
+
+def joined(parts: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
+    """The hypotheses of a whole source from those of its parts: the best ones in a row, then the second best, ...
+
+    Scores and log probabilities add up. A part with fewer hypotheses repeats its last one.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ranks = max(len(found) for found in parts)
+    return [_concatenated([found[min(rank, len(found) - 1)] for found in parts]) for rank in range(ranks)]
+
+
+def _concatenated(hypotheses: Sequence[Hypothesis]) -> Hypothesis:
+    return Hypothesis(
+        [token for hypothesis in hypotheses for token in hypothesis.ids],
+        sum(hypothesis.score for hypothesis in hypotheses),
+        sum(hypothesis.log_probability for hypothesis in hypotheses),
+        all(hypothesis.finished for hypothesis in hypotheses),
+    )

@@ -1,0 +1,62 @@
+"""Generating one hypothesis a row, token by token."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.distribution import block_repeated, next_log_probabilities
+from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
+
+Choice = Callable[[Tensor, Tensor, int], Tensor]
+"""Log probabilities (R, V), the numbers (R,) of these rows on the CPU, tokens so far -> each row's next token, (R,)."""
+
+
+def extend(
+    model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams, choose: Choice, copies: int = 1
+) -> list[list[Hypothesis]]:
+    """Let `choose` extend each source's `copies` rows until they end; rows leave the batch as they end.
+
+    Row i * copies + j is copy j of source i. Returns for each source its copies. The model works on its device; what is
+    known of the rows lies on the CPU, which has float64.
+    """
+    device = sources.ids.device
+    cache = model.start(sources.ids)
+    active = torch.arange(len(sources.ids) * copies)
+    if copies > 1:
+        cache.select((active // copies).to(device))
+    limits = torch.tensor(sources.limits).repeat_interleave(copies)
+    found: list[Hypothesis | None] = [None] * len(active)
+    last = torch.full_like(active, target.begin_id)
+    history = active.new_empty(len(active), 0)
+    totals = torch.zeros(len(active), dtype=torch.float64)
+    while len(active):
+        log_probabilities = next_log_probabilities(model.output(model.step(last.to(device), cache)), target)
+        block_repeated(log_probabilities, history, params.no_repeat_ngram)
+        chosen = choose(log_probabilities, active, history.shape[1])
+        totals = totals + log_probabilities.gather(1, chosen[:, None])[:, 0].cpu()
+        last = chosen.cpu()
+        history = torch.cat((history, last[:, None]), dim=1)
+        leaving = last.eq(target.end_id) | limits[active].le(history.shape[1])
+        if leaving.any():
+            for row, ids, total in _triples(active[leaving], history[leaving], totals[leaving]):
+                found[row] = hypothesis(ids, total, target.end_id, params)
+            staying = (~leaving).nonzero()[:, 0]
+            active, last, history, totals = (held[staying] for held in (active, last, history, totals))
+            if len(active):
+                cache.select(staying.to(device))
+    rows = [each for each in found if each is not None]
+    return [rows[start : start + copies] for start in range(0, len(rows), copies)]
+
+
+def hypothesis(ids: list[int], log_probability: float, end_id: int, params: DecodingParams) -> Hypothesis:
+    """Generated ids, perhaps with the end token as the last, as a hypothesis."""
+    finished = ids[-1] == end_id
+    score = params.normalized(log_probability, len(ids))
+    return Hypothesis(ids[:-1] if finished else ids, score, log_probability, finished)
+
+
+def _triples(rows: Tensor, ids: Tensor, totals: Tensor) -> Iterator[tuple[int, list[int], float]]:
+    return zip(rows.tolist(), ids.tolist(), totals.tolist(), strict=True)

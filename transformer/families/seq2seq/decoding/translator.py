@@ -1,0 +1,102 @@
+"""Translating with a trained model."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from transformer.checkpoint.trained import load_config, load_weights
+from transformer.core.observer import Observer
+from transformer.core.scoring import ScoringParams
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import read_vocabularies, require_size
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.detokenize import detokenize
+from transformer.families.seq2seq.nn.build import build_model
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.text.clean import given_texts, one_line
+from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
+
+
+class EvaluateParams(DecodingParams, ScoringParams):
+    """`translation.evaluate`: how translations are made and judged."""
+
+
+class Translation(NamedTuple):
+    """One of the translations that were found for a text."""
+
+    text: str
+    score: float
+    """The log probability, normalized as the decoding parameters say."""
+
+
+class Translator:
+    """A translation model with all that it takes to turn raw text into raw text."""
+
+    task = "translation"
+
+    def __init__(
+        self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
+    ) -> None:
+        """trained, vocab: what train and build_vocab wrote; pretokenizer: the folder of `pretokenizer.json`.
+
+        Raises UserError when one of them is missing or broken.
+        """
+        config = load_config(trained, Seq2SeqConfig)
+        self.model = build_model(config)
+        load_weights(trained, self.model)
+        self.model.to(device).eval()
+        self.vocabularies = read_vocabularies(vocab, "source", "target")
+        self.pretokenizers = read_pretokenizers(pretokenizer, "source", "target")
+        self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
+        require_size(self._source, config.source_size, vocab)
+        require_size(self._target, config.target_size, vocab)
+        self._pretokenize = PreTokenizer(self.pretokenizers["source"])
+        self.decoding = decoding
+        """May be replaced: the next call decodes so."""
+
+    def translate(self, texts: Iterable[str], *, first: int = 0) -> list[str]:
+        """The best translation of each text; an empty text stays empty. As `translate_n_best` otherwise."""
+        return [translations[0].text for translations in self.translate_n_best(texts, first=first)]
+
+    def translate_n_best(self, texts: Iterable[str], *, first: int = 0) -> list[list[Translation]]:
+        """Up to `decoding.n_best` translations of each text, the best first; an empty text has one, empty.
+
+        first: the number of the first text among all that belong together, for sampling and messages. Raises UserError
+        where `long_sources` is `refuse` and a text is longer than the model's positions, TypeError where `texts` are
+        not texts.
+        """
+        texts = given_texts(texts)
+        tokens = self.pretokenize(texts)
+        filled = [index for index, text in enumerate(tokens) if text]
+        encoded = self._source.encode([tokens[index] for index in filled])
+        numbers = [first + index for index in filled]
+        hypotheses = decode(self.model, encoded, self._target, self.decoding, Observer(), numbers=numbers)
+        translations = [[Translation("", 0.0)] for _ in texts]
+        for index, found in zip(filled, hypotheses, strict=True):
+            translations[index] = [
+                Translation(self.text(one_line(self._target.decode(ids))), score) for ids, score, *_ in found
+            ]
+        return translations
+
+    def pretokenize(self, texts: Iterable[str]) -> list[str]:
+        """The source tokens of raw texts, as training saw them."""
+        return self._pretokenize([one_line(text) for text in given_texts(texts)])
+
+    def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
+        """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies.
+
+        It is one line, whatever bytes the model wrote.
+        """
+        return [one_line(self._target.decode(ids)) for ids in self.decode_ids(sources, observer)]
+
+    def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
+        """The best target of each encoded source, as ids without begin and end token."""
+        hypotheses = decode(self.model, sources, self._target, self.decoding, observer)
+        return [found[0].ids for found in hypotheses]
+
+    def text(self, decoded: str) -> str:
+        """What `decode` gave, as people write it."""
+        return detokenize(decoded) if self.pretokenizers["target"].kind == "spacy" else decoded

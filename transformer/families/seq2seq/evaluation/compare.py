@@ -1,0 +1,28 @@
+"""compare: two systems' translations of the same sentences."""
+
+from collections.abc import Sequence
+
+from transformer.evaluation.bootstrap import Floats
+from transformer.families.seq2seq.evaluation.scores import text_metrics
+
+Row = dict[str, str]
+_COMPARED = ("hypothesis", "reference")
+
+
+def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """What must be the same in both systems' predictions."""
+    return [(row["source"], row["reference"]) for row in rows]
+
+
+def scored(systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
+    """Of each system the metrics of plain text, which do not depend on its tokens: score and resampled scores, by name.
+
+    They are cased if all of the systems write capital letters.
+    """
+    cased = all(any(row["hypothesis"] != row["hypothesis"].lower() for row in rows) for rows in systems)
+    found = (text_metrics(*(_column(rows, name) for name in _COMPARED), cased=cased) for rows in systems)
+    return [{name: (m.score(), m.resampled(samples)) for name, m in metrics.items()} for metrics in found]
+
+
+def _column(rows: Sequence[Row], name: str) -> list[str]:
+    return [row[name] for row in rows]

@@ -1,0 +1,158 @@
+"""evaluate: how good the translations of validation and every test split are, how sure that is, and where they fail."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from transformer.checkpoint.device import prepare
+from transformer.core.files import read_json, read_rows, write_json, write_table
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware, StageParams
+from transformer.evaluation.baseline import Baseline
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
+from transformer.evaluation.leakage import LeakageCheck
+from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
+from transformer.families.seq2seq.decoding.translator import EvaluateParams, Translator
+from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
+from transformer.families.seq2seq.evaluation.metrics import Judged, Texts, judged, split_figures, worst_and_median
+from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
+
+COLUMNS = ("split", "source", "reference", "hypothesis")
+_SENTENCES = ("split", "kind", "chrf", "source", "reference", "hypothesis")
+_PLOTS = {
+    "source_length": "bleu_by_length.tsv",
+    "rare_words": "bleu_by_rare_words.tsv",
+    "unknown_words": "bleu_by_unknown_words.tsv",
+}
+_SHOWN = 20  # sentences of a split and kind in their table
+_MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", "duplicates")
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    evaluate: EvaluateParams
+    hardware: Hardware
+
+
+def run(
+    params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
+) -> dict[str, float]:
+    """Write figures a split, every translation, and tables. Returns the main validation figures."""
+    name = params.evaluate.baseline
+    baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
+    compute = prepare(params.hardware)
+    translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    train = _column(inputs.corpus, "train", translator, "source")
+    leakage, counts = LeakageCheck(train), word_counts(train)
+    figures: dict[str, dict[str, float] | dict[str, str]] = {}
+    tables = _Tables(counts)
+    for split in evaluated_splits(inputs.corpus):
+        pairs = EncodedPairs(inputs.encoded / split, translator.model.config)
+        pairs.report(observer)
+        texts = _translated(split, pairs, translator, inputs, observer)
+        metrics = texts.metrics()
+        given = baseline.of_split(split, texts.sources, "source", observer) if baseline else None
+        own = split_figures(
+            texts,
+            metrics,
+            duplicates=leakage.check(split, texts.sources, seen_from_now_on=split.startswith("validation")),
+            baseline=[row["hypothesis"] for row in given] if given else None,
+            samples=params.evaluate.bootstrap_samples,
+        ) | _perplexities(pairs, texts, translator, params.evaluate.batch_size)
+        observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN if name in own))
+        figures[split] = own
+        figures["signatures"] = {name: metric.signature for name, metric in metrics.items()}
+        tables.add(split, texts, metrics)
+    tables.write(outputs)
+    write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
+    write_json(outputs.metrics, figures)
+    return {name: float(figures["validation"][name]) for name in _MAIN if name in figures["validation"]}
+
+
+def evaluated_splits(corpus: Path) -> list[str]:
+    """Validation, test and the further test splits that the corpus holds."""
+    return sorted(
+        (split for split in read_json(corpus / "provenance.json")["rows"] if split.startswith(("validation", "test"))),
+        key=lambda split: (not split.startswith("validation"), split),
+    )
+
+
+def _column(corpus: Path, split: str, translator: Translator, side: str) -> list[str]:
+    """One side of a split, as people wrote it."""
+    language = str(translator.pretokenizers[side].language)
+    return [row[language] for row in read_rows(corpus / f"{split}.jsonl")]
+
+
+def _translated(
+    split: str, pairs: EncodedPairs, translator: Translator, inputs: EvaluationInputs, observer: Observer
+) -> Texts:
+    decoded = translator.decode([pairs.source[row] for row in range(len(pairs))], observer)
+    hypotheses = [translator.text(text) for text in decoded]
+    references = _column(inputs.corpus, split, translator, "target")
+    target = translator.pretokenizers["target"]
+    if target.kind == "spacy":
+        tokens = Judged(decoded, [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")], GIVEN)
+    else:
+        tokens = judged(target.language, hypotheses, references)
+    if tokens.tokenizer != GIVEN:
+        observer.say(f"{split}: spaCy has no tokenizer for `{target.language}`, so BLEU takes `{tokens.tokenizer}`")
+    return Texts(
+        sources=_column(inputs.corpus, split, translator, "source"),
+        references=references,
+        hypotheses=hypotheses,
+        reference_tokens=tokens.references,
+        hypothesis_tokens=tokens.hypotheses,
+        cased=not target.lowercase,
+        tokenizer=tokens.tokenizer,
+    )
+
+
+def _perplexities(pairs: EncodedPairs, texts: Texts, translator: Translator, batch_size: int) -> dict[str, float]:
+    """A token; and a word of the references, with an end a sentence, by which any two vocabularies can be compared."""
+    device = next(translator.model.parameters()).device
+    with torch.inference_mode():
+        loss, _ = pairs.score(translator.model, batch_size, device)
+    words = max(sum(len(tokens.split()) + 1 for tokens in texts.reference_tokens), 1)
+    return {
+        "perplexity": _five_digits(perplexity(loss)),
+        "word_perplexity": _five_digits(perplexity(loss * pairs.predicted / words)),
+    }
+
+
+def _five_digits(value: float) -> float:
+    """Below them, batches of another size sum in another order."""
+    return float(f"{value:.5g}")
+
+
+class _Tables:
+    """The rows of all tables, split by split."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        """counts: of the words in the training sources."""
+        self._counts = counts
+        self._translations: list[tuple[str, ...]] = []
+        self._sentences: list[tuple[object, ...]] = []
+        self._groups: list[tuple[str, Group]] = []
+
+    def add(self, split: str, texts: Texts, metrics: dict[str, Metric]) -> None:
+        """The rows of one split."""
+        rows = list(zip(texts.sources, texts.references, texts.hypotheses, strict=True))
+        self._translations += [(split, *row) for row in rows]
+        scores = metrics["chrf"].sentence_scores()
+        for kind, number in worst_and_median(scores, _SHOWN):
+            self._sentences.append((split, kind, scores[number], *rows[number]))
+        self._groups += [(split, group) for group in groups(texts.sources, self._counts, metrics)]
+
+    def write(self, outputs: EvaluationOutputs) -> None:
+        """Write all of them; what DVC plots is of the split `test`."""
+        write_table(outputs.predictions, COLUMNS, self._translations)
+        write_table(outputs.tables / "sentences.tsv", _SENTENCES, self._sentences)
+        write_table(outputs.tables / "groups.tsv", ("split", *Group._fields), ((s, *g) for s, g in self._groups))
+        for grouping, name in _PLOTS.items():
+            write_table(outputs.plots / name, (grouping, *Group._fields[2:]), self._of_test(grouping))
+
+    def _of_test(self, grouping: str) -> Iterator[tuple[object, ...]]:
+        return (group[1:] for split, group in self._groups if split == "test" and group.grouping == grouping)

@@ -1,0 +1,111 @@
+"""All figures of one split of a translator."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+
+from transformer.core.errors import UserError
+from transformer.evaluation.bootstrap import Floats, comparison_figures, interval_figures
+from transformer.evaluation.leakage import Duplicates
+from transformer.families.seq2seq.evaluation.adequacy import adequacy_figures
+from transformer.families.seq2seq.evaluation.scores import (
+    GIVEN,
+    Metric,
+    length_ratio,
+    text_metrics,
+    text_tokenizer,
+    token_metrics,
+)
+from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
+
+
+class Judged(NamedTuple):
+    """Texts as lowercased tokens separated by spaces, and what split them."""
+
+    hypotheses: list[str]
+    references: list[str]
+    tokenizer: str
+    """sacreBLEU's name of it; GIVEN where spaCy has split them."""
+
+
+def judged(language: str | None, hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
+    """Split texts by spaCy's rules for the language; where it has none, by `text_tokenizer`'s."""
+    try:
+        split = PreTokenizer(PreTokenizerParams(kind="spacy", language=language or "xx", lowercase=True))
+    except UserError:
+        name = text_tokenizer(references)
+        tokenize = BLEU(tokenize=name).tokenizer
+
+        def by_sacrebleu(texts: Sequence[str]) -> list[str]:
+            return [" ".join(tokenize(text.lower()).split()) for text in texts]
+
+        return Judged(by_sacrebleu(hypotheses), by_sacrebleu(references), name)
+    return Judged(split(list(hypotheses)), split(list(references)), GIVEN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """One split's sentences, (N,) each."""
+
+    sources: list[str]
+    references: list[str]
+    hypotheses: list[str]
+    reference_tokens: list[str]
+    """Lowercased, separated by spaces."""
+    hypothesis_tokens: list[str]
+    cased: bool
+    """Whether the model writes capital letters."""
+    tokenizer: str = GIVEN
+    """What split them; one of sacreBLEU's where spaCy has none for the language."""
+
+    def metrics(self) -> dict[str, Metric]:
+        """`bleu` of the tokens, and `bleu_13a_cased`, `bleu_zh_lowercased` or the like and `chrf` of the texts."""
+        given = self.tokenizer == GIVEN  # else sacreBLEU splits the texts itself, and its signature says how
+        sides = (self.hypothesis_tokens, self.reference_tokens) if given else (self.hypotheses, self.references)
+        by_token = token_metrics(*sides, self.tokenizer)
+        return by_token | text_metrics(self.hypotheses, self.references, cased=self.cased)
+
+
+def split_figures(
+    texts: Texts,
+    metrics: Mapping[str, Metric],
+    *,
+    duplicates: Duplicates,
+    baseline: Sequence[str] | None,
+    samples: int,
+) -> dict[str, float]:
+    """Scores, their intervals, what is said twice and left out, scores without duplicates, the lead over a baseline.
+
+    metrics: of the texts; baseline: another system's hypotheses, (N,). It is compared by the metrics of plain text,
+    since those do not depend on how a system splits it.
+    """
+    resampled = {name: metric.resampled(samples) for name, metric in metrics.items()}
+    figures = {name: metric.score() for name, metric in metrics.items()} | {"sentences": len(texts.sources)}
+    figures |= {"length_ratio": length_ratio(texts.hypothesis_tokens, texts.reference_tokens)}
+    figures |= adequacy_figures(texts.hypothesis_tokens, texts.reference_tokens)
+    figures |= interval_figures(resampled)
+    figures |= duplicates.figures()
+    if not duplicates.any.all():
+        figures |= {f"{name}_without_duplicates": metric.score(~duplicates.any) for name, metric in metrics.items()}
+    if baseline is not None:
+        theirs = text_metrics(baseline, texts.references, cased=texts.cased)
+        figures |= comparison_figures(
+            "baseline",
+            {name: (metrics[name].score(), their.score()) for name, their in theirs.items()},
+            {name: (resampled[name], their.resampled(samples)) for name, their in theirs.items()},
+        )
+    return figures
+
+
+def worst_and_median(scores: Floats, count: int) -> list[tuple[str, int]]:
+    """The sentences with the lowest scores, and those in the middle: `worst` or `median`, and the sentence's number.
+
+    scores: (N,); count: most sentences of either kind.
+    """
+    order: list[int] = np.argsort(scores, kind="stable").tolist()
+    middle = max((len(order) - count) // 2, 0)
+    worst = [("worst", number) for number in order[:count]]
+    return worst + [("median", number) for number in order[middle : middle + count]]

@@ -1,0 +1,58 @@
+"""export: the translator as a bundle, which must translate as evaluate did."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer.checkpoint.device import prepare
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware, StageParams
+from transformer.export.config import ExportParams
+from transformer.export.exporting import ExportInputs, Model, Row, check_bundle, export_bundle
+from transformer.families.seq2seq.decoding.translator import EvaluateParams, Translator
+from transformer.text.pretokenize import read_pretokenizers
+from transformer.training.config import TrainParams
+
+_USE = """\
+Translates {source} to {target}. Trained by the `transformer` workflow.
+
+    import transformer
+    model = transformer.load("this/folder")
+    model.translate(["..."])
+"""
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    train: TrainParams
+    evaluate: EvaluateParams
+    export: ExportParams
+    hardware: Hardware
+
+
+def run(params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+    """Write the bundle and check it. Returns the number of translations that agreed."""
+    compute = prepare(params.hardware)
+    languages = {side: spec.language for side, spec in read_pretokenizers(inputs.tokens).items()}
+    model = Model(
+        task="translation",
+        title=f"{languages['source']} to {languages['target']} Transformer",
+        use=_USE.format(**languages),
+        main_metric="bleu",
+        question="source",
+    )
+    export_bundle(bundle, model, inputs, decoding=params.evaluate.answering(), train=params.train)
+    return check_bundle(
+        bundle,
+        model,
+        inputs.predictions,
+        _answers,
+        limit=params.export.verify_rows,
+        device=compute.device.type,
+        observer=observer,
+    )
+
+
+def _answers(translator: Translator, rows: Sequence[Row]) -> list[tuple[str, bool]]:
+    translations = translator.translate([row["source"] for row in rows])
+    return [(text, text == row["hypothesis"]) for text, row in zip(translations, rows, strict=True)]

@@ -1,0 +1,57 @@
+"""What training, evaluating and decoding need of a translation model, whatever its kind."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+
+
+class Cache(Protocol):
+    """What a model keeps between two steps of generation."""
+
+    def select(self, rows: Tensor) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
+
+
+class Seq2SeqModel(nn.Module, ABC):
+    """Source ids in, target logits out."""
+
+    config: Seq2SeqConfig
+
+    @property
+    def d_model(self) -> int:
+        """Width of the model."""
+        return self.config.model.width
+
+    output: nn.Linear
+    """From states (..., C) to logits (..., V)."""
+
+    @abstractmethod
+    def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+        """The states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
+
+        `output` turns states into logits (B, T, V); the loss needs it on real positions only.
+        """
+
+    def pads(self, device: torch.device) -> bool:
+        """Whether this device computes the padding of a batch, as all but CPUs do."""
+        return device.type != "cpu"
+
+    def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """The states (N, C) of all positions but padding, in the order of target_ids[real], and real (B, T).
+
+        What training and scoring need; a model that can leaves out the padding.
+        """
+        real = target_ids != self.config.target_pad_id
+        return self(source_ids, target_ids)[real], real
+
+    @abstractmethod
+    def start(self, source_ids: Tensor) -> Cache:
+        """Encode source_ids (B, S) and make ready for `step`."""
+
+    @abstractmethod
+    def step(self, target_ids: Tensor, cache: Any) -> Tensor:
+        """The states (B, C) after one more target token a row, target_ids (B,); cache: what `start` gave, moves on."""

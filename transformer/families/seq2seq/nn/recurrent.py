@@ -1,0 +1,108 @@
+"""The recurrent encoder-decoder (Sutskever et al. 2014; Cho et al. 2014), without and with attention."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.families.seq2seq.nn.recurrent_cache import RecurrentCache
+from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
+from transformer.families.seq2seq.nn.recurrent_decoder import make_decoder
+from transformer.nn.dropout import Dropout
+from transformer.nn.ragged import gather
+from transformer.nn.recurrent import Recurrent, State, Steps
+
+
+class Encoded(NamedTuple):
+    """The encoded source. M: the encoder's width, both directions."""
+
+    states: Tensor
+    """(B, S, M)."""
+    real: Tensor
+    """(B, S), False on padding."""
+    final: State
+    """The top layer's last state, (B, M) each."""
+
+
+class RecurrentSeq2Seq(Seq2SeqModel):
+    """Source ids in, target logits out."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        params = config.model
+        assert isinstance(params, RecurrentParams)
+        self.config = config
+        self.teacher_forcing = params.teacher_forcing
+        self.source_embedding = nn.Embedding(config.source_size, params.embedding)
+        self.encoder = Recurrent(
+            params.cell,
+            params.embedding,
+            params.hidden,
+            layers=params.encoder_layers,
+            bidirectional=params.bidirectional,
+            dropout=params.dropout,
+        )
+        self.target_embedding = nn.Embedding(config.target_size, params.embedding)
+        self.decoder = make_decoder(params, self.encoder.width)
+        self.output = nn.Linear(params.hidden, config.target_size)
+        self.dropout = Dropout(params.dropout)
+
+    def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+        """As `Seq2SeqModel.forward`. Training with a teacher forcing below 1 replaces some of the target ids."""
+        cache = self.start(source_ids)
+        if self.training and self.teacher_forcing < 1:
+            return self._forward_sampled(target_ids, cache)
+        return self._decode(target_ids, cache)
+
+    def pads(self, device: torch.device) -> bool:
+        """No device computes padding: a step takes the rows that have not ended."""
+        return False
+
+    def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """As `Seq2SeqModel.real_states`; nothing is computed for padding, unless the model reads its own answers."""
+        if self.training and self.teacher_forcing < 1:
+            return super().real_states(source_ids, target_ids)
+        real = target_ids != self.config.target_pad_id
+        steps = Steps(real)
+        states = self._next(target_ids.flatten()[steps.index], steps.sizes, self.start(source_ids[steps.order]))
+        return gather(states, steps.index.argsort()), real
+
+    def encode(self, source_ids: Tensor) -> Encoded:
+        """source_ids: (B, S)."""
+        real = source_ids != self.config.source_pad_id
+        states, final = self.encoder(self.dropout(self.source_embedding(source_ids)), real)
+        return Encoded(states, real, final[-1])
+
+    def start(self, source_ids: Tensor) -> RecurrentCache:
+        """As `Seq2SeqModel.start`."""
+        return self.decoder.start(*self.encode(source_ids))
+
+    def step(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
+        """As `Seq2SeqModel.step`."""
+        return self._decode(target_ids[:, None], cache)[:, 0]
+
+    def _decode(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
+        """The states (B, T, C) of the next tokens, target_ids (B, T)."""
+        batch, length = target_ids.shape
+        states = self._next(target_ids.t().flatten(), [batch] * length, cache)
+        return states.view(length, batch, -1).transpose(0, 1)
+
+    def _next(self, token_ids: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
+        """As the decoder's forward, for token_ids (N,)."""
+        states: Tensor = self.dropout(self.decoder(self.dropout(self.target_embedding(token_ids)), sizes, cache))
+        return states
+
+    def _forward_sampled(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
+        """As `forward`, but each token is the model's own with probability 1 - teacher_forcing.
+
+        Scheduled sampling (Bengio et al. 2015) at a fixed ratio; a draw a row and step.
+        """
+        states = [self._decode(target_ids[:, :1], cache)]
+        for reference in target_ids.unbind(1)[1:]:
+            with torch.no_grad():
+                own = self.output(states[-1][:, 0]).argmax(dim=-1)
+            forced = torch.rand(own.shape, device=own.device) < self.teacher_forcing
+            states.append(self._decode(torch.where(forced, reference, own)[:, None], cache))
+        return torch.cat(states, dim=1)

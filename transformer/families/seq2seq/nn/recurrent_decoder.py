@@ -1,0 +1,170 @@
+"""Recurrent decoders: with one fixed context, with Bahdanau's and with Luong's attention.
+
+Each is one loop over the target positions it is given: all of them in training, the next one in generation. The tokens
+of each step lie together, N in all, as `nn.recurrent.Steps` packs them; `sizes` says how many rows each step has, and a
+row that has ended leaves the cache.
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from transformer.families.seq2seq.nn.recurrent_attention import Memory, make_attention
+from transformer.families.seq2seq.nn.recurrent_cache import RecurrentCache
+from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
+from transformer.nn.dropout import Dropout
+from transformer.nn.recurrent import CELLS, Cell, State
+
+
+class Bridge(nn.Module):
+    """The decoder's first state from the encoder's last: tanh(W h) (Cho et al. 2014, A.1.2), W c for an LSTM's cell."""
+
+    def __init__(self, params: RecurrentParams, memory: int) -> None:
+        super().__init__()
+        width = params.decoder_layers * params.hidden
+        self.layers = params.decoder_layers
+        self.parts = nn.ModuleList(nn.Linear(memory, width) for _ in range(CELLS[params.cell].parts))
+
+    def forward(self, final: State) -> list[State]:
+        """final: (B, M) each. Returns a state (B, C) each for every decoder layer."""
+        hidden, *cell = (part(state) for part, state in zip(self.parts, final, strict=True))
+        by_part = [part.chunk(self.layers, dim=1) for part in (hidden.tanh(), *cell)]
+        return list(zip(*by_part, strict=True))
+
+
+class Readout(nn.Module):
+    """Maxout over pairs of U h + V e + W c (Cho et al. 2014, A.1.2; Bahdanau et al. 2015, A.2.2)."""
+
+    def __init__(self, params: RecurrentParams, memory: int) -> None:
+        super().__init__()
+        width = 2 * params.hidden
+        self.hidden = nn.Linear(params.hidden, width)
+        self.embedded = nn.Linear(params.embedding, width, bias=False)
+        self.context = nn.Linear(memory, width, bias=False)
+
+    def forward(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """hidden: (N, C); embedded: (N, E); context: (N, M). Returns (N, C)."""
+        summed = self.hidden(hidden) + self.embedded(embedded) + self.context(context)
+        states: Tensor = summed.unflatten(1, (-1, 2)).amax(dim=2)
+        return states
+
+
+class RecurrentDecoder(nn.Module, ABC):
+    """Stacked cells; the lowest reads the token's embedding and something `fed` beside it."""
+
+    def __init__(self, params: RecurrentParams, memory: int, *, fed: int) -> None:
+        """memory: M, the width of the encoder's states; fed: that of what is fed."""
+        super().__init__()
+        cell, width = CELLS[params.cell], params.hidden
+        self.bottom = cell(params.embedding, width)
+        self.upper = nn.ModuleList(cell(width, width) for _ in range(params.decoder_layers - 1))
+        self.fed = nn.Linear(fed, cell.gates * width, bias=False)
+        self.bridge = Bridge(params, memory)
+        self.dropout = Dropout(params.dropout)
+
+    @abstractmethod
+    def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
+        """The cache before the first step. states: (B, S, M); real: (B, S); final: (B, M) each."""
+
+    @abstractmethod
+    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
+        """The states (N, C) for the output layer; embedded: (N, E), the next tokens. The cache moves on."""
+
+    def advance(self, gates: Tensor, cache: RecurrentCache) -> Tensor:
+        """One step of all layers. gates: what the lowest cell reads, projected. Returns the top's hidden state."""
+        cache.shorten(len(gates))
+        state = self.bottom(gates, cache.layers[0])
+        moved = [state]
+        for cell, before in zip(self._upper(), cache.layers[1:], strict=True):
+            state = cell(cell.input(self.dropout(state[0])), before)
+            moved.append(state)
+        cache.layers = moved
+        hidden: Tensor = state[0]
+        return hidden
+
+    def _upper(self) -> list[Cell]:
+        return [cell for cell in self.upper if isinstance(cell, Cell)]
+
+
+class FixedContextDecoder(RecurrentDecoder):
+    """The encoder's last state goes into every step and every output (Cho et al. 2014, sections 2.2 and A.1.2)."""
+
+    def __init__(self, params: RecurrentParams, memory: int) -> None:
+        super().__init__(params, memory, fed=memory)
+        self.readout = Readout(params, memory)
+
+    def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
+        """As `RecurrentDecoder.start`."""
+        return RecurrentCache(self.bridge(final), fed=final[0], memory=None)
+
+    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
+        """As `RecurrentDecoder.forward`."""
+        rows = torch.cat([torch.arange(size, device=embedded.device) for size in sizes])
+        context = cache.fed.index_select(0, rows)
+        gates = self.bottom.input(embedded) + self.fed(cache.fed).index_select(0, rows)
+        hidden = torch.cat([self.advance(step, cache) for step in gates.split(sizes)])
+        states: Tensor = self.readout(hidden, embedded, context)
+        return states
+
+
+class BahdanauDecoder(RecurrentDecoder):
+    """The last hidden state asks for the context of the step (Bahdanau et al. 2015, section 3.1)."""
+
+    def __init__(self, params: RecurrentParams, memory: int) -> None:
+        super().__init__(params, memory, fed=memory)
+        self.attention = make_attention(params.attention, params.hidden, memory, None)
+        self.readout = Readout(params, memory)
+
+    def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
+        """As `RecurrentDecoder.start`."""
+        return RecurrentCache(self.bridge(final), fed=final[0], memory=self.attention.memory(states, real))
+
+    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
+        """As `RecurrentDecoder.forward`."""
+        hidden, contexts = [], []
+        for gates in self.bottom.input(embedded).split(sizes):
+            cache.shorten(len(gates))
+            contexts.append(self.attention(cache.layers[-1][0], _memory(cache)))
+            hidden.append(self.advance(gates + self.fed(contexts[-1]), cache))
+        states: Tensor = self.readout(torch.cat(hidden), embedded, torch.cat(contexts))
+        return states
+
+
+class LuongDecoder(RecurrentDecoder):
+    """The new hidden state asks; the attentional vector is the output and the next step's input (Luong et al. 2015)."""
+
+    def __init__(self, params: RecurrentParams, memory: int) -> None:
+        super().__init__(params, memory, fed=params.hidden)
+        self.attention = make_attention(params.attention, params.hidden, memory, params.local_window)
+        self.attentional = nn.Linear(memory + params.hidden, params.hidden, bias=False)
+
+    def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
+        """As `RecurrentDecoder.start`; no attentional vector yet: zeros."""
+        layers = self.bridge(final)
+        return RecurrentCache(layers, torch.zeros_like(layers[-1][0]), self.attention.memory(states, real))
+
+    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
+        """As `RecurrentDecoder.forward`: tanh(W_c [c_t; h_t]) (eq. 5), fed to the next step (section 3.3)."""
+        states = []
+        for gates in self.bottom.input(embedded).split(sizes):
+            cache.shorten(len(gates))  # before what is fed is read
+            hidden = self.advance(gates + self.fed(cache.fed), cache)
+            context = self.attention(hidden, _memory(cache))
+            cache.fed = self.attentional(torch.cat((context, hidden), dim=1)).tanh()
+            states.append(cache.fed)
+        return torch.cat(states)
+
+
+def _memory(cache: RecurrentCache) -> Memory:
+    assert cache.memory is not None, "the cache of a decoder without attention"
+    return cache.memory
+
+
+def make_decoder(params: RecurrentParams, memory: int) -> RecurrentDecoder:
+    """The decoder that `params.attention` names; memory: M, the width of the encoder's states."""
+    if params.attention == "none":
+        return FixedContextDecoder(params, memory)
+    if params.attention == "bahdanau":
+        return BahdanauDecoder(params, memory)
+    return LuongDecoder(params, memory)

@@ -1,0 +1,71 @@
+"""report: what the page of a translation result shows."""
+
+from collections.abc import Iterator
+
+from transformer.report.build import ReportParams, write_report
+from transformer.report.charts import bar_chart
+from transformer.report.content import Picture, Section, Table
+from transformer.report.result import Result, columns, learning_curves, scores
+from transformer.results.headline import TEXT_BLEUS, headline, main_first
+
+METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
+_CURVES = (
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a target token"),
+    ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity a target token"),
+)
+_GROUPINGS = {
+    "source_length": ("BLEU by source length", "words of the source"),
+    "rare_words": ("BLEU by rare words", "words that training has 1 to 5 times"),
+    "unknown_words": ("BLEU by unknown words", "words that training never has"),
+}
+_FEW = 20  # sentences; the score of fewer says little
+
+Params = ReportParams
+run = write_report
+
+
+def summary(result: Result) -> str:
+    """How good the result is, in one line."""
+    return headline("bleu", result.evaluation)
+
+
+def weaknesses(result: Result) -> Iterator[str]:
+    """Where it fails, one line each."""
+    split = result.main_split
+    figures = result.evaluation[split]
+    for grouping, (_, label) in _GROUPINGS.items():
+        rows = [row for row in _groups(result, grouping) if int(row["sentences"]) >= _FEW]
+        if len(rows) > 1:
+            worst = min(rows, key=lambda row: float(row["bleu"]))
+            where = f"{worst['group']} ({label}; {worst['sentences']} sentences)"
+            yield f"Weakest by {grouping.replace('_', ' ')}: BLEU {float(worst['bleu']):.1f} at {where}."
+    shares = {name: f"{100 * figures[name]:.1f} %" for name in ("repetition", "over_translation", "under_translation")}
+    yield (
+        f"{shares['repetition']} of the translations repeat themselves; over-translation (OTEM-2) is"
+        f" {shares['over_translation']}, under-translation (UTEM-4) {shares['under_translation']}. The last one also"
+        " counts a word that was translated otherwise, so compare it with another result's."
+    )
+
+
+def sections(result: Result) -> Iterator[Section]:
+    """The parts of the page, the most telling first."""
+    names = [name for name in METRICS if name in result.evaluation[result.main_split]]
+    yield scores(result, main_first(names, result.evaluation))
+    yield learning_curves(result, _CURVES)
+    yield Section("Where it is good and where it is not", f"Of the split {result.main_split}.", list(_charts(result)))
+    rows = [list(row.values()) for row in result.by_split("tables/sentences.tsv")]
+    header = ["split", "kind", "chrF", "source", "reference", "translation"]
+    text = "The 20 worst sentences of each split by chrF, and the 20 in its middle."
+    yield Section("Sentences", text, tables=[Table("The worst and the median sentences", header, rows, long=True)])
+
+
+def _charts(result: Result) -> Iterator[Picture]:
+    for grouping, (title, label) in _GROUPINGS.items():
+        shown = columns(_groups(result, grouping))
+        if shown:
+            yield bar_chart(title, shown, group="group", value="bleu", count="sentences", label=label, x_label="BLEU")
+
+
+def _groups(result: Result, grouping: str) -> list[dict[str, str]]:
+    rows = result.table("tables/groups.tsv")
+    return [row for row in rows if row["split"] == result.main_split and row["grouping"] == grouping]

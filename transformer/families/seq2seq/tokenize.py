@@ -1,0 +1,46 @@
+"""tokenize: the two languages' columns become source and target."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from transformer.core.observer import Observer
+from transformer.core.schema import Section, StageParams
+from transformer.text.pretokenize import PreTokenizerParams
+from transformer.text.tokens import tokenize_corpus
+
+
+class TokenizeParams(Section):
+    """`translation.tokenize`."""
+
+    source: str
+    """The language to translate from, a column of the corpus."""
+    target: str
+    kind: Literal["spacy", "whitespace", "none"]
+    lowercase: bool
+
+    @model_validator(mode="after")
+    def _two_languages(self) -> Self:
+        if self.source == self.target:
+            raise ValueError(f"source and target are both `{self.source}`: name two languages of the corpus")
+        return self
+
+    def side(self, language: str) -> tuple[str, PreTokenizerParams]:
+        """The corpus's column of a language and how it is split."""
+        return language, PreTokenizerParams(kind=self.kind, language=language, lowercase=self.lowercase)
+
+
+class Params(StageParams):
+    """What the stage reads."""
+
+    tokenize: TokenizeParams
+
+
+def run(params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
+    """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
+    sides = {
+        "source": params.tokenize.side(params.tokenize.source),
+        "target": params.tokenize.side(params.tokenize.target),
+    }
+    return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)

@@ -1,0 +1,1 @@
+"""Pictures of what a model attends to and of what the code computes."""

@@ -1,0 +1,113 @@
+"""Heat maps of attention weights with the tokens on both axes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from numpy.typing import NDArray
+
+from transformer.drawing.style import WEIGHTS, plain
+from transformer.figures.attention_maps import Maps
+
+Weights = NDArray[np.float32]
+_CELL = 0.17  # inches, room for a token's letters
+_TITLE_LETTERS = 11  # an inch
+# What the margins have room for, and the inches of what goes beyond: lines of the title, letters of a key.
+_TITLE_LINES, _LINE = 2, 0.19
+_KEY_LETTERS, _LETTER = 12, 0.08
+_LEAST, _MOST = 1.6, 11.0  # inches: the narrowest panel, the widest row of panels
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a heat map."""
+
+    label: str
+    tokens: Sequence[str]
+
+
+class Drawing(NamedTuple):
+    """One heat map figure's content, and the name of its file."""
+
+    name: str
+    title: str
+    panels: dict[str, Weights]
+    """(T, S) by title."""
+    queries: Axis
+    keys: Axis
+
+
+def chosen_layers(maps: Maps, *, layers: str) -> Maps:
+    """The map of the `last` module, or `all`."""
+    return maps if layers == "all" else dict(list(maps.items())[-1:])
+
+
+def head_panels(maps: Maps, *, row: int = 0) -> dict[str, Weights]:
+    """One panel a head, (T, S), by its title; maps: (B, H, T, S) a module; row: of the batch."""
+    panels = {}
+    for name, weights in maps.items():
+        for head, panel in enumerate(weights[row].float().cpu().numpy(), start=1):
+            panels[", ".join((*_layer(name), f"head {head}"))] = panel
+    return panels
+
+
+def _layer(name: str) -> list[str]:
+    return [f"layer {int(part) + 1}" for part in name.split(".") if part.isdigit()]
+
+
+def attention_figure(drawing: Drawing) -> Figure:
+    """One heat map a panel on one colour scale from 0 to the figure's largest weight.
+
+    A row shows where one query looks: its weights sum to 1.
+    """
+    panels, queries, keys = drawing.panels, drawing.queries, drawing.keys
+    width = max(_LEAST, _CELL * len(keys.tokens))
+    height = max(_LEAST / 2, _CELL * len(queries.tokens))
+    columns = min(max(int(_MOST / width), 1), len(panels))
+    rows = -(-len(panels) // columns)
+    columns = -(-len(panels) // rows)  # 4 panels: two rows of 2 rather than of 3 and 1
+    inches = columns * (width + 0.15) + 2.0
+    title = _wrapped(drawing.title, inches)
+    letters = max(len(plain(token)) for token in keys.tokens)
+    extra = _LINE * max(title.count("\n") + 1 - _TITLE_LINES, 0) + _LETTER * max(letters - _KEY_LETTERS, 0)
+    figure = Figure(figsize=(inches, rows * (height + 0.3) + 1.6 + extra))
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    largest = max(float(panel.max()) for panel in panels.values())
+    for index, (axes, (name, weights)) in enumerate(zip(grid, panels.items(), strict=False)):
+        image = _panel(axes, name, weights, largest)
+        _label(axes, queries if index % columns == 0 else None, keys if index + columns >= len(panels) else None)
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    figure.suptitle(title, parse_math=False)
+    figure.colorbar(image, ax=grid, label="attention weight", shrink=0.8, aspect=25)
+    return figure
+
+
+def _wrapped(title: str, inches: float) -> str:
+    letters = int(inches * _TITLE_LETTERS)
+    return "\n".join(wrapped for line in title.splitlines() for wrapped in wrap(line, letters))
+
+
+def _panel(axes: Axes, name: str, weights: Weights, largest: float) -> AxesImage:
+    axes.set_title(name)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return axes.imshow(weights, cmap=WEIGHTS, vmin=0.0, vmax=largest, aspect="auto", interpolation="none")
+
+
+def _label(axes: Axes, queries: Axis | None, keys: Axis | None) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    if keys is not None:
+        labels = [plain(token) for token in keys.tokens]
+        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=8, parse_math=False)
+        axes.set_xlabel(keys.label)
+    if queries is not None:
+        labels = [plain(token) for token in queries.tokens]
+        axes.set_yticks(range(len(labels)), labels, fontsize=8, parse_math=False)
+        axes.set_ylabel(queries.label)

@@ -1,0 +1,28 @@
+"""Every attention map of some texts as JSON, from which the report shows one text, layer and head at a time."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer.core.files import atomic_write, json_bytes
+from transformer.drawing.packed import FILE, packed
+from transformer.drawing.style import TITLE, plain
+from transformer.figures.attention import Axis, Drawing
+
+
+def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]]) -> None:
+    """Write each text, by what it is called, with its maps. A model without attention has no such file."""
+    content = [{"title": plain(title, TITLE), "maps": [_map(each) for each in drawings]} for title, drawings in texts]
+    if any(text["maps"] for text in content):
+        with atomic_write(folder / FILE) as stream:
+            stream.write(json_bytes({"texts": content}, indent=None))
+
+
+def _map(drawing: Drawing) -> dict[str, Any]:
+    panels = [{"title": title, "weights": packed(weights)} for title, weights in drawing.panels.items()]
+    name = drawing.name.replace("_", " ")
+    return {"name": name, "queries": _axis(drawing.queries), "keys": _axis(drawing.keys), "panels": panels}
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    return {"label": axis.label, "tokens": [plain(token) for token in axis.tokens]}

@@ -1,0 +1,119 @@
+"""Figures of the code itself: positions, the scale of attention scores, masks (Vaswani et al. 2017, section 3)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from torch import Tensor
+
+from transformer.drawing.style import COLOURS, DASHES
+from transformer.nn.attention import attention_weights, causal_mask, padding_mask
+from transformer.nn.positions import sinusoidal_table
+
+_KEYS, _DRAWS = 16, 256
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_SENTENCES = (("A", "dog", "runs", ".", "<eos>"), ("Two", "cats", "<eos>", "<pad>", "<pad>"))
+
+
+def positions_figure(length: int = 64, d_model: int = 128) -> Figure:
+    """The sinusoidal table as a heat map (section 3.5)."""
+    figure = Figure(figsize=(8.0, 4.0))
+    axes = figure.subplots()
+    table = sinusoidal_table(length, d_model).numpy()
+    image = axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="none")
+    axes.set_title(f"Sinusoidal positions, d_model = {d_model}: even dimensions sine, odd ones cosine")
+    axes.set_xlabel("dimension (wavelengths from 2π on the left to nearly 10000·2π on the right)")
+    axes.set_ylabel("position")
+    figure.colorbar(image, ax=axes, label="value", ticks=[-1, 0, 1])
+    return figure
+
+
+def random_weights(d_k: int, *, scaled: bool, seed: int = 1) -> Tensor:
+    """The attention weights (256, 16) of 256 random queries over 16 random keys each, with or without 1/sqrt(d_k).
+
+    The components of queries and keys are independent with mean 0 and variance 1, as in footnote 4 of the paper, so
+    that a score without the scale has variance d_k.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    query = torch.randn(_DRAWS, 1, 1, d_k, generator=generator, dtype=torch.float64)
+    key = torch.randn(_DRAWS, 1, _KEYS, d_k, generator=generator, dtype=torch.float64)
+    return attention_weights(query if scaled else query * d_k**0.5, key, None)[:, 0, 0]
+
+
+def softmax_gradient_norm(weights: Tensor) -> float:
+    """The mean Frobenius norm of the softmax's Jacobian, diag(p) - p p^T; weights: (N, S)."""
+    jacobian = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None, :]
+    return float(torch.linalg.matrix_norm(jacobian).mean())
+
+
+def scale_figure() -> Figure:
+    """What 1/sqrt(d_k) is for (section 3.2.1): without it, large d_k make softmax one-hot and its gradient vanish."""
+    figure = Figure(figsize=(10.0, 3.4))
+    small, large, gradients = figure.subplots(1, 3)
+    for axes, d_k in ((small, 4), (large, 512)):
+        _concentration(axes, d_k)
+    for index, scaled in enumerate((True, False)):
+        norms = [softmax_gradient_norm(random_weights(d_k, scaled=scaled)) for d_k in _SIZES]
+        gradients.plot(_SIZES, norms, color=COLOURS[index], linestyle=DASHES[index], label=_named(scaled))
+    gradients.set_xscale("log", base=2)
+    gradients.set_ylim(bottom=0)
+    gradients.set_title("Gradient of the softmax")
+    gradients.set_xlabel("d_k")
+    gradients.set_ylabel("norm of its Jacobian, mean")
+    gradients.legend()
+    figure.suptitle(f"Attention of {_DRAWS} random queries to {_KEYS} random keys, with and without 1/sqrt(d_k)")
+    return figure
+
+
+def _concentration(axes: Axes, d_k: int) -> None:
+    places = np.arange(1, _KEYS + 1)
+    for index, scaled in enumerate((True, False)):
+        ordered = random_weights(d_k, scaled=scaled).sort(dim=-1, descending=True).values.mean(dim=0)
+        offset = 0.2 if index else -0.2
+        style: dict[str, Any] = {"color": COLOURS[index], "hatch": "////" * index, "label": _named(scaled)}
+        axes.bar(places + offset, ordered.numpy(), 0.4, **style)
+    axes.set_ylim(0, 1)
+    axes.set_xticks([1, 4, 8, 12, 16])
+    axes.set_title(f"Weights at d_k = {d_k}")
+    axes.set_xlabel("key, by falling weight")
+    axes.set_ylabel("weight, mean")
+    axes.legend()
+
+
+def _named(scaled: bool) -> str:
+    return "q·k / sqrt(d_k)" if scaled else "q·k"
+
+
+def masks_figure() -> Figure:
+    """The masks of the model: padding in the encoder and for the source, the future in the decoder (section 3.2.3)."""
+    figure = Figure(figsize=(10.0, 4.0))
+    padding, shorter, causal = figure.subplots(1, 3)
+    ids = torch.tensor([[token != "<pad>" for token in sentence] for sentence in _SENTENCES]).long()
+    masks = padding_mask(ids, 0).expand(-1, -1, ids.shape[1], -1)[:, 0]
+    for axes, mask, sentence in zip((padding, shorter), masks, _SENTENCES, strict=True):
+        _mask(axes, mask, sentence)
+    padding.set_title("Padding mask, the batch's longest")
+    shorter.set_title("Padding mask, a shorter sentence")
+    target = ("<bos>", *_SENTENCES[0][:-1])
+    _mask(causal, causal_mask(len(target), len(target)), target)
+    causal.set_title("Causal mask of the decoder")
+    patches = [Patch(facecolor=COLOURS[0], label="allowed"), Patch(facecolor="#E8E8E8", label="hidden")]
+    figure.legend(handles=patches, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _mask(axes: Axes, mask: Tensor, tokens: Sequence[str]) -> None:
+    axes.imshow(mask.numpy(), cmap=ListedColormap(["#E8E8E8", COLOURS[0]]), vmin=0, vmax=1, interpolation="none")
+    axes.set_xticks(range(len(tokens)), tokens, rotation=90)
+    axes.set_yticks(range(len(tokens)), tokens)
+    axes.set_xticks(np.arange(0.5, len(tokens) - 1), minor=True)
+    axes.set_yticks(np.arange(0.5, len(tokens) - 1), minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.5)
+    axes.tick_params(which="both", length=0)
+    axes.set_xlabel("key")
+    axes.set_ylabel("query")

@@ -1,1 +1,0 @@
-"""params.yaml: typed sections and their one reader."""

@@ -1,0 +1,130 @@
+"""report: from a result's files to its page."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.core.files import atomic_write
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.report.content import Page, Section, Table
+from transformer.report.render import render
+from transformer.report.result import (
+    Result,
+    all_figures,
+    duplicates,
+    explained,
+    facts,
+    parameters,
+    training_times,
+)
+from transformer.results.chain import Chain
+from transformer.results.differences import differences, leaves
+from transformer.results.find import WORKSPACE, Results, find_results, results_at, results_before
+from transformer.results.headline import shortfall
+from transformer.results.naming import registered_name
+from transformer.results.origin import origin_of, uncommitted_code
+from transformer.results.output import tables
+from transformer.results.place import is_page_of, made_from, page_path
+from transformer.results.times import times_of
+from transformer.results.workspace import require_outputs
+from transformer.tasks import implementation
+
+_COMMIT = 10
+
+
+class ReportParams(StageParams):
+    """All sections of a task: the page shows them."""
+
+    download: Mapping[str, Any]
+    tokenize: Mapping[str, Any]
+    vocab: Mapping[str, Any]
+    model: Mapping[str, Any]
+    train: Mapping[str, Any]
+    figures: Mapping[str, Any]
+    evaluate: Mapping[str, Any]
+    export: Mapping[str, Any]
+    hardware: Mapping[str, Any]
+
+
+def write_report(params: ReportParams, *, root: Path, task: str, observer: Observer) -> dict[str, float]:
+    """As `write_page`, with the size as a figure."""
+    return {"kilobytes": round(write_page(root, task).stat().st_size / 1000)}
+
+
+def write_page(root: Path, task: str) -> Path:
+    """Write `reports/TASK/report.html` of the result in the workspace, beside the last one committed before it.
+
+    Raises UserError when dvc.lock has no whole result, or the workspace other files than the result's.
+    """
+    page, target = render(_page(root, task)), page_path(root, task)
+    with atomic_write(target) as stream:
+        stream.write(page.encode())
+    return target
+
+
+def missing_pages(root: Path) -> list[str]:
+    """The tasks whose result in dvc.lock the workspace has no page of, as in a fresh clone."""
+    return [task for task, chain in results_at(root, WORKSPACE, None).chains.items() if not is_page_of(root, chain)]
+
+
+def _page(root: Path, task: str) -> Page:
+    own, result = find_results(root, WORKSPACE, task), Result(root, task)
+    chain = own.chains[task]
+    require_outputs(root, _shown(chain))
+    code = implementation(task, "report")
+    before = results_before(root, chain)
+    return Page(
+        title=f"{task.capitalize()}: {registered_name(chain)}",
+        row_key=chain.row_key(),
+        made_from=made_from(root, chain),
+        headline=". ".join(filter(None, (code.summary(result), shortfall(result.evaluation)))),
+        weaknesses=list(code.weaknesses(result)),
+        facts=[*_origin(root, chain), *facts(result)],
+        sections=[*code.sections(result), _change(task, before, own)],
+        folded=[
+            explained(result),
+            *([training_times(points)] if (points := times_of(root, chain)) else []),
+            duplicates(result),
+            all_figures(result),
+            parameters(dict(leaves(chain.params))),
+        ],
+        attention=result.attention(),
+    )
+
+
+def _shown(chain: Chain) -> dict[str, str]:
+    """The outputs that a page is made of, with their MD5."""
+    folders = (f"reports/{chain.task}/", f"data/{chain.task}/corpus")
+    return {path: md5 for path, md5 in chain.outs.items() if path.startswith(folders)}
+
+
+def _origin(root: Path, chain: Chain) -> Iterator[tuple[str, str]]:
+    origin = origin_of(root, chain)
+    if origin.experiment:
+        yield "experiment", origin.experiment
+    changed = uncommitted_code(root, chain, origin.commit)
+    commit = origin.commit[:_COMMIT] if origin.commit else "none"
+    yield "commit", f"{commit}, with changes of the code that were not committed" if changed else commit
+    yield "result", chain.row_key()
+
+
+def _change(task: str, before: Results | None, own: Results) -> Section:
+    title = "Change from the previous result"
+    if before is None:
+        return Section(title, "No commit holds another result of this task.")
+    found = differences(task, before, own, samples=_samples(own, task))
+    shown = list(tables(found, before.name, "this result"))
+    same = [table.title.lower() for table in shown if not table.rows]
+    text = f"The previous result is the one that commit {before.name} holds."
+    if any(path == f"data/{task}/corpus" for path, _, _ in found.data):
+        text += " It is of another corpus, so the scores do not compare."
+    if same:
+        text += f" The same in both: {', '.join(same)}."
+    # What the scores changed by is the news; a list of modules is for those who ask.
+    rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]
+    return Section(title, text, tables=rows)
+
+
+def _samples(own: Results, task: str) -> int:
+    return int(leaves(own.chains[task].params)[f"{task}.evaluate.bootstrap_samples"])

@@ -1,0 +1,93 @@
+"""The charts of a report."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from transformer.drawing.style import COLOURS, DASHES, plain, rendered
+from transformer.report.content import Picture, Table
+
+_SIZE = (6.0, 3.4)  # inches
+Columns = Mapping[str, Sequence[str]]
+"""A table's cells by column, all of one length."""
+
+
+def line_chart(
+    title: str, columns: Columns, *, x: str, ys: Mapping[str, str], y_label: str, x_label: str = ""
+) -> Picture:
+    """Lines over the column `x`; ys: the label of a line by its column. Cells without a number are left out."""
+    shown = {column: label for column, label in ys.items() if column in columns}
+    lines = {label: _points(columns[x], columns[column]) for column, label in shown.items()}
+    draw = partial(_lines, title, lines, x_label or x, y_label)
+    alt = f"{title}. " + " ".join(f"{label}: {_course(points)}." for label, points in lines.items())
+    numbers = Table(title, [x_label or x, *shown.values()], _cells([columns[x], *(columns[name] for name in shown)]))
+    return Picture(alt, rendered("svg", title, draw), numbers)
+
+
+def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: str, label: str, x_label: str) -> Picture:
+    """One bar a group, with the number of texts behind it; label: what the groups are of, x_label: what bars show."""
+    groups = [f"{name} (n = {number})" for name, number in zip(columns[group], columns[count], strict=True)]
+    values = [float(cell) for cell in columns[value]]
+    draw = partial(_bars, f"{title} ({label})", groups, values, x_label)
+    alt = f"{title}. " + "; ".join(f"{name}: {number:.3g}" for name, number in zip(groups, values, strict=True)) + "."
+    numbers = Table(title, [label, x_label, count], _cells([columns[group], columns[value], columns[count]]))
+    return Picture(alt, rendered("svg", title, draw), numbers)
+
+
+def _points(xs: Sequence[str], ys: Sequence[str]) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if x and y]
+
+
+def _course(points: Sequence[tuple[float, float]]) -> str:
+    if not points:
+        return "no values"
+    (first, start), (last, end) = points[0], points[-1]
+    return f"from {start:.3g} at {first:.3g} to {end:.3g} at {last:.3g}"
+
+
+def _cells(columns: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[_short(cell) for cell in row] for row in zip(*columns, strict=True)]
+
+
+def _short(cell: str) -> str:
+    try:
+        return f"{float(cell):.5g}"
+    except ValueError:
+        return cell
+
+
+def _lines(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> Figure:
+    figure = Figure(figsize=_SIZE)
+    axes = figure.subplots()
+    for index, (label, points) in enumerate(lines.items()):
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            color=COLOURS[index % len(COLOURS)],
+            linestyle=DASHES[index % len(DASHES)],
+            marker="o" if len(points) == 1 else "",  # a single epoch, which no line would show
+            label=label,
+        )
+    axes.set_title(title)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    if all(x.is_integer() for points in lines.values() for x, _ in points):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half epoch
+    if len(lines) > 1:
+        axes.legend()
+    return figure
+
+
+def _bars(title: str, groups: Sequence[str], values: Sequence[float], x_label: str) -> Figure:
+    figure = Figure(figsize=(_SIZE[0], 1.2 + 0.35 * len(groups)))
+    axes = figure.subplots()
+    bars = axes.barh(range(len(groups)), values, color=COLOURS[0])
+    axes.bar_label(bars, fmt="{:.3g}", padding=4)
+    axes.set_yticks(range(len(groups)), [plain(group) for group in groups])
+    axes.invert_yaxis()
+    axes.margins(x=0.14)
+    axes.set_title(title)
+    axes.set_xlabel(x_label)
+    return figure

@@ -1,0 +1,57 @@
+"""A page as HTML: styles, script and figures inside, nothing loaded from anywhere."""
+
+import base64
+import re
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from transformer.drawing.packed import STEPS
+from transformer.report.content import Page
+
+_FOLDER = Path(__file__).parent / "template"
+_UNBROKEN = 30  # characters of a word
+_WORD = re.compile(rf"(\S{{{_UNBROKEN + 1},}})")
+_LONGEST_CELL = 20_000  # characters: IMDB's longest review has 13,704, a corpus may have a megabyte in a line
+
+
+def render(page: Page) -> str:
+    """The page as one HTML document. All its text is escaped."""
+    # In a script element the parser looks for nothing but `</script` and `<!--`.
+    attention = page.attention.replace("<", r"\u003c")
+    return _template().render(page=page, attention=attention, steps=STEPS)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data_uri"] = _data_uri
+    environment.filters["breakable"] = _breakable
+    environment.globals["longest_cell"] = _LONGEST_CELL
+    environment.globals["style"] = (_FOLDER / "style.css").read_text(encoding="utf-8")
+    environment.globals["script"] = (_FOLDER / "script.js").read_text(encoding="utf-8")
+    return environment.get_template("page.html")
+
+
+def _breakable(text: str) -> Markup:
+    """The escaped text, in which a very long word, such as an address, may go on in the next line.
+
+    Otherwise one such word makes its column as wide as itself, and the other columns are nowhere to be seen.
+    """
+    words = _WORD.split(text)  # with the words that are too long at odd places
+    parts = [[word[at : at + _UNBROKEN] for at in range(0, len(word), _UNBROKEN)] for word in words[1::2]]
+    broken = [Markup("<wbr>").join(pieces) for pieces in parts]
+    return Markup("").join(part for pair in zip_longest(words[::2], broken, fillvalue="") for part in pair)
+
+
+def _data_uri(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"

@@ -1,0 +1,189 @@
+"""The files of one result, and the parts of a report that all tasks have."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, read_table
+from transformer.drawing.packed import FILE
+from transformer.report.charts import Columns, line_chart
+from transformer.report.content import Picture, Section, Table
+from transformer.results.headline import metric_label, splits, with_interval
+
+_EXPLAINED = {
+    "positions": "The sinusoidal table of positions (Vaswani et al. 2017, section 3.5).",
+    "scale": "The softmax of scores with and without division by the root of d_k (section 3.2.1).",
+    "masks": "What padding and causal masks hide (section 3.2.3).",
+    "schedules": "The learning rate of every schedule over this training (equation 3).",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the stages wrote for one task."""
+
+    root: Path
+    task: str
+
+    @property
+    def reports(self) -> Path:
+        """The folder of the task's reports."""
+        return self.root / "reports" / self.task
+
+    @cached_property
+    def evaluation(self) -> dict[str, dict[str, Any]]:
+        """evaluation.json: figures by split, and signatures."""
+        content: dict[str, dict[str, Any]] = read_json(self.reports / "evaluation.json")
+        return content
+
+    @cached_property
+    def training(self) -> dict[str, Any]:
+        """training.json."""
+        content: dict[str, Any] = read_json(self.reports / "training.json")
+        return content
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """The corpus's provenance.json."""
+        content: dict[str, Any] = read_json(self.root / "data" / self.task / "corpus" / "provenance.json")
+        return content
+
+    @property
+    def main_split(self) -> str:
+        """The test split that the headline is of."""
+        return splits(self.evaluation)[0]
+
+    def table(self, path: str) -> list[dict[str, str]]:
+        """The rows of a TSV under the task's reports."""
+        return list(read_table(self.reports / path))
+
+    def by_split(self, path: str) -> list[dict[str, str]]:
+        """As `table`, the main test split first and validation last."""
+        order = splits(self.evaluation)
+        return sorted(self.table(path), key=lambda row: order.index(row["split"]))
+
+    def columns(self, path: str) -> Columns:
+        """The columns of a TSV under the task's reports; none of a table without rows."""
+        return columns(self.table(path))
+
+    def attention(self) -> str:
+        """attention.json as it lies there; empty where the model has no attention."""
+        path = self.reports / "figures" / FILE
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path} cannot be read ({error}): run `dvc repro` to make it again") from error
+
+
+def columns(rows: Sequence[Mapping[str, str]]) -> Columns:
+    """A table's rows by column."""
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def scores(result: Result, names: Sequence[str]) -> Section:
+    """The metrics of every split with their intervals."""
+    evaluation = result.evaluation
+    rows = [[split, *(with_interval(name, evaluation[split]) or "–" for name in names)] for split in splits(evaluation)]
+    text = "Validation is there to choose by; the test splits say what a choice is worth."
+    table = Table("Scores, with 95 % bootstrap intervals", ["split", *map(metric_label, names)], rows)
+    return Section("Scores", text, tables=[table])
+
+
+def all_figures(result: Result) -> Section:
+    """Every number of evaluation.json."""
+    evaluation = result.evaluation
+    names = splits(evaluation)
+    figures = sorted({figure for split in names for figure in evaluation[split]})
+    rows = [[figure, *(_number(evaluation[split].get(figure)) for split in names)] for figure in figures]
+    tables = [Table("evaluation.json", ["figure", *names], rows, long=True)]
+    signatures = [[name, text] for name, text in evaluation.get("signatures", {}).items() if name != "parameters"]
+    if signatures:
+        tables.append(Table("Signatures", ["metric", "signature"], signatures))
+    return Section("All figures", tables=tables)
+
+
+def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
+    """Curves over the epochs; charts: title, the label of each column, and the axis's label."""
+    history = result.columns("history.tsv")
+    pictures = [
+        line_chart(title, history, x="epoch", ys=ys, y_label=y_label)
+        for title, ys, y_label in charts
+        if any(name in history for name in ys)
+    ]
+    best, epochs = result.training["best_epoch"], result.training["epochs"]
+    text = f"Validation was best in epoch {best:.0f} of {epochs}; train.averaging says which weights were kept."
+    text += " Validation far above training means that the model learns by heart."
+    return Section("Learning curves", text, pictures)
+
+
+def training_times(points: Sequence[Mapping[str, float]]) -> Section:
+    """Where the time of a training went; points: what it told as it ran, which is known only where it ran."""
+    spent = {
+        what: sum(point.get(f"epoch_{name}_seconds", 0.0) for point in points)
+        for name, what in (("update", "updates"), ("validation", "validation"), ("saving", "saving its state"))
+    }
+    whole = sum(spent.values())
+    shares = ", ".join(f"{what} {seconds / whole:.1%}".replace("%", " %") for what, seconds in spent.items())
+    rates = [point for point in points if "tokens_per_second" in point]
+    shown = {name: [f"{point[name]:g}" for point in rates] for name in ("step", "tokens_per_second")}
+    text = f"Training took {_duration(whole)} where it ran: {shares}. Times are in no output: each run has its own."
+    ys = {"tokens_per_second": "tokens read"}
+    chart = line_chart("Speed of training", shown, x="step", ys=ys, y_label="tokens/s", x_label="updates")
+    return Section("Where training spent its time", text, [chart] if rates else [])
+
+
+def duplicates(result: Result) -> Section:
+    """The texts of validation and test that an earlier split has too."""
+    rows = [list(row.values()) for row in result.table("tables/duplicates.tsv")]
+    header = ["split", "similarity", "text", "seen in", "the text seen"]
+    text = "Texts of validation and test that are the same as, or much like, one of an earlier split. The scores"
+    text += " without them are among all figures, as `_without_duplicates`."
+    return Section("Leaks between the splits", text, tables=[Table("Duplicates", header, rows, long=True)])
+
+
+def explained(result: Result) -> Section:
+    """The figures that explain the model."""
+    pictures = []
+    for name, alt in _EXPLAINED.items():
+        path = result.reports / "figures" / f"{name}.svg"
+        if path.is_file():
+            pictures.append(Picture(alt, path.read_bytes()))
+    return Section("How it works", "docs/paper.md walks through the paper with these.", pictures)
+
+
+def parameters(leaves: Mapping[str, str]) -> Section:
+    """All parameters of the task."""
+    rows = [[name, text] for name, text in leaves.items()]
+    return Section("Parameters", tables=[Table("params.yaml", ["parameter", "value"], rows, long=True)])
+
+
+def facts(result: Result) -> Iterator[tuple[str, str]]:
+    """What was run, as far as every task has it."""
+    origin = result.provenance
+    corpus = " ".join(str(origin[name]) for name in ("source", "repository", "revision") if origin.get(name))
+    rows = ", ".join(f"{split} {number:,}" for split, number in sorted(origin["rows"].items()))
+    yield "data", f"{corpus} (SHA-256 {origin['content_sha256'][:12]}…)"
+    yield "texts", rows
+    training = result.training
+    yield "model", f"{training['parameters']:,} parameters"
+    yield (
+        "training",
+        f"{training['steps']:,} steps in {training['epochs']} epochs, the best was {training['best_epoch']:.0f}",
+    )
+    yield "machine", f"{training['device']}, {training['precision']}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _number(cell: Any) -> str:
+    return "–" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)

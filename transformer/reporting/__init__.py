@@ -1,1 +1,0 @@
-"""Figures that explain: of a trained model, and of the code itself."""

@@ -1,1 +1,0 @@
-"""The report of a result: one HTML page that needs nothing else."""

@@ -1,0 +1,1 @@
+"""What DVC and git know of results."""

@@ -1,0 +1,253 @@
+"""The chain of one result: what DVC recorded of a task's stages, and the keys made from it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from transformer.core.digest import plain as plain
+from transformer.results.lockfile import LOCK, parse_lock
+from transformer.results.workspace import hashes
+
+STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
+DATA_STAGES = STAGES[:3]
+"""What they write is the same on every machine; what the others compute, on the same kind of processor."""
+FIGURES = "figures"
+"""The stage that shows a result and is no part of it: no key holds it, and a result may have none."""
+REPORT = "report"
+"""The stage that writes a result's page. It has no output, and no run of its own."""
+_FIGURES_FROM = "train"
+_CODE = ("transformer/", "stages/", "versions/")
+_SHORT = 8
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of one result."""
+
+    name: str
+    params: Mapping[str, Mapping[str, Any]]
+    """By file, then by the dotted name that dvc.yaml declares."""
+    deps: Mapping[str, str]
+    """Path to MD5, as DVC writes it (a folder's ends in `.dir`)."""
+    outs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A task's stages in order, from `download` on; the last may still be running."""
+
+    task: str
+    stages: tuple[Stage, ...]
+    figures: Stage | None = None
+    """What `figures` wrote for this result."""
+    outs: dict[str, str] = field(init=False, compare=False)
+    """The outputs of all stages: path to MD5."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outs", {path: md5 for stage in self.executed for path, md5 in stage.outs.items()})
+
+    @property
+    def code(self) -> dict[str, str]:
+        """The modules that the stages ran, and the libraries' versions: path to MD5."""
+        return {path: md5 for stage in self.stages for path, md5 in stage.deps.items() if path.startswith(_CODE)}
+
+    @property
+    def executed(self) -> tuple[Stage, ...]:
+        """The stages, and `figures` if it is there."""
+        return self.stages if self.figures is None else (*self.stages, self.figures)
+
+    @property
+    def figures_md5(self) -> str | None:
+        """The MD5 of the folder that `figures` wrote."""
+        return None if self.figures is None else self.figures.outs.get(figures_path(self.task))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all stages of a result are there."""
+        return tuple(stage.name for stage in self.stages) == STAGES
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The stages from the first on that is not there, or did not read what the stages above it wrote.
+
+        A complete chain without any is a result: a whole that belongs together.
+        """
+        by_name = {stage.name: stage for stage in self.stages}
+        above: list[Stage] = []
+        for number, name in enumerate(STAGES):
+            stage = by_name.get(name)
+            if stage is None or not fits(stage, above):
+                return STAGES[number:]
+            above.append(stage)
+        return ()
+
+    def holds(self, name: str) -> bool:
+        """Whether stage `name` is there and, as the stages above it, read what those above wrote."""
+        if name == FIGURES:
+            return self.figures is not None and self.holds(_FIGURES_FROM) and fits(self.figures, self.stages)
+        return name not in self.stale
+
+    @property
+    def params(self) -> dict[str, dict[str, Any]]:
+        """All declared parameters: by file, then by dotted name.
+
+        Each comes from the stage that its section is named for, which is the first one that declares it.
+        """
+        merged: dict[str, dict[str, Any]] = {}
+        for stage in reversed(self.stages):
+            for file, values in stage.params.items():
+                merged.setdefault(file, {}).update(values)
+        return merged
+
+    def row_key(self) -> str:
+        """16 hexadecimal digits for the content of the result.
+
+        Every stage's parameters and output hashes, without the output of `export`: its lock entry does not exist yet
+        when it ends, and follows from the rest. Code is not in it: other code with the same bytes is the same result.
+        """
+        return _digest(self._content(upto="export"))
+
+    def stage_key(self, name: str) -> str:
+        """16 hexadecimal digits for what stage `name` starts from: its parameters, and the chain above it."""
+        if name == FIGURES:
+            params = {} if self.figures is None else plain(self.figures.params)
+            return _digest({**self._content(upto=_FIGURES_FROM), FIGURES: params})
+        return _digest(self._content(upto=name))
+
+    def stage_run_name(self, name: str) -> str:
+        """The name of the child run that executes this stage from this state."""
+        return f"{name} {self.stage_key(name)[:_SHORT]}"
+
+    def row_name(self) -> str:
+        """The row's name where no experiment names it."""
+        return f"{self.task} {self.row_key()[:_SHORT]}"
+
+    def _content(self, *, upto: str) -> dict[str, Any]:
+        content: dict[str, Any] = {"task": self.task}
+        for stage in self.stages[: STAGES.index(upto) + 1]:
+            outs = {} if stage.name == upto else dict(stage.outs)
+            content[stage.name] = {"params": plain(stage.params), "outs": outs}
+        return content
+
+
+def figures_path(task: str) -> str:
+    """The folder of a task's figures."""
+    return f"reports/{task}/{FIGURES}"
+
+
+def trained_path(task: str) -> str:
+    """The folder of the weights that a task's training kept."""
+    return f"models/{task}/trained"
+
+
+def bundle_path(task: str) -> str:
+    """The folder of a task's exported model."""
+    return f"models/{task}/bundle"
+
+
+def _digest(content: Any) -> str:
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def stage_from_entry(name: str, entry: Mapping[str, Any]) -> Stage:
+    """One stage of a dvc.lock or one entry of the run cache."""
+    deps, outs = (
+        {item["path"]: item["md5"] for item in entry.get(kind) or () if item.get("md5")} for kind in ("deps", "outs")
+    )
+    return Stage(name=name, params=entry.get("params") or {}, deps=deps, outs=outs)
+
+
+def chains_in_lock(text: str | bytes) -> Iterator[Chain]:
+    """The results that a dvc.lock holds, one per task at most: complete chains whose stages belong together.
+
+    A file that cannot be parsed holds none.
+    """
+    return (chain for chain in all_chains(text) if not chain.stale)
+
+
+def all_chains(text: str | bytes) -> Iterator[Chain]:
+    """What a dvc.lock holds of each task, with `stale` stages where it is no result."""
+    try:
+        entries = parse_lock(text).get("stages") or {}
+    except ValueError:
+        return
+    for task in sorted({name.partition("@")[2] for name in entries if "@" in name}):
+        yield _with_locked_figures(_chain(entries, task, STAGES), entries)
+
+
+def _with_locked_figures(chain: Chain, entries: Mapping[str, Any]) -> Chain:
+    entry = entries.get(f"{FIGURES}@{chain.task}")
+    return with_figures(chain, stage_from_entry(FIGURES, entry)) if entry else chain
+
+
+def with_figures(chain: Chain, figures: Stage) -> Chain:
+    """The chain with these figures if they show its result: if they read what it wrote, with the same parameters."""
+    return replace(chain, figures=figures) if fits(figures, chain.stages) else chain
+
+
+def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
+    """Whether `reader` read what `stages` wrote, and no parameter that both declare differs."""
+    wrote = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
+    params = {name: value for stage in stages for name, value in declared(stage).items()}
+    return all(wrote.get(path, md5) == md5 for path, md5 in reader.deps.items()) and all(
+        params.get(name, value) == value for name, value in declared(reader).items()
+    )
+
+
+def declared(stage: Stage) -> dict[tuple[str, str], Any]:
+    """The leaves of the stage's parameters by file and dotted name."""
+    return {(file, name): value for file, values in stage.params.items() for name, value in leaves(values).items()}
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, by dotted name, with values as `plain` gives them. An empty mapping has no leaf."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        path = f"{prefix}.{name}" if prefix else str(name)
+        found |= leaves(value, path) if isinstance(value, Mapping) else {path: plain(value)}
+    return found
+
+
+def running_chain(directory: Path, task: str, stage: str) -> Chain:
+    """The chain up to the stage that DVC runs now in `directory`, whose own lock entry does not exist yet.
+
+    The stages above come from dvc.lock, which DVC writes after each stage. This one's parameters come from DVC's own
+    reading of dvc.yaml and params.yaml, so that they are the values that it will write, and what it reads is what
+    lies in `directory`: whether that belongs to the stages above is for `stale` to say.
+    Raises ValueError when dvc.lock does not hold the stages above.
+    """
+    above = STAGES[: STAGES.index(_FIGURES_FROM) + 1] if stage == FIGURES else STAGES[: STAGES.index(stage)]
+    path = directory / LOCK
+    entries = parse_lock(path.read_bytes()).get("stages") or {} if path.exists() else {}
+    chain = _chain(entries, task, above)
+    if len(chain.stages) != len(above):
+        raise ValueError(f"{LOCK} does not hold all stages above {stage}@{task}")
+    running = _running_stage(directory, task, stage)
+    if stage == FIGURES:
+        return replace(chain, figures=running)
+    return _with_locked_figures(Chain(task, (*chain.stages, running)), entries)
+
+
+def _running_stage(directory: Path, task: str, name: str) -> Stage:
+    from dvc.dependency import ParamsDependency
+    from dvc.repo import Repo
+
+    with Repo(str(directory)) as repo:
+        stage = repo.stage.load_one(str(directory / "dvc.yaml"), f"{name}@{task}")
+        declared = [dep for dep in stage.deps if isinstance(dep, ParamsDependency)]
+        read = hashes(repo, [dep.def_path for dep in stage.deps if not isinstance(dep, ParamsDependency)])
+        return Stage(
+            name=name,
+            params={dep.def_path: dep.read_params() for dep in declared},
+            deps={path: md5 for path, md5 in read.items() if md5},
+            outs={},
+        )
+
+
+def _chain(entries: Mapping[str, Any], task: str, names: tuple[str, ...]) -> Chain:
+    found = ((name, entries.get(f"{name}@{task}")) for name in names)
+    return Chain(task, tuple(stage_from_entry(name, entry) for name, entry in found if entry))

@@ -1,0 +1,116 @@
+"""What differs between two results of one task."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transformer.evaluation.bootstrap import interval, p_value
+from transformer.results.chain import DATA_STAGES, Chain
+from transformer.results.chain import leaves as leaves_of
+from transformer.results.find import Results, Row
+from transformer.results.headline import main_first
+from transformer.tasks import headline_figures, implementation
+
+ABSENT = "-"
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of one split."""
+
+    split: str
+    metric: str
+    first: float
+    second: float
+    low: float | None = None
+    """The 95 % interval of `second - first`; None where the answers are not at hand."""
+    high: float | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class Differences:
+    """From the first result to the second."""
+
+    task: str
+    params: list[tuple[str, str, str]]
+    """Dotted name, first and second value."""
+    data: list[tuple[str, str, str]]
+    """Path, MD5 of the first and the second: what the data stages wrote."""
+    code: list[str]
+    """Changed, added and removed modules of the stages."""
+    scores: list[Score]
+    without_answers: list[str]
+    """The results whose predictions neither DVC's cache nor its remote has: no score has an interval then."""
+
+    @property
+    def other_corpus(self) -> bool:
+        """Whether the results are of different corpora: scores compare only where they are of the same texts."""
+        return any(path == f"data/{self.task}/corpus" for path, _, _ in self.data)
+
+
+def differences(task: str, first: Results, second: Results, *, samples: int) -> Differences:
+    """Compare two results; samples: of the paired bootstrap."""
+    one, two = first.chains[task], second.chains[task]
+    answers = [result.predictions(task) if samples else {} for result in (first, second)]
+    return Differences(
+        task=task,
+        params=list(_changed(leaves(one.params), leaves(two.params))),
+        data=list(_changed(_data(one), _data(two))),
+        code=[path for path, _, _ in _changed(one.code, two.code)],
+        scores=list(_scores(task, first, second, answers, samples)),
+        without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
+    )
+
+
+def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for name in sorted({*first, *second}):
+        if name not in first or name not in second or first[name] != second[name]:
+            yield name, _shown(first, name), _shown(second, name)
+
+
+def _shown(values: Mapping[str, Any], name: str) -> str:
+    if name not in values:
+        return ABSENT
+    return values[name] if isinstance(values[name], str) else json.dumps(values[name])
+
+
+def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters of a chain by dotted name."""
+    return {name: value for values in params.values() for name, value in leaves_of(values).items()}
+
+
+def _data(chain: Chain) -> dict[str, str]:
+    return {path: md5 for stage in chain.stages if stage.name in DATA_STAGES for path, md5 in stage.outs.items()}
+
+
+def _scores(
+    task: str, first: Results, second: Results, answers: Sequence[dict[str, list[Row]]], samples: int
+) -> Iterator[Score]:
+    """The headline figures of the splits that both have, and the metrics of their answers with intervals."""
+    one, two = first.figures(task), second.figures(task)
+    for split in (split for split in one if split in two):
+        paired = _paired(task, split, answers[0], answers[1], samples)
+        found = dict(paired)
+        for metric in headline_figures(task):
+            if metric not in paired and metric in one[split] and metric in two[split]:
+                found[metric] = Score(split, metric, one[split][metric], two[split][metric])
+        order = sorted(found, key=lambda metric: metric in paired)
+        yield from (found[metric] for metric in main_first(order, one))
+
+
+def _paired(
+    task: str, split: str, first: dict[str, list[Row]], second: dict[str, list[Row]], samples: int
+) -> dict[str, Score]:
+    """The metrics that follow from the answers, by name; none where they are not at hand, or of other texts."""
+    compare = implementation(task, "compare")
+    if split not in first or split not in second or compare.texts(first[split]) != compare.texts(second[split]):
+        return {}
+    found = {}
+    one, two = compare.scored((first[split], second[split]), samples)
+    for metric in (name for name in one if name in two):
+        (score, drawn), (other, others) = one[metric], two[metric]
+        low, high = interval(others - drawn) or (None, None)
+        found[metric] = Score(split, metric, score, other, low, high, p_value(other - score, others - drawn))
+    return found

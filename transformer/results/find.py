@@ -1,0 +1,182 @@
+"""Finding a result by its name."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.results.chain import Chain, all_chains, chains_in_lock
+from transformer.results.claims import never_run
+from transformer.results.git import blob, experiments, git, head, snapshots
+from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
+from transformer.results.partial import claim_in_words, in_words
+from transformer.results.workspace import content_md5, not_as_locked
+
+WORKSPACE = "workspace"
+_SHORT = 10  # digits of a commit
+Figures = dict[str, float]
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of all tasks in one place: a commit's, or the workspace's."""
+
+    root: Path
+    name: str
+    commit: str | None
+    """None for the workspace."""
+    chains: dict[str, Chain]
+    """By task: what dvc.lock says of it, for whole results alone."""
+    partial: dict[str, str]
+    """By task: why dvc.lock holds stages of it and no whole result, and what to run."""
+
+    def figures(self, task: str) -> dict[str, Figures]:
+        """The numbers of evaluation.json by split. Raises UserError when the file is not the result's own."""
+        numbers = {split: _numbers(values) for split, values in self.evaluation(task).items()}
+        return {split: values for split, values in numbers.items() if values}
+
+    def evaluation(self, task: str) -> dict[str, dict[str, Any]]:
+        """All of evaluation.json; empty where a commit has none. Raises UserError when it is not the result's own."""
+        content = self._content(task, f"reports/{task}/evaluation.json")
+        parsed: dict[str, dict[str, Any]] = json.loads(content) if content else {}
+        return parsed
+
+    def predictions(self, task: str) -> dict[str, list[Row]]:
+        """The rows of predictions.tsv by split; empty where neither DVC's cache nor its remote has the file.
+
+        Raises UserError when the workspace's file is not the result's own.
+        """
+        path = f"reports/{task}/predictions.tsv"
+        content = self._content(task, path) if self.commit is None else _from_dvc(self.root, path, self.commit)
+        rows: dict[str, list[Row]] = {}
+        for row in csv.DictReader(content.decode().split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE):
+            rows.setdefault(row["split"], []).append(row)
+        return rows
+
+    def _content(self, task: str, path: str) -> bytes:
+        """A file of the result; empty where a commit has none."""
+        content, locked = _content(self.root, self.commit, path), self.chains[task].outs.get(path)
+        if locked in (None, content_md5(content)) or (self.commit is not None and not content):
+            return content
+        if self.commit is not None:
+            raise UserError(f"{path} at {self.name} is not what {LOCK} says there: name another commit")
+        raise UserError(not_as_locked(self.root, path, missing=not content))
+
+
+def find_results(root: Path, name: str, task: str | None = None) -> Results:
+    """What `name` means: `workspace`, a DVC experiment, a commit, branch or tag, or an MLflow row (its key's start).
+
+    A row's name ends in its key, and its tag `row_key` is the whole of it. Raises UserError when there is none, or
+    none of `task`; where dvc.lock holds stages that do not belong together, with what to run.
+    """
+    results = results_at(root, name, None if name == WORKSPACE else _commit(root, name))
+    if task in results.chains or (task is None and results.chains):
+        return results
+    if partial := [line for other, line in results.partial.items() if task in (None, other)]:
+        raise UserError("; ".join(partial))
+    what = f"no complete result of {task}" if task else "no complete result"
+    raise UserError(f"{name} holds {what} in {LOCK}: run `dvc repro` there and commit, or name another")
+
+
+def results_at(root: Path, name: str, commit: str | None) -> Results:
+    """The results of a commit, or of the workspace (None), which may hold none.
+
+    Raises UserError when dvc.lock has conflict markers.
+    """
+    lock = _content(root, commit, LOCK)
+    if has_conflict(lock):
+        raise UserError(f"{LOCK} of {name} has conflict markers: {RESOLVE}")
+    whole: dict[str, Chain] = {}
+    partial: dict[str, str] = {}
+    for chain in all_chains(lock):
+        if chain.stale:
+            partial[chain.task] = in_words(chain, name)
+        elif claimed := never_run(chain, _reader(root, commit, chain)):
+            partial[chain.task] = claim_in_words(chain, claimed, name)
+        else:
+            whole[chain.task] = chain
+    return Results(root, name, commit, whole, partial)
+
+
+def _reader(root: Path, commit: str | None, chain: Chain) -> Callable[[str], bytes | None]:
+    """Reads the outputs of the chain that are files of their own, as far as they are here and as dvc.lock says."""
+
+    def read(path: str) -> bytes | None:
+        content = _content(root, commit, path) if path in chain.outs else b""
+        return content if content and content_md5(content) == chain.outs[path] else None
+
+    return read
+
+
+def results_before(root: Path, chain: Chain) -> Results | None:
+    """The newest results, in the history of what is checked out, whose result of the chain's task is another one."""
+    for commit in git(root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
+        chains = {found.task: found for found in chains_in_lock(blob(root, commit, LOCK))}
+        if chain.task in chains and chains[chain.task].row_key() != chain.row_key():
+            return Results(root, commit[:_SHORT], commit, chains, {})
+    return None
+
+
+def _commit(root: Path, name: str) -> str:
+    if experiment := _experiment(root, name):
+        return experiment
+    if (
+        found := git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        .decode()
+        .strip()
+    ):
+        return found
+    key = name.split()[-1] if name.split() else ""
+    if len(key) >= 8 and (found := next(_with_row(root, key), "")):
+        return found
+    raise UserError(
+        f"{name!r} is no commit, experiment or row: name `{WORKSPACE}`, what git knows, an experiment of"
+        " `dvc exp list`, or a row by its name or tag `row_key` (rows that no commit holds are not found)"
+    )
+
+
+def _experiment(root: Path, name: str) -> str | None:
+    """The commit of the experiment with this name: the one on what is checked out, as DVC has it, or the only one."""
+    found = {baseline: commit for commit, (named, baseline) in experiments(root).items() if named == name}
+    checked_out = head(root)
+    if checked_out in found:
+        return found[checked_out]
+    if len(found) > 1:
+        commits = ", ".join(commit[:_SHORT] for commit in found.values())
+        raise UserError(f"{len(found)} experiments have the name {name!r}: name one by its commit ({commits})")
+    return next(iter(found.values()), None)
+
+
+def _with_row(root: Path, key: str) -> Iterator[str]:
+    for snapshot in snapshots(root):
+        if any(chain.row_key().startswith(key) for chain in chains_in_lock(snapshot.lock)):
+            yield snapshot.commit
+
+
+def _content(root: Path, commit: str | None, path: str) -> bytes:
+    """A file of the workspace or of git; empty where there is none."""
+    if commit is not None:
+        return blob(root, commit, path)
+    file = root / path
+    return file.read_bytes() if file.is_file() else b""
+
+
+def _from_dvc(root: Path, path: str, commit: str) -> bytes:
+    import dvc.api  # takes a second
+    from dvc.exceptions import DvcException
+    from scmrepo.exceptions import SCMError
+
+    try:
+        content: bytes = dvc.api.read(path, repo=str(root), rev=commit, mode="rb")
+    except (DvcException, SCMError, OSError):
+        return b""
+    return content
+
+
+def _numbers(values: Any) -> Figures:
+    items = values.items() if isinstance(values, dict) else ()
+    return {name: value for name, value in items if isinstance(value, int | float)}

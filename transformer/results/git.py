@@ -1,0 +1,96 @@
+"""What git knows of results: the commits and the experiments whose dvc.lock holds them."""
+
+import io
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.results.lockfile import LOCK
+
+_EXPERIMENTS = "refs/exps/??/*/*"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One committed dvc.lock."""
+
+    commit: str
+    time: int
+    """Of the commit, in seconds."""
+    baseline: str | None
+    """The commit it was made on top of."""
+    experiment: str | None
+    """The name of the DVC experiment that the commit is, if it is one."""
+    lock: bytes
+
+
+def git(root: Path, *arguments: str) -> bytes:
+    """The output of a git command; empty where git refuses, as in a repository without commits."""
+    command = ("git", "-C", str(root), *arguments)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+
+
+def head(root: Path) -> str | None:
+    """The commit that is checked out."""
+    return git(root, "rev-parse", "--verify", "--quiet", "HEAD").decode().strip() or None
+
+
+def blob(root: Path, commit: str, path: str) -> bytes:
+    """A file's content at a commit; empty where it is not there."""
+    return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository
+
+
+def blobs(root: Path, commit: str, paths: Sequence[str]) -> list[bytes | None]:
+    """The content of many files at a commit; None where one is not there."""
+    names = "".join(f"{commit}:./{path}\n" for path in paths).encode()
+    command = ("git", "-C", str(root), "cat-file", "--batch")
+    stream = io.BytesIO(subprocess.run(command, input=names, capture_output=True, check=False).stdout)
+    return [_next_blob(stream) for _ in paths]
+
+
+def _next_blob(stream: io.BytesIO) -> bytes | None:
+    header = stream.readline().split()  # `ID blob SIZE`, or `NAME missing`
+    if len(header) != 3 or header[1] != b"blob":
+        return None
+    content = stream.read(int(header[2]))
+    stream.read(1)
+    return content
+
+
+def files(root: Path, commit: str, folder: str) -> list[str]:
+    """The files of a folder at a commit, relative to it."""
+    names = git(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/").decode().split("\0")
+    return [name.removeprefix(f"{folder}/") for name in names if name]
+
+
+def is_tracked(root: Path, path: str) -> bool:
+    """Whether git, and not DVC, keeps the files at `path`."""
+    return bool(git(root, "ls-files", "--", path))
+
+
+def experiments(root: Path) -> dict[str, tuple[str, str]]:
+    """DVC's experiments: commit to (name, baseline commit)."""
+    lines = git(root, "for-each-ref", "--format=%(objectname) %(refname)", _EXPERIMENTS).decode().splitlines()
+    found = {}
+    for line in lines:
+        commit, _, ref = line.partition(" ")
+        _, _, first, rest, name = ref.split("/", 4)
+        found[commit] = (name, first + rest)
+    return found
+
+
+def snapshots(root: Path) -> Iterator[Snapshot]:
+    """Every distinct dvc.lock of all commits and experiments, the oldest commit of each first."""
+    named = experiments(root)
+    known: set[bytes] = set()
+    history = ("log", "--exclude=refs/exps/*", "--exclude=refs/stash", "--all", *named)
+    lines = git(root, *history, "--full-history", "-m", "--format=%ct %H %P", "--", LOCK).decode().split("\n")
+    commits = sorted((line for line in {*lines} if line[:1].isdigit()), key=lambda line: int(line.split()[0]))
+    for time, commit, *parents in map(str.split, commits):
+        lock = blob(root, commit, LOCK)
+        if not lock or lock in known:
+            continue
+        known.add(lock)
+        name, baseline = named.get(commit, (None, parents[0] if parents else None))
+        yield Snapshot(commit, int(time), baseline, name, lock)

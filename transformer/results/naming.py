@@ -1,0 +1,47 @@
+"""The name under which a result's model is registered."""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from transformer.results.chain import Chain
+
+_UNFIT = re.compile(r"[^\w.-]+")
+_NAMELESS = "local"
+_LETTERS = 100
+
+
+def export_params(chain: Chain) -> dict[str, Any]:
+    """The parameters of the export stage: `registered_name`, `alias`."""
+    return _section(chain, "export")
+
+
+def registered_name(chain: Chain) -> str:
+    """`export.registered_name`, or a name of the task, the languages and the corpus.
+
+    `translation-de-en-multi30k` and `sentiment-imdb`, so that what was trained for something else is another model.
+    The corpus is `sample`, or the last part of the Hub repository's or the local folder's name.
+    """
+    given = export_params(chain)["registered_name"]
+    if given is not None:
+        return str(given)
+    return "-".join([chain.task, *languages(chain), _corpus(_section(chain, "download"))])
+
+
+def languages(chain: Chain) -> list[str]:
+    """The source's and the target's code; empty for a task that does not translate."""
+    section = _section(chain, "tokenize")
+    return [str(section[side]) for side in ("source", "target") if side in section]
+
+
+def _corpus(download: Mapping[str, Any]) -> str:
+    source = download["source"]
+    if source == "sample":
+        return "sample"
+    name = PurePath(str(download["repository" if source == "hub" else "path"])).name
+    return _UNFIT.sub("-", name).strip("-.")[:_LETTERS] or _NAMELESS
+
+
+def _section(chain: Chain, name: str) -> dict[str, Any]:
+    return dict(next(iter(chain.params.values()))[f"{chain.task}.{name}"])

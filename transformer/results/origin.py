@@ -1,0 +1,96 @@
+"""Where a result comes from: the commit it was made on, and the experiment's name.
+
+The rule, the same when a stage ends and when `sync` rebuilds a row, in this order:
+
+1. what was noted on this machine when the result's row was first written (`.dvc/tmp/tracking/<row key>.json`);
+2. the oldest commit or experiment whose dvc.lock holds the result: the commit it was made on top of (its first
+   parent; for an experiment the baseline) and, for an experiment, its name;
+3. for a result that only the workspace holds: the experiment that runs now and its baseline, or the commit checked out;
+4. nothing.
+
+So `git.commit` always names the commit that was checked out when the result was made, as far as that can be known.
+Where the code was another than that commit's, `uncommitted_code` says so.
+"""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from transformer.core.files import atomic_write
+from transformer.results import git
+from transformer.results.chain import Chain, chains_in_lock
+from transformer.results.workspace import content_md5, folder_md5
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A result's commit and experiment, and when it was made (seconds)."""
+
+    commit: str | None
+    experiment: str | None
+    time: int
+
+    def tags(self) -> dict[str, str]:
+        """The tags of a run; what is not known is left out."""
+        tags = {"git.commit": self.commit, "dvc.experiment": self.experiment}
+        return {name: value for name, value in tags.items() if value}
+
+
+def current_origin(root: Path) -> Origin:
+    """Of what runs now: the experiment that DVC names in the environment, or the commit checked out."""
+    commit = os.environ.get("DVC_EXP_BASELINE_REV") or git.head(root)
+    return Origin(commit, os.environ.get("DVC_EXP_NAME"), int(time.time()))
+
+
+def noted_origin(root: Path, row_key: str) -> Origin | None:
+    """What was noted when the row was first written, if it was on this machine."""
+    try:
+        return Origin(**json.loads(_note(root, row_key).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def origin_of(root: Path, chain: Chain) -> Origin:
+    """Where the workspace's result comes from, by the rule above."""
+    key = chain.row_key()
+    if noted := noted_origin(root, key):
+        return noted
+    for snapshot in git.snapshots(root):
+        if any(key == held.row_key() for held in chains_in_lock(snapshot.lock)):
+            return Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
+    return current_origin(root)
+
+
+def note_origin(root: Path, row_key: str, origin: Origin) -> None:
+    """Note the origin of a row: git keeps neither an experiment that was removed nor what was checked out when."""
+    with atomic_write(_note(root, row_key)) as stream:
+        stream.write(json.dumps(asdict(origin)).encode())
+
+
+def uncommitted_code(root: Path, chain: Chain, commit: str | None) -> bool:
+    """Whether the code that a result ran is another than its commit's; False where the commit is not known here.
+
+    Told from dvc.lock and git, so that it stays true after the changes were stashed, committed or undone.
+    """
+    if commit is None or not git.git(root, "cat-file", "-t", commit):
+        return False
+    folders = [path for path, md5 in chain.code.items() if md5.endswith(".dir")]
+    paths = [path for path in chain.code if path not in folders]
+    contents = git.blobs(root, commit, paths)
+    committed = {
+        path: content_md5(content) for path, content in zip(paths, contents, strict=True) if content is not None
+    }
+    committed |= {path: _folder(root, commit, path) for path in folders}
+    return committed != chain.code
+
+
+def _folder(root: Path, commit: str, path: str) -> str:
+    names = git.files(root, commit, path)
+    contents = git.blobs(root, commit, [f"{path}/{name}" for name in names])
+    return folder_md5({name: content_md5(content or b"") for name, content in zip(names, contents, strict=True)})
+
+
+def _note(root: Path, row_key: str) -> Path:
+    return root / ".dvc" / "tmp" / "tracking" / f"{row_key}.json"

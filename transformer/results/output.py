@@ -1,0 +1,81 @@
+"""Differences for a person: plain text, or Markdown."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+from transformer.results.differences import Differences, Score
+
+_CODE_SHOWN = 20
+_MD5 = 8
+
+
+def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Iterator[str]:
+    """The lines of a report; first, second: the results' names."""
+    yield from _heading(found.task, "##", markdown)
+    for table in tables(found, first, second):
+        yield from _table(table, markdown)
+
+
+class Shown(NamedTuple):
+    """One table of differences."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+    """What to say below the rows, or instead of none."""
+
+
+def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
+    """The differences of scores, parameters, data and code; first, second: the results' names."""
+    scores = [_score(score, comparable=not found.other_corpus) for score in found.scores]
+    missing = " and ".join(found.without_answers)
+    notes = [f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)."] if missing else []
+    if found.other_corpus:
+        notes.insert(0, "The results are of different corpora: scores compare only where there is an interval.")
+    note = " ".join(notes)
+    header = ("split", "metric", first, second, "difference", "95 % interval", "p")
+    yield Shown("Scores", header, scores, note if scores else "no split that both have")
+    yield Shown("Parameters", ("parameter", first, second), found.params, _note(found.params))
+    data = [(path, one[:_MD5], two[:_MD5]) for path, one, two in found.data]
+    yield Shown("Data", ("output", first, second), data, _note(data))
+    code = [(path,) for path in found.code[:_CODE_SHOWN]]
+    if len(found.code) > _CODE_SHOWN:
+        code.append((f"and {len(found.code) - _CODE_SHOWN} more",))
+    yield Shown("Code", ("changed",), code, _note(code))
+
+
+def _note(rows: Sequence[object]) -> str:
+    return "" if rows else "the same"
+
+
+def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:
+    """comparable: of the same corpus; an interval is there only where both answered the same texts."""
+    difference = f"{score.second - score.first:+.4g}" if comparable or score.low is not None else ""
+    ends = (score.low, score.high)
+    between = f"{ends[0]:+.4g} to {ends[1]:+.4g}" if ends[0] is not None and ends[1] is not None else ""
+    p = "" if score.p is None else f"{score.p:.3f}"
+    return score.split, score.metric, f"{score.first:.5g}", f"{score.second:.5g}", difference, between, p
+
+
+def _heading(text: str, marks: str, markdown: bool) -> Iterator[str]:
+    yield f"{marks} {text}" if markdown else text.upper() if marks == "##" else text
+    if markdown:
+        yield ""
+
+
+def _table(table: Shown, markdown: bool) -> Iterator[str]:
+    yield ""
+    if not table.rows:
+        yield f"**{table.title}:** {table.note}" if markdown else f"{table.title}: {table.note}"
+        return
+    yield from _heading(table.title, "###", markdown)
+    # Pipes would end a cell of Markdown's table.
+    cells = [[cell.replace("|", "\\|") if markdown else cell for cell in row] for row in (table.header, *table.rows)]
+    style = "pipe" if markdown else "simple"
+    yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True)
+    if table.note:
+        yield ""
+        yield table.note

@@ -1,0 +1,44 @@
+"""Where the page lies, and what it was made from."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from transformer.results.chain import Chain
+from transformer.results.find import results_before
+from transformer.results.origin import origin_of, uncommitted_code
+
+_HEAD = 1000  # characters
+
+
+def page_path(root: Path, task: str) -> Path:
+    """The page of the result in a workspace."""
+    return root / "reports" / task / "report.html"
+
+
+def is_page_of(root: Path, chain: Chain) -> bool:
+    """Whether the page in the workspace shows this result, as it would be written now."""
+    page = page_path(root, chain.task)
+    return _named(page, "row") == chain.row_key() and _named(page, "made-from") == made_from(root, chain)
+
+
+def made_from(root: Path, chain: Chain) -> str:
+    """The digest of all that a result's page shows: the result, where it comes from, and the one before it."""
+    before, origin = results_before(root, chain), origin_of(root, chain)
+    content = [
+        chain.row_key(),
+        chain.figures_md5,
+        [origin.commit, origin.experiment, uncommitted_code(root, chain, origin.commit)],
+        before and [before.commit, before.chains[chain.task].row_key()],
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _named(page: Path, name: str) -> str | None:
+    """What a page's head says under `name`; None where there is no page."""
+    try:
+        with page.open(encoding="utf-8", errors="replace") as stream:
+            head = stream.read(_HEAD)
+    except OSError:
+        return None
+    return head.partition(f'name="{name}" content="')[2].partition('"')[0] or None

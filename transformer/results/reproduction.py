@@ -1,0 +1,103 @@
+"""Whether the workspace's results are those of a commit, made again."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.results.chain import DATA_STAGES, Chain, Stage
+from transformer.results.differences import leaves
+from transformer.results.find import WORKSPACE, Results, find_results, results_at
+from transformer.results.runcache import stages_run
+from transformer.results.workspace import require_outputs
+
+TOLERANCES = {"bleu": 3.0, "chrf": 3.0, "perplexity": 0.1, "accuracy": 0.04, "f1": 0.04, "roc_auc": 0.03}
+"""Largest difference of a metric on another kind of processor, about the half width of its 95 % interval."""
+
+
+def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
+    """One line per task that was made again; exact: no other bytes are let pass.
+
+    Raises UserError where the workspace holds no result that was made here: stages that do not belong together or are
+    not up to date, other files than dvc.lock says, a result that was fetched; and that names the first stage that
+    differs.
+    """
+    committed, own = find_results(root, revision), results_at(root, WORKSPACE, None)
+    for task, chain in committed.chains.items():
+        if task not in own.chains:
+            raise UserError(own.partial.get(task) or f"the workspace has no complete result of {task}: run `dvc repro`")
+        _require_made_here(root, own.chains[task])
+        first = _first_difference(chain, own.chains[task])
+        if first is None:
+            yield f"{task}: every stage wrote the same bytes as at {revision}"
+            continue
+        if exact or first.name in DATA_STAGES:
+            raise UserError(
+                f"{first.name}@{task}: {_differing(first, own.chains[task])} is not what {revision} has in dvc.lock:"
+                " the stage is not repeatable, or its code changed without `dvc repro`"
+            )
+        said = _metrics(task, committed, own)
+        yield f"{task}: {first.name} is the first stage with other bytes than at {revision}; {said}"
+
+
+def _require_made_here(root: Path, chain: Chain) -> None:
+    """Raises UserError unless the workspace holds the chain's files, up to date, and its stages ran on this machine."""
+    from dvc.repo import Repo
+
+    require_outputs(root, chain.outs)
+    with Repo(str(root)) as repo:
+        targets = [f"{root.resolve() / 'dvc.yaml'}:{stage.name}@{chain.task}" for stage in chain.executed]
+        status: dict[str, list[Any]] = repo.status(targets=targets)
+        run = stages_run(Path(repo.stage_cache.cache_dir), chain)
+    for address, entries in status.items():
+        if changed := sorted(set(_changed(entries))):
+            name = address.rpartition(":")[2]
+            raise UserError(f"{name} is not up to date ({', '.join(changed)}): run `dvc repro`, then verify")
+    if fetched := [stage.name for stage in chain.stages if stage.name not in run]:
+        raise UserError(
+            f"{chain.task}: nothing to verify, for {', '.join(fetched)} did not run here, what they wrote was fetched:"
+            " run `dvc repro --force --no-run-cache`, then verify"
+        )
+
+
+def _changed(status: Iterable[Any]) -> Iterator[str]:
+    """The dependencies and parameters in DVC's status of a stage that are not as they were; outputs are known."""
+    for entry in status:
+        if isinstance(entry, str):
+            yield entry
+            continue
+        for path, state in entry.get("changed deps", {}).items():
+            yield from state if isinstance(state, dict) else [path]
+
+
+def _first_difference(committed: Chain, own: Chain) -> Stage | None:
+    for one, other in zip(committed.executed, own.executed, strict=False):
+        if one.params != other.params:
+            was, now = leaves(one.params), leaves(other.params)
+            names = ", ".join(sorted(name for name in {*was, *now} if was.get(name) != now.get(name)))
+            raise UserError(f"{one.name}@{own.task}: other parameters ({names}): only the same ones can be verified")
+        if one.outs != other.outs:
+            return one
+    return None
+
+
+def _differing(stage: Stage, own: Chain) -> str:
+    return next(path for path, md5 in stage.outs.items() if own.outs.get(path) != md5)
+
+
+def _metrics(task: str, committed: Results, own: Results) -> str:
+    """In words, how far the metrics are from each other. Raises UserError when one is beyond its tolerance."""
+    was, now = committed.figures(task), own.figures(task)
+    largest = 0.0
+    for split, figures in was.items():
+        for name, tolerance in TOLERANCES.items():
+            if name not in figures:
+                continue
+            difference = abs(now.get(split, {}).get(name, float("inf")) - figures[name])
+            if not difference <= tolerance:
+                raise UserError(
+                    f"evaluate@{task}: {name} on {split} is {difference:.3g} from that at {committed.name}, and"
+                    f" {tolerance:g} is the most that another kind of processor explains"
+                )
+            largest = max(largest, difference / tolerance)
+    return f"the metrics differ by up to {100 * largest:.0f} % of their tolerance"

@@ -1,0 +1,107 @@
+"""Chains put together from DVC's run cache, where every stage run on this machine has one entry without a name."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.results.chain import FIGURES, STAGES, Chain, Stage, declared, plain, stage_from_entry, with_figures
+from transformer.results.lockfile import parse_lock
+
+# A stage is known by an output that only it has (docs/design.md).
+_KNOWN_BY = {
+    "download": re.compile(r"data/(\w+)/corpus"),
+    "tokenize": re.compile(r"data/(\w+)/tokens"),
+    "build_vocab": re.compile(r"data/(\w+)/vocab"),
+    "train": re.compile(r"models/(\w+)/trained"),
+    "evaluate": re.compile(r"reports/(\w+)/evaluation\.json"),
+    "export": re.compile(r"models/(\w+)/bundle"),
+    FIGURES: re.compile(r"reports/(\w+)/figures"),
+}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    task: str
+    stage: Stage
+    time: int
+
+
+def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
+    """Every complete chain that can be put together, with the time (seconds) at which its export ran, oldest first.
+
+    It is followed from an export's entry backwards: a stage belongs to it if it wrote what a stage below read, and
+    if no parameter that both declare differs. Where several do, each of them makes a chain: DVC would restore
+    any of these chains without running a stage.
+    """
+    entries: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+    for entry in _entries(folder):
+        entries[entry.task, entry.stage.name].append(entry)
+    exports = [entry for (_, name), found in entries.items() if name == "export" for entry in found]
+    for export in sorted(exports, key=lambda entry: (entry.time, entry.task)):
+        for stages in _above(entries, export.task, [export.stage]):
+            chain = Chain(export.task, tuple(stages))
+            if chain.stale:  # two stages below read different outputs of one above
+                continue
+            for figures in entries.get((export.task, FIGURES), ())[::-1]:  # the first that were drawn of it
+                chain = with_figures(chain, figures.stage)
+            yield chain, export.time
+
+
+def stages_run(folder: Path, chain: Chain) -> set[str]:
+    """The stages of the chain that ran on this machine with these parameters and outputs, whatever their code."""
+    wanted = {stage.name: (plain(stage.params), stage.outs) for stage in chain.stages}
+    return {
+        entry.stage.name
+        for entry in _entries(folder)
+        if entry.task == chain.task and wanted.get(entry.stage.name) == (plain(entry.stage.params), entry.stage.outs)
+    }
+
+
+def _entries(folder: Path) -> Iterator[_Entry]:
+    seen = set()
+    # The oldest entry of the same parameters and outputs tells when they were first made.
+    for path in sorted(folder.glob("*/*/*"), key=lambda path: path.stat().st_mtime):
+        try:
+            content = parse_lock(path.read_bytes())
+        except (ValueError, OSError):
+            continue
+        for name, pattern in _KNOWN_BY.items():
+            match = next(filter(None, (pattern.fullmatch(out["path"]) for out in content.get("outs") or ())), None)
+            if match is None:
+                continue
+            stage = stage_from_entry(name, content)
+            identity = repr((plain(stage.params), stage.deps, stage.outs))
+            if identity not in seen:
+                seen.add(identity)
+                yield _Entry(match.group(1), stage, int(path.stat().st_mtime))
+
+
+def _above(entries: Mapping[tuple[str, str], Sequence[_Entry]], task: str, below: list[Stage]) -> Iterator[list[Stage]]:
+    """`below` with every fitting choice of the stages above it."""
+    depth = len(STAGES) - len(below)
+    if depth == 0:
+        yield below
+        return
+    known = set()
+    for entry in entries.get((task, STAGES[depth - 1]), ()):
+        content = repr((plain(entry.stage.params), entry.stage.outs))
+        if content not in known and _fits(entry.stage, below):
+            known.add(content)
+            yield from _above(entries, task, [entry.stage, *below])
+
+
+def _fits(stage: Stage, below: Sequence[Stage]) -> bool:
+    reads: dict[str, str] = {}
+    params: dict[tuple[str, str], Any] = {}
+    for other in below:
+        reads |= other.deps
+        params |= declared(other)
+    used = [path for path in stage.outs if path in reads]
+    return (
+        bool(used)
+        and all(stage.outs[path] == reads[path] for path in used)
+        and all(params.get(name, value) == value for name, value in declared(stage).items())
+    )

@@ -1,0 +1,88 @@
+"""What lies in the workspace, by the hashes that DVC records."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer.core.errors import UserError
+from transformer.results.git import is_tracked
+from transformer.results.lockfile import LOCK, parse_lock
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
+
+
+def content_md5(content: bytes) -> str:
+    """The hash that DVC gives to a file with this content."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def folder_md5(files: Mapping[str, str]) -> str:
+    """The MD5 that DVC gives to a folder."""
+    listing = [{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())]
+    return f"{content_md5(json.dumps(listing).encode())}.dir"
+
+
+def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
+    """The MD5 of files and folders, as DVC would record it; None where there is nothing.
+
+    DVC remembers the hashes of files that it has seen, so what has not changed costs one look per file.
+    """
+    from dvc_data.hashfile.build import build
+
+    found: dict[str, str | None] = {}
+    for path in paths:
+        place = Path(repo.root_dir, path)
+        if not place.exists():
+            found[path] = None
+            continue
+        _, _, content = build(repo.cache.local, str(place), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
+        found[path] = content.hash_info.value
+    return found
+
+
+def require_outputs(root: Path, outs: Mapping[str, str]) -> None:
+    """Refuse files that do not belong to dvc.lock, as after `git checkout` without `dvc checkout`.
+
+    outs: outputs by path, with the MD5 that dvc.lock has. Raises UserError that names the first that is another.
+    """
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo:
+        here = hashes(repo, outs)
+    for path, md5 in outs.items():
+        if here[path] != md5:
+            raise UserError(not_as_locked(root, path, missing=here[path] is None))
+
+
+def not_as_locked(root: Path, path: str, *, missing: bool = False) -> str:
+    """What to say of an output that is not the one in dvc.lock, and what to do."""
+    what = "is missing" if missing else "is not what dvc.lock says"
+    restore = f"git checkout -- {path}" if is_tracked(root, path) else "dvc checkout"
+    return f"{path} {what}: run `{restore}` to get the result's own file, or `dvc repro` to make it again"
+
+
+def folder_is_as_locked(root: Path, path: str) -> bool:
+    """Whether a folder holds what dvc.lock has under this path; also where dvc.lock cannot be read or has none.
+
+    Reads the files itself: to import DVC takes longer than to hash a model.
+    """
+    try:
+        entries = (parse_lock((root / LOCK).read_bytes()).get("stages") or {}).values()
+    except (OSError, ValueError):
+        return True
+    locked = {out["path"]: out.get("md5") for entry in entries for out in entry.get("outs") or ()}
+    return locked.get(path) in (None, md5_of_folder(root / path))
+
+
+def md5_of_folder(folder: Path) -> str:
+    """The hash that dvc.lock has for a folder, from the files themselves."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return folder_md5({file.relative_to(folder).as_posix(): _file_md5(file) for file in files})
+
+
+def _file_md5(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -1,0 +1,1 @@
+"""Training vocabularies, and taking existing ones."""

@@ -1,0 +1,129 @@
+"""The build_vocab stage: a vocabulary a side, the encoded store, and statistics."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.core.errors import UserError
+from transformer.core.files import hint_of_clone, read_rows, refuse_outside_of_clone, write_json
+from transformer.core.observer import Observer
+from transformer.encoded.store import ColumnWriter, write_labels
+from transformer.encoded.vocabulary import Vocabulary, write_bpe_dropout
+from transformer.text.parallel import chunks
+from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
+from transformer.vocabulary.config import VocabParams
+from transformer.vocabulary.hub import vocabulary_from_hub
+from transformer.vocabulary.subword_training import train_bpe, train_unigram
+from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
+
+_CHUNK = 2000  # texts that are encoded at a time
+_QUANTILES = (0.5, 0.95, 0.99, 1.0)
+
+
+def build(
+    tokens: Path,
+    vocab: Path,
+    encoded: Path,
+    statistics: Path,
+    params: VocabParams,
+    *,
+    labelled: bool,
+    observer: Observer,
+) -> dict[str, float]:
+    """Write `<side>/tokenizer.json` under `vocab`, the store under `encoded`, and the figures to `statistics`.
+
+    Returns the vocabulary sizes. Raises UserError when a given vocabulary or the tokens cannot be read.
+    """
+    splits = sorted(path.stem for path in tokens.glob("*.jsonl"))
+    figures: dict[str, dict[str, int | dict[str, float]]] = {}
+    vocabularies = _vocabularies(tokens, params, observer)
+    for side, vocabulary in vocabularies.items():
+        vocabulary.save(vocab / side / "tokenizer.json")
+        figures[side] = {"size": vocabulary.size} | {
+            split: _encode_split(tokens, encoded, split, side, vocabulary, observer) for split in splits
+        }
+    write_bpe_dropout(vocab, params.bpe_dropout)
+    if labelled:
+        for split in splits:
+            write_labels(encoded / split, (row["label"] for row in read_rows(tokens / f"{split}.jsonl")))
+    write_json(statistics, figures)
+    return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
+
+
+def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict[str, Vocabulary]:
+    """A vocabulary a side; the same one for all where they are joint."""
+    pretokenizers = read_pretokenizers(tokens)
+    groups = [tuple(pretokenizers)] if params.joint else [(side,) for side in pretokenizers]
+    vocabularies: dict[str, Vocabulary] = {}
+    for sides in groups:
+        observer.say(f"{' and '.join(sides)}: {params.kind} vocabulary")
+        vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers)
+        vocabularies |= dict.fromkeys(sides, vocabulary)
+    return vocabularies
+
+
+def _vocabulary(
+    train: Path, sides: Sequence[str], params: VocabParams, pretokenizers: Mapping[str, PreTokenizerParams]
+) -> Vocabulary:
+    def texts() -> Iterator[str]:
+        return chain.from_iterable((row[side] for row in read_rows(train)) for side in sides)
+
+    lowercase, limit, rare = pretokenizers[sides[0]].lowercase, params.max_size or 0, params.min_frequency
+    if params.source != "trained":
+        return given_wordpiece(_given(params), lowercase=lowercase)
+    if params.kind == "word":
+        return word_vocabulary(texts(), min_frequency=rare, max_size=params.max_size)
+    if params.kind == "wordpiece":
+        return train_wordpiece(texts, min_frequency=rare, max_size=limit, lowercase=lowercase)
+    train_lossless = train_bpe if params.kind == "bpe" else train_unigram
+    return train_lossless(texts(), min_frequency=rare, max_size=limit, byte_fallback=params.byte_fallback)
+
+
+def _given(params: VocabParams) -> Path:
+    if params.source == "hub":
+        return vocabulary_from_hub(params.repository, params.revision)
+    path = Path(params.path)
+    refuse_outside_of_clone(path)
+    path = path / "vocab.txt" if path.is_dir() else path
+    if not path.is_file():
+        hint = hint_of_clone(path)
+        raise UserError(
+            f"no vocabulary at {path}: put a vocab.txt there, or set vocab.source to `hub` or `trained`{hint}"
+        )
+    return path
+
+
+def _encode_split(
+    tokens: Path, encoded: Path, split: str, side: str, vocabulary: Vocabulary, observer: Observer
+) -> dict[str, float]:
+    unknown = words = 0
+    lengths: Counter[int] = Counter()
+
+    def sequences() -> Iterator[NDArray[np.int64]]:
+        nonlocal unknown, words
+        rows = read_rows(tokens / f"{split}.jsonl")
+        for chunk in chunks(observer.progress(rows, total=None, what=f"encode {split} {side}"), _CHUNK):
+            for ids in vocabulary.encode([row[side] for row in chunk]):
+                unknown += int(np.isin(ids, vocabulary.unfamiliar_ids).sum())
+                words += len(ids) - 2
+                lengths[len(ids)] += 1
+                yield ids
+
+    ColumnWriter(encoded / split, side, vocabulary.size).write(sequences())
+    rate = round(unknown / max(words, 1), 6)
+    return {"unknown_rate": rate, "coverage": round(1 - rate, 6), "tokens": words} | _quantiles(lengths)
+
+
+def _quantiles(lengths: Counter[int]) -> dict[str, float]:
+    """lengths: how often each one is."""
+    if not lengths:
+        return {}
+    values = np.array(sorted(lengths))
+    ends = np.cumsum([lengths[value] for value in values.tolist()])
+    ranks = np.ceil(np.multiply(_QUANTILES, ends[-1] - 1))
+    found: Sequence[float] = values[np.searchsorted(ends, ranks, side="right")].tolist()
+    return {f"length_p{round(100 * q)}": value for q, value in zip(_QUANTILES, found, strict=True)}

@@ -1,0 +1,70 @@
+"""The parameters of a vocabulary."""
+
+from typing import Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from transformer.core.schema import Section
+
+_BYTES = 260  # with the four special tokens
+
+
+class Kind(NamedTuple):
+    """What a kind of vocabulary can do."""
+
+    given: bool
+    """It may come from elsewhere."""
+    unlimited: bool
+    """It has an end without `max_size`, where it is trained."""
+    bytes: bool
+    """It can spell unknown characters in bytes."""
+    dropout: bool
+    """It merges, and merges can be dropped."""
+
+
+KINDS = {
+    "word": Kind(given=False, unlimited=True, bytes=False, dropout=False),
+    "wordpiece": Kind(given=True, unlimited=False, bytes=False, dropout=False),
+    "bpe": Kind(given=False, unlimited=False, bytes=True, dropout=True),
+    "unigram": Kind(given=False, unlimited=False, bytes=True, dropout=False),
+}
+
+
+class VocabParams(Section):
+    """`vocab` of a task."""
+
+    kind: Literal["word", "wordpiece", "bpe", "unigram"]
+    """`bpe` and `unigram` keep spaces and so give back the very text (Sennrich et al. 2016; Kudo 2018)."""
+    source: Literal["trained", "path", "hub"]
+    """Trained on the training split, or a given vocab.txt of WordPiece from a local path or the Hub."""
+    joint: bool
+    """One vocabulary for all sides, trained on the text of all."""
+    min_frequency: int = Field(ge=1)
+    """Left out where rarer in the training split: words (`word`), pairs to merge (`wordpiece`, `bpe`), and single
+    characters (`bpe`, `unigram`)."""
+    max_size: int | None = Field(ge=8)
+    """Most entries, special tokens and bytes included; null for no limit (words only)."""
+    byte_fallback: bool
+    """Spell characters that the vocabulary does not know in UTF-8, with 256 pieces for the bytes."""
+    bpe_dropout: float = Field(ge=0, lt=1)
+    """The probability that a merge is left out, each time that training reads a word (Provilkov et al. 2020)."""
+    path: str
+    """A vocab.txt or a folder that holds one. DVC watches it."""
+    repository: str
+    revision: str
+    """The Hub's model repository that holds a vocab.txt, and the commit to take it from."""
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        kind, trained = KINDS[self.kind], self.source == "trained"
+        if not (trained or kind.given):
+            raise ValueError(f"vocab.source must be `trained` for kind `{self.kind}`; only `wordpiece` can be given")
+        if trained and self.max_size is None and not kind.unlimited:
+            raise ValueError(f"vocab.max_size must be a number for a trained `{self.kind}` vocabulary")
+        if self.byte_fallback and not kind.bytes:
+            raise ValueError(f"vocab.byte_fallback must be false for kind `{self.kind}`: it needs `bpe` or `unigram`")
+        if self.byte_fallback and self.max_size is not None and self.max_size <= _BYTES:
+            raise ValueError(f"vocab.max_size must be over {_BYTES} with vocab.byte_fallback, whose bytes take 256")
+        if self.bpe_dropout and not kind.dropout:
+            raise ValueError(f"vocab.bpe_dropout must be 0 for kind `{self.kind}`: it needs `bpe`")
+        return self

@@ -1,0 +1,181 @@
+"""Training BPE and Unigram vocabularies, byte-deterministically, from counted words."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from transformer.core.errors import UserError
+from transformer.encoded.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
+from transformer.text.clean import cut_words
+from transformer.vocabulary.subword import lossless_vocabulary, prepare_text
+
+_AT_A_TIME = 1000  # copies of a word that are handed to the trainer together
+_WORDS_A_LINE, _LONGEST_WORD = 20, 60  # where words share a line, and the bytes of each
+_UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer separates words by these, or skips them
+
+
+class Words(NamedTuple):
+    """What a trainer learns from."""
+
+    counts: dict[str, int]
+    """The words, each with the ▁ before it, cut at rare characters and where too long; in alphabetical order."""
+    alphabet: list[str]
+    """Every character that is not rare, ordered by code point."""
+
+
+def train_bpe(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool) -> Vocabulary:
+    """Byte-pair encoding of at most `max_size` entries (Sennrich, Haddow and Birch 2016, section 3.2).
+
+    Characters and pairs to merge that are rarer than `min_frequency` are left out. With `byte_fallback`, 256 byte
+    pieces spell the characters that are left out or new. Raises UserError when `max_size` has no room for the
+    characters.
+    """
+    words = count_words(texts, min_frequency=min_frequency)
+    fixed = _fixed_entries(byte_fallback=byte_fallback)
+    trainer = trainers.BpeTrainer(
+        vocab_size=_room(words, fixed, max_size) + len(words.alphabet),
+        min_frequency=min_frequency,
+        initial_alphabet=words.alphabet,
+        show_progress=False,
+    )
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
+    tokenizer.train_from_iterator(_copies(words.counts), trainer)
+    merges = [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
+    pieces = dict.fromkeys((*fixed, *words.alphabet, *(left + right for left, right in merges)))
+    entries = {piece: index for index, piece in enumerate(pieces)}
+    return lossless_vocabulary(
+        models.BPE(entries, merges, unk_token=WORD_SPECIALS.unknown, byte_fallback=byte_fallback)
+    )
+
+
+def train_unigram(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool) -> Vocabulary:
+    """A unigram language model of at most `max_size` pieces (Kudo 2018, section 3.2), by the sentencepiece library.
+
+    Characters rarer than `min_frequency` are left out, to be spelled in bytes or unknown. The tokenizers library's
+    own trainer sums in the order of a randomly seeded hash map, and gives other pieces in each process. Raises
+    UserError when `max_size` has no room for the characters.
+    """
+    words = count_words(texts, min_frequency=min_frequency)
+    fixed = _fixed_entries(byte_fallback=byte_fallback)
+    scores = _unigram_scores(words, _room(words, fixed, max_size) + len(words.alphabet))
+    entries = [(piece, 0.0) for piece in fixed] + list(scores.items())
+    unknown = fixed.index(WORD_SPECIALS.unknown)
+    return lossless_vocabulary(models.Unigram(entries, unk_id=unknown, byte_fallback=byte_fallback))
+
+
+def count_words(texts: Iterable[str], *, min_frequency: int) -> Words:
+    """Split texts into words as the vocabulary will, and count them; memory grows with the different words only."""
+    spaced: Counter[str] = Counter()
+    for text in texts:
+        spaced.update(text.split(" "))
+    words = _split(spaced)
+    characters: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            characters[character] += count
+    alphabet = sorted(character for character, count in characters.items() if count >= min_frequency)
+    rare = {ord(character): " " for character in characters.keys() - set(alphabet)}
+    whole: Counter[str] = Counter()
+    for word, count in words.items():
+        for part in cut_words(word.translate(rare)).split():
+            whole[part] += count
+    return Words(dict(sorted(whole.items())), alphabet)
+
+
+def _split(spaced: Counter[str]) -> Counter[str]:
+    """Texts are the same words whether split at once or, as here, first at their spaces, which saves much time."""
+    tokenizer = Tokenizer(models.BPE())
+    prepare_text(tokenizer)
+    words: Counter[str] = Counter()
+    for text, count in spaced.items():
+        marked = tokenizer.normalizer.normalize_str(text) if text else SPACE
+        for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(marked):
+            words[word] += count
+    return words
+
+
+def _fixed_entries(*, byte_fallback: bool) -> list[str]:
+    return [*WORD_SPECIALS, *(BYTES if byte_fallback else ())]
+
+
+def _room(words: Words, fixed: list[str], max_size: int) -> int:
+    """How many pieces of several characters fit."""
+    room = max_size - len(fixed) - len(words.alphabet)
+    if room < 0:
+        raise UserError(
+            f"vocab.max_size is {max_size}, but the special tokens, bytes and characters alone are"
+            f" {max_size - room}: raise it, or raise vocab.min_frequency to leave out rare characters"
+        )
+    return room
+
+
+def _copies(counts: dict[str, int]) -> Iterator[str]:
+    for word, count in counts.items():
+        for start in range(0, count, _AT_A_TIME):
+            yield " ".join([word] * min(_AT_A_TIME, count - start))
+
+
+def _unigram_scores(words: Words, size: int) -> dict[str, float]:
+    """The log-probability of each of at most `size` pieces, the most probable first, every character among them."""
+    trainable = {word: count for word, count in words.counts.items() if _trainable(word)}
+    skipped = sorted(set(words.alphabet) - set("".join(trainable)))
+    scores = _by_sentencepiece(trainable, size - len(skipped)) if trainable else {}
+    lowest = min(scores.values(), default=0.0)
+    return scores | dict.fromkeys(skipped, lowest)
+
+
+def _trainable(word: str) -> bool:
+    return _UNTRAINABLE.isdisjoint(word)
+
+
+def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:
+    """Each word with its count for the sentencepiece trainer, once alone and once before a ▁.
+
+    It begins with the substrings after which texts go on in two ways, so a word that always ends its line, however
+    frequent, would never be a piece: on Multi30k that costs a fifth more pieces a sentence.
+    """
+    inside = []
+    for word, count in counts.items():
+        if count > 1 and len(word.encode()) <= _LONGEST_WORD:
+            inside.append(word)
+            count -= 1
+        yield f"{word}\t{count}"
+    lines = [word for word in inside if word[0] != SPACE]
+    spaced = [word for word in inside if word[0] == SPACE]
+    lines += ["".join(spaced[start : start + _WORDS_A_LINE]) for start in range(0, len(spaced), _WORDS_A_LINE)]
+    yield from (f"{line}{SPACE}\t1" for line in lines)
+
+
+def _by_sentencepiece(counts: dict[str, int], size: int) -> dict[str, float]:
+    import sentencepiece  # here, since no other vocabulary needs it
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_weighted_lines(counts),
+            input_format="tsv",
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=size + 1,  # it counts its unknown token
+            hard_vocab_limit=False,
+            num_threads=1,  # more would sum in another order
+            normalization_rule_name="identity",
+            add_dummy_prefix=False,
+            remove_extra_whitespaces=False,
+            split_by_unicode_script=False,
+            split_by_number=False,
+            character_coverage=1.0,
+            bos_id=-1,
+            eos_id=-1,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(f"the Unigram vocabulary cannot be trained: {' '.join(str(error).split())[:200]}") from error
+    trained = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = (index for index in range(trained.get_piece_size()) if not trained.is_unknown(index))
+    return {trained.id_to_piece(index): trained.get_score(index) for index in pieces}

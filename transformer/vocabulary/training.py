@@ -1,0 +1,91 @@
+"""Making vocabularies: word lists by frequency, and WordPiece, trained here or given."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from transformer.core.errors import UserError
+from transformer.encoded.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS, Vocabulary
+from transformer.text.clean import cut_words
+
+_PREFIX = "##"
+_MASK = "[MASK]"  # BERT's fifth special token; unused here, kept so that trained and given vocabularies look alike
+
+Texts = Callable[[], Iterator[str]]
+"""Starts a fresh pass over the training texts."""
+
+
+def word_vocabulary(texts: Iterable[str], *, min_frequency: int, max_size: int | None) -> Vocabulary:
+    """The words (separated by spaces) seen at least `min_frequency` times, the most frequent first.
+
+    max_size: most entries, the four special ones included; None: no limit.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text.split(" "))
+    for reserved in (*WORD_SPECIALS, ""):
+        counts.pop(reserved, None)
+    ranked = sorted((word for word, count in counts.items() if count >= min_frequency), key=lambda w: (-counts[w], w))
+    if max_size is not None:
+        ranked = ranked[: max_size - len(WORD_SPECIALS)]
+    entries = {word: index for index, word in enumerate((*WORD_SPECIALS, *ranked))}
+    tokenizer = Tokenizer(models.WordLevel(entries, unk_token=WORD_SPECIALS.unknown))
+    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
+    tokenizer.add_special_tokens(list(WORD_SPECIALS))
+    return Vocabulary(tokenizer)
+
+
+def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercase: bool) -> Vocabulary:
+    """A WordPiece vocabulary of at most `max_size` entries by the `tokenizers` library (Schuster and Nakajima 2012).
+
+    Its trainer numbers the single characters in the order of a randomly seeded hash map, so that two runs differ.
+    Given all of them beforehand as special tokens, it has nothing left to number by chance.
+    """
+    tokenizer = _wordpiece({}, lowercase=lowercase)
+    alphabet = _alphabet(tokenizer, texts())
+    fixed = [*WORDPIECE_SPECIALS, _MASK, *alphabet, *(_PREFIX + character for character in alphabet)]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
+    )
+    tokenizer.train_from_iterator(map(cut_words, texts()), trainer)
+    return _finished(tokenizer.get_vocab(), lowercase=lowercase)
+
+
+def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
+    """A WordPiece vocabulary from a vocab.txt in BERT's format, one piece a line, numbered from 0.
+
+    Raises UserError when the file is missing, is no UTF-8, names a piece twice or lacks a special token.
+    """
+    try:
+        pieces = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the vocabulary {path} cannot be read ({error}): give a vocab.txt in UTF-8") from error
+    pieces = [piece.removesuffix("\r") for piece in pieces]
+    if repeated := next((piece for piece, count in Counter(pieces).items() if count > 1), None):
+        raise UserError(f"the vocabulary {path} names {repeated!r} more than once: each line must be one new piece")
+    if absent := [special for special in WORDPIECE_SPECIALS if special not in pieces]:
+        raise UserError(f"the vocabulary {path} lacks {', '.join(absent)}: add them as lines of their own")
+    return _finished({piece: index for index, piece in enumerate(pieces)}, lowercase=lowercase)
+
+
+def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    characters: set[str] = set()
+    for text in texts:
+        characters.update(tokenizer.normalizer.normalize_str(text))
+    return sorted(character for character in characters if not character.isspace())
+
+
+def _finished(vocabulary: dict[str, int], *, lowercase: bool) -> Vocabulary:
+    tokenizer = _wordpiece(vocabulary, lowercase=lowercase)
+    tokenizer.add_special_tokens([special for special in (*WORDPIECE_SPECIALS, _MASK) if special in vocabulary])
+    return Vocabulary(tokenizer)
+
+
+def _wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=WORDPIECE_SPECIALS.unknown))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=_PREFIX)
+    return tokenizer
