@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from transformer.drawing.style import COLOURS, DASHES, save
+from transformer.figures.style import COLOURS, DASHES, save
 
 
 def draw(path: Path, content: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from transformer.core.params import read_params, stage_params
 from transformer.encoded.store import ColumnWriter
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
-from transformer.families.seq2seq.train import Params, TranslationTraining
+from transformer.families.seq2seq.train import Params, Seq2SeqTraining
 from transformer.nn.layers import count_parameters
 
 TOKENS = 2048
@@ -87,7 +87,7 @@ def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
         words = generator.integers(4, size.vocabulary, (rows * (options.more.steps + 1), size.length - 2))
         ColumnWriter(folder / "train", side, size.vocabulary).write(np.array([2, *row, 3]) for row in words)
     pairs = EncodedPairs(folder / "train", config)
-    return OurLoop(TranslationTraining(config, pairs, pairs, train, options.compute, None), train, options.compute)
+    return OurLoop(Seq2SeqTraining(config, pairs, pairs, train, options.compute, None), train, options.compute)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ from benchmarks.turns import BLOCK
 from benchmarks.workspace import FOLDER, ROOT, Workspace, prepared
 from transformer.core.errors import UserError
 from transformer.families.classifier.train import Params as SentimentParams
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 
 OURS = "ours"
 OURS_TCMALLOC = "ours, tcmalloc"

@@ -63,8 +63,11 @@ def open_subject(options: Options, device: torch.device) -> Subject:
             (folder / "stamp").write_text(stamp)
         translator = Translator(folder, data / "vocab", data / "tokens", decoding, device)
     else:
-        translator = transformer.load(bundle, device=device.type)
-    if not isinstance(translator, Translator) or not isinstance(translator.model, Seq2SeqTransformer):
+        opened = transformer.load(bundle, device=device.type)
+        if not isinstance(opened, Translator):
+            raise UserError(f"{bundle} is no Transformer for translation: name such a bundle, or leave --model out")
+        translator = opened
+    if not isinstance(translator.model, Seq2SeqTransformer):
         raise UserError(f"{bundle} is no Transformer for translation: name such a bundle, or leave --model out")
     language = translator.pretokenizers["source"].language
     texts = [row[language or ""] for row in read_rows(data / "corpus" / "test.jsonl")][: options.more.sentences]

@@ -27,12 +27,12 @@ from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware
 from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.data.encoded import EncodedReviews
+from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.decoding.probabilities import class_probabilities
 from transformer.families.classifier.nn.build import build_model
 from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.families.classifier.train import CLASSES, Params
-from transformer.tasks import TASKS
+from transformer.families.classifier.train import Params
+from transformer.registry import TASKS
 
 T = TypeVar("T")
 _PARTS = 10
@@ -65,9 +65,9 @@ def _seconds_of_reviews(given: tuple[Path, Hardware]) -> list[float]:
     workspace, hardware = Workspace(given[0]), given[1]
     params, data = workspace.params("sentiment", Params), workspace.data("sentiment")
     vocabulary = read_vocabularies(data / "vocab")["text"]
-    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=2)
     model = build_model(config).to(prepare(hardware).device)
-    reviews = EncodedReviews(data / "encoded" / "test", config)
+    reviews = EncodedTexts(data / "encoded" / "test", config)
     times, rows = [], np.random.default_rng(1).permutation(len(reviews))
     for part in np.array_split(rows, _PARTS):
         sequences = [reviews.sequence(int(row)) for row in part]

@@ -18,9 +18,9 @@ from benchmarks.workspace import prepared
 from transformer.checkpoint.device import Compute
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.data.encoded import EncodedReviews
+from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
-from transformer.families.classifier.train import CLASSES, Params, SentimentTraining
+from transformer.families.classifier.train import ClassifierTraining, Params
 from transformer.nn.layers import count_parameters
 
 OURS = "ours"
@@ -33,7 +33,7 @@ class Task(NamedTuple):
 
     params: Params
     config: ClassifierConfig
-    train: EncodedReviews
+    train: EncodedTexts
     sample: Sample
 
 
@@ -44,7 +44,7 @@ def measure(options: Options) -> Report:
     if options.compute.precision != "fp32":
         computes["ours, fp32"] = Compute(options.compute.device, "fp32")
     trainings = {
-        name: SentimentTraining(task.config, task.train, task.train, task.params.train, compute, None)
+        name: ClassifierTraining(task.config, task.train, task.train, task.params.train, compute, None)
         for name, compute in computes.items()
     }
     contenders = {
@@ -77,15 +77,15 @@ def _open_task(options: Options) -> Task:
     workspace = prepared("sentiment", options.data)
     params = workspace.params("sentiment", Params)
     vocabulary = read_vocabularies(workspace.data("sentiment") / "vocab")["text"]
-    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
-    train = EncodedReviews(workspace.data("sentiment") / "encoded" / "train", config)
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=2)
+    train = EncodedTexts(workspace.data("sentiment") / "encoded" / "train", config)
     sample = Sample(train.lengths, steps=options.more.steps, batch_size=params.train.batch_size)
     return Task(params, config, train, sample)
 
 
 def _model(task: Task) -> StraightforwardClassifier:
     assert isinstance(task.params.model, ClassifierParams)
-    return StraightforwardClassifier(task.params.model, task.config.size, task.config.pad_id, CLASSES)
+    return StraightforwardClassifier(task.params.model, task.config.size, task.config.pad_id, 2)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

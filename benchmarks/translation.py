@@ -18,7 +18,7 @@ from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.families.seq2seq.train import Params, TranslationTraining
+from transformer.families.seq2seq.train import Params, Seq2SeqTraining
 from transformer.training.config import TrainParams
 
 Translate = Callable[[Tensor, Tensor], Tensor]
@@ -59,12 +59,12 @@ def open_task(options: Options) -> Task:
     return Task(workspace, params, config, train, validation, vocabularies)
 
 
-def our_training(task: Task, compute: Compute, params: TrainParams | None = None) -> TranslationTraining:
+def our_training(task: Task, compute: Compute, params: TrainParams | None = None) -> Seq2SeqTraining:
     """Our model, fresh."""
-    return TranslationTraining(task.config, task.train, task.validation, params or task.params.train, compute, None)
+    return Seq2SeqTraining(task.config, task.train, task.validation, params or task.params.train, compute, None)
 
 
-def ours(training: TranslationTraining) -> Seq2SeqTransformer:
+def ours(training: Seq2SeqTraining) -> Seq2SeqTransformer:
     """The model of a training."""
     assert isinstance(training.model, Seq2SeqTransformer)
     return training.model

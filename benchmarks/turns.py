@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,16 +53,17 @@ class Turns:
 
 def main(root: Path, task: str, updates: int) -> None:
     """Train as the stage does."""
-    from transformer.core.observer import Observer
-    from transformer.core.params import read_params, stage_params
-    from transformer.training import loop
-    from transformer.training.stage import TrainingPaths
+    core = "transformer.core" if find_spec("transformer.core") else ""  # older commits have another plan
+    observer = importlib.import_module(f"{core or 'transformer'}.observer")
+    loading = importlib.import_module("transformer.core.params" if core else "transformer.params.load")
+    loop = importlib.import_module("transformer.training.loop")
+    training = importlib.import_module("transformer.training.stage")
 
     turns = Turns(updates // BLOCK)
     # Freed memory is returned once a minute of its own.
     vars(loop)["time"] = SimpleNamespace(monotonic=turns.now, perf_counter=turns.now)
 
-    class TakingTurns(Observer):
+    class TakingTurns(observer.Observer):  # type: ignore[misc,name-defined]
         whole = False
 
         def metrics(self, step: int, values: Mapping[str, float]) -> None:
@@ -73,19 +76,28 @@ def main(root: Path, task: str, updates: int) -> None:
                 turns.end(whole=self.whole)
             self.whole = True
 
-    stage: Any = importlib.import_module(f"transformer.tasks.{task}.train")
-    params = stage_params(read_params(root / "params.yaml"), task, stage.Params, where=root / "params.yaml")
+    stage: Any
+    if core:
+        tasks = importlib.import_module("transformer.core.task")
+        stage = tasks.stage_code(tasks.open_task(task), "train")
+        run = partial(stage.run, tasks.open_task(task))
+    else:
+        stage = importlib.import_module(f"transformer.tasks.{task}.train")
+        run = stage.run
+    params = loading.stage_params(
+        loading.read_params(root / "params.yaml"), task, stage.Params, where=root / "params.yaml"
+    )
     runtime = params.runtime.model_copy(update={"log_every": BLOCK})
     train = params.train.model_copy(update={"epochs": 1_000, "patience": None})
     data, out = root / "data" / task, Path(tempfile.mkdtemp())
-    paths = TrainingPaths(
+    paths = training.TrainingPaths(
         encoded=data / "encoded",
         vocab=data / "vocab",
         trained=out / "trained",
         metrics=out / "metrics.json",
         history=out / "history.tsv",
     )
-    stage.run(params.model_copy(update={"runtime": runtime, "train": train}), paths=paths, observer=TakingTurns())
+    run(params.model_copy(update={"runtime": runtime, "train": train}), paths=paths, observer=TakingTurns())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from functools import partial
 from benchmarks.harness import Contender, Limit, Options, Report, Table, Work, main, measured, seconds
 from benchmarks.workspace import FOLDER, ROOT, Workspace, clone
 from transformer.core.errors import UserError
-from transformer.tasks import STAGES, TASKS
+from transformer.registry import STAGES, TASKS
 
 NOTHING = "dvc repro, nothing to do"
 EMPTY = "python that does nothing"

@@ -1,9 +1,1 @@
-"""One thin script a stage: `python -m stages.NAME TASK`."""
-
-from transformer.core.interpreter import require_libraries
-
-require_libraries()  # before any of them is imported
-
-from transformer.core.code import code_at_start  # noqa: E402
-
-code_at_start()  # before anything else is loaded: what runs is what was hashed
+"""One thin script for each stage: `python -m stages.NAME TASK`."""

@@ -1,11 +1,13 @@
 """download: a source's rows, checked, in one tracked format."""
 
+import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main
+from transformer.core.task import DownloadCode
 
 
-def download(stage: Stage) -> None:
+def download(stage: Stage[DownloadCode]) -> dict[str, float]:
     """Write data/TASK/corpus."""
-    stage.run(output=stage.data / "corpus")
+    return stage.code.run(stage.task, stage.params, output=stage.data / "corpus", observer=stage.observer)
 
 
 if __name__ == "__main__":

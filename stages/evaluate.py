@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main
+from transformer.core.task import EvaluateCode
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 
 
-def evaluate(stage: Stage) -> None:
+def evaluate(stage: Stage[EvaluateCode]) -> dict[str, float]:
     """data/TASK, models/TASK/trained -> reports/TASK/evaluation.json, predictions.tsv, plots and tables."""
     inputs = EvaluationInputs(
         corpus=stage.data / "corpus",
@@ -22,7 +24,7 @@ def evaluate(stage: Stage) -> None:
         plots=stage.reports / "plots",
         tables=stage.reports / "tables",
     )
-    stage.run(inputs=inputs, outputs=outputs)
+    return stage.code.run(stage.task, stage.params, inputs=inputs, outputs=outputs, observer=stage.observer)
 
 
 if __name__ == "__main__":

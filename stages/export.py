@@ -1,10 +1,12 @@
 """export: the model as a self-contained folder, checked against what evaluate wrote."""
 
+import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main
+from transformer.core.task import ExportCode
 from transformer.export.exporting import ExportInputs
 
 
-def export(stage: Stage) -> None:
+def export(stage: Stage[ExportCode]) -> dict[str, float]:
     """data/TASK, models/TASK/trained, reports/TASK -> models/TASK/bundle."""
     inputs = ExportInputs(
         corpus=stage.data / "corpus",
@@ -15,7 +17,9 @@ def export(stage: Stage) -> None:
         evaluation=stage.reports / "evaluation.json",
         predictions=stage.reports / "predictions.tsv",
     )
-    stage.run(inputs=inputs, bundle=stage.models / "bundle")
+    return stage.code.run(
+        stage.task, stage.params, inputs=inputs, bundle=stage.models / "bundle", observer=stage.observer
+    )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """train: the encoded store to a model."""
 
+import transformer.core.start  # noqa: F401  # first
 from stages.allocator import take_tcmalloc
 
 if __name__ == "__main__":
     take_tcmalloc()  # before torch is loaded
 
 from transformer.core.stage import Stage, main
+from transformer.core.task import TrainCode
 from transformer.training.stage import TrainingPaths
 
 
-def train(stage: Stage) -> None:
+def train(stage: Stage[TrainCode]) -> dict[str, float]:
     """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained, reports/TASK/training.json and history.tsv."""
     paths = TrainingPaths(
         encoded=stage.data / "encoded",
@@ -19,7 +21,7 @@ def train(stage: Stage) -> None:
         history=stage.reports / "history.tsv",
         states=stage.states,
     )
-    stage.run(paths=paths)
+    return stage.code.run(stage.task, stage.params, paths=paths, observer=stage.observer)
 
 
 if __name__ == "__main__":

@@ -1,60 +1,66 @@
 """The modules that a stage imports, by reading the code: what DVC must know to rerun just what a change touches.
 
-`python -m tests.closure` prints them, to be copied into dvc.yaml.
+`python -m tests.closure` prints them.
 """
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from transformer.tasks import STAGES, TASKS
+from transformer.core.task import ELSEWHERE, open_task
+from transformer.registry import STAGES, TASKS
 
 ROOT = Path(__file__).parents[1]
 OWN = ("transformer", "stages")
+_BY_NAME = {
+    "download": ["transformer.tasks.{task}.sample.splits"],
+    "export": ["transformer.families.{family}.decoding.opening", "transformer.tasks.{task}.words"],
+    "report": ["transformer.families.{family}.evaluation.compare", "transformer.families.{family}.shown"],
+}
+"""What a stage loads by name, beside its task's declaration and its family's code."""
 
 
 def closure(stage: str, task: str) -> set[str]:
-    """Paths, relative to the root, of every module that `python -m stages.STAGE TASK` imports."""
-    roots = [f"stages.{stage}", f"transformer.tasks.{task}.{stage}"]
-    # Loaded by name: the predictor of the bundle that `export` opens again, and how `report` scores two results.
-    by_name = {"export": "predictor", "report": "compare"}
-    if stage in by_name:
-        roots.append(f"transformer.tasks.{task}.{by_name[stage]}")
+    """Paths, relative to the root, of every module that `python -m stages.STAGE TASK` imports.
+
+    Without the `__init__.py` files, which hold docstrings only.
+    """
+    family = open_task(task).family
+    named = ["transformer.tasks.{task}.task", "transformer.families.{family}." + ELSEWHERE.get(stage, stage)]
+    roots = [name.format(task=task, family=family) for name in (*named, *_BY_NAME.get(stage, ()))]
     seen: set[Path] = set()
-    waiting = [path for root in roots for path in _files(root)]
+    waiting = [path for root in (f"stages.{stage}", *roots) for path in _files(root)]
     while waiting:
         path = waiting.pop()
         if path not in seen:
             seen.add(path)
-            waiting += [file for name in _imports(path) if name.split(".")[0] in OWN for file in _files(name)]
+            waiting += [file for name in imports(path) if name.split(".")[0] in OWN for file in _files(name)]
     return {path.relative_to(ROOT).as_posix() for path in seen}
 
 
 def third_party(stage: str, task: str) -> set[str]:
     """The packages of others, by the name of their import, that those modules import, also within functions."""
-    return {name.split(".")[0] for path in closure(stage, task) for name in _imports(ROOT / path)} - set(OWN)
+    return {name.split(".")[0] for path in closure(stage, task) for name in imports(ROOT / path)} - set(OWN)
 
 
-def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(path: Path) -> Iterator[str]:
+    """The names that running a module may import: not those for the type checker alone."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            waiting += ast.iter_child_nodes(node)
 
 
 def _files(module: str) -> list[Path]:
-    """A module's file and those of the packages around it, which importing it runs too."""
-    files, folder = [], ROOT
-    for part in module.split("."):
-        if (folder / part / "__init__.py").is_file():
-            files.append(folder / part / "__init__.py")
-        elif (folder / f"{part}.py").is_file():
-            files.append(folder / f"{part}.py")
-            break
-        folder = folder / part
-    return files
+    """A module's file; none for a package or what is no module."""
+    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    return [path] if path.is_file() else []
 
 
 if __name__ == "__main__":

@@ -163,10 +163,12 @@ import json, sys, importlib
 from pathlib import Path
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-stage = importlib.import_module(f"transformer.tasks.{sys.argv[1]}.download")
+from transformer.core.task import family_module, open_task
+task = open_task(sys.argv[1])
+stage = family_module(task, "download")
 try:
     params = stage.Params.model_validate_json(sys.argv[2])
-    print(json.dumps(stage.run(params, output=Path(sys.argv[3]), observer=Observer())))
+    print(json.dumps(stage.run(task, params, output=Path(sys.argv[3]), observer=Observer())))
 except UserError as error:
     sys.exit(f"UserError: {error}")
 """

@@ -11,7 +11,7 @@ from tests.training.small import own_torch_settings
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.stage import Stage
-from transformer.tasks import implementation
+from transformer.core.task import open_task, stage_code
 
 
 class Said(Observer):
@@ -40,10 +40,11 @@ class Stages:
     def run(self, *names: str) -> None:
         """Run these stages, in the order given. Raises UserError as they do."""
         for name in names:
-            module, schema = import_module(f"stages.{name}"), implementation(self.task, name).Params
-            params = stage_params(self.content, self.task, schema, where=Path("params.yaml"))
+            task = open_task(self.task)
+            module, code = import_module(f"stages.{name}"), stage_code(task, name)
+            params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))
             with own_torch_settings():
-                getattr(module, name)(Stage(name, self.task, params, self.observer))
+                getattr(module, name)(Stage(task, code, params, self.observer))
 
     @property
     def reports(self) -> Path:

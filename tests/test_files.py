@@ -25,7 +25,7 @@ from transformer.core.files import (
     write_rows,
     write_table,
 )
-from transformer.tasks import STAGES, TASKS
+from transformer.registry import STAGES, TASKS
 
 ROOT = Path(__file__).parents[1]
 

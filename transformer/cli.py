@@ -8,8 +8,8 @@ from typing import IO, Any
 
 from transformer.commands.workspace import enter_workspace, given_path
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
-from transformer.families.seq2seq.options import add_options, overridden, scored_lines
-from transformer.tasks import TASKS, implementation
+from transformer.core.task import family_names, import_family, open_task
+from transformer.registry import TASKS
 
 _FILES_SHOWN = 3  # of a stage
 _BLOCK = 1 << 16  # bytes of input that are answered together, at most
@@ -38,27 +38,21 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="transformer", description="Train-your-own Transformers.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, task, run, text in (
-        ("translate", "translation", _translate, "translate texts, one a line"),
-        ("classify", "sentiment", _classify, "classify texts, one a line: label, probability and text"),
-    ):
+    for family in family_names():
+        options = import_family(family, "options")
+        name, text = options.COMMAND
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("texts", nargs="*", metavar="TEXT", help="texts; without any, lines of FILE or stdin")
         command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text a line; - for stdin")
-        command.add_argument(
-            "-m", "--model", type=given_path, default=Path("models", task, "bundle"), help="%(default)s"
-        )
+        command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="%(default)s")
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
-        command.set_defaults(run=run)
-        if name == "translate":
-            add_options(command)
+        command.set_defaults(run=_ask, family=family)
+        options.add_options(command)
     attention = commands.add_parser(
         "attention", help="show where a model looks in one text, in the terminal or as a file"
     )
     attention.add_argument("text", metavar="TEXT")
-    attention.add_argument(
-        "-m", "--model", type=given_path, default=Path("models/translation/bundle"), help="%(default)s"
-    )
+    attention.add_argument("-m", "--model", type=given_path, default=_own_model("seq2seq"), help="%(default)s")
     attention.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
     attention.add_argument("--map", help="which of the model's maps, by its name; by default the first")
     attention.add_argument("--layers", default="last", choices=("last", "all"), help="%(default)s")
@@ -96,6 +90,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _own_model(family: str) -> Path:
+    """The workspace's model of the first task of a family."""
+    return Path("models", next((task for task in TASKS if open_task(task).family == family), family), "bundle")
+
+
 def _require_text(arguments: argparse.Namespace) -> None:
     """Python has half a surrogate pair for each byte of an argument that is no UTF-8; paths may have any byte."""
     for given in vars(arguments).values():
@@ -104,42 +103,23 @@ def _require_text(arguments: argparse.Namespace) -> None:
                 raise UserError(f"argument {ascii(text)[:60]}: no UTF-8; convert it first")
 
 
-def _translate(arguments: argparse.Namespace) -> None:
-    model = _open(arguments, "translation")
-    model.decoding = overridden(model.decoding, arguments)
-    count, answered = model.decoding.n_best, 0
-
-    def lines(texts: list[str]) -> list[str]:
-        nonlocal answered  # a text is sampled by its number, however the texts arrive
-        first, answered = answered, answered + len(texts)
-        if count == 1 and arguments.n_best is None:
-            translations: list[str] = model.translate(texts, first=first)
-            return translations
-        found = model.translate_n_best(texts, first=first)
-        return [line for translations in found for line in scored_lines(translations, count)]
-
-    _answer(arguments, lines)
-
-
-def _classify(arguments: argparse.Namespace) -> None:
-    model = _open(arguments, "sentiment")
-
-    def lines(texts: list[str]) -> list[str]:
-        answers = zip(model.classify(texts), texts, strict=True)
-        return [f"{answer.label}\t{answer.probability:.4f}\t{text}" for answer, text in answers]
-
-    _answer(arguments, lines)
+def _ask(arguments: argparse.Namespace) -> None:
+    model = _opened(arguments)
+    if model.family != arguments.family:
+        wanted = f"for `transformer {import_family(model.family, 'options').COMMAND[0]}`"
+        raise UserError(f"{arguments.model} is a model {wanted}: name another with --model")
+    _answer(arguments, import_family(model.family, "options").answering(model, arguments))
 
 
 def _attention(arguments: argparse.Namespace) -> None:
     from transformer.commands.terminal import text_map
-    from transformer.drawing.style import save
     from transformer.figures.attention import attention_figure
+    from transformer.figures.style import save
 
     if arguments.output and arguments.output.suffix not in (".png", ".svg"):
         raise UserError(f"{arguments.output} is no .png or .svg file: name one of these")
     model = _opened(arguments)
-    found = implementation(model.task, "figures").drawings_of(model, arguments.text, layers=arguments.layers)
+    found = import_family(model.family, "figures").drawings_of(model, arguments.text, layers=arguments.layers)
     drawings = {drawing.name: drawing for drawing in found}
     if not drawings:
         raise UserError(f"the model in {arguments.model} has no attention")
@@ -200,13 +180,6 @@ def _warn_of_another_result(model: Path) -> None:
     own = next((path for path in map(bundle_path, TASKS) if (root / path).resolve() == model.resolve()), None)
     if own and not folder_is_as_locked(root, own):
         print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)
-
-
-def _open(arguments: argparse.Namespace, task: str) -> Any:
-    model = _opened(arguments)
-    if model.task != task:
-        raise UserError(f"{arguments.model} is a model for {model.task}, not for {task}: name another with --model")
-    return model
 
 
 def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[str]]) -> None:

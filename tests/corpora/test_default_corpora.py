@@ -12,7 +12,8 @@ from tests.conftest import ROOT
 from transformer.core.files import read_json, read_rows, read_table
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
-from transformer.tasks import TASKS, implementation
+from transformer.core.task import family_module, open_task
+from transformer.registry import TASKS
 from transformer.tasks.sentiment.sample import splits as sentiment_splits
 from transformer.tasks.sentiment.sample import words
 from transformer.tasks.sentiment.sample.statements import items
@@ -41,9 +42,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("corpora")
     content = read_params(ROOT / "params.yaml")
     for task in TASKS:
-        stage = implementation(task, "download")
+        stage = family_module(open_task(task), "download")
         params = stage_params(content, task, stage.Params, where=ROOT / "params.yaml")
-        stage.run(params, output=root / task, observer=Observer())
+        stage.run(open_task(task), params, output=root / task, observer=Observer())
     return root
 
 

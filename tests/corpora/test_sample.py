@@ -12,10 +12,10 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from transformer.tasks.sentiment import sample as sentiment
+from transformer.tasks.sentiment.sample import splits as sentiment
 from transformer.tasks.sentiment.sample import splits as sentiment_splits
 from transformer.tasks.sentiment.sample.reviews import Reviewer
-from transformer.tasks.translation import sample as translation
+from transformer.tasks.translation.sample import splits as translation
 from transformer.tasks.translation.sample import splits as translation_splits
 from transformer.tasks.translation.sample import verbs
 from transformer.tasks.translation.sample.actions import BE

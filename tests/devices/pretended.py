@@ -14,10 +14,11 @@ from tests.training.small import prepare, smoke
 from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
+from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.decoding.probabilities import class_probabilities
 from transformer.families.seq2seq.decoding.decode import decode
-from transformer.tasks import TASKS, implementation
+from transformer.registry import TASKS
 from transformer.training.loop import Fitted, fit
 from transformer.training.update import Updates
 
@@ -53,7 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def training(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Any:
     """What the loop needs of a task, on a device."""
-    module = implementation(task, "train")
+    module = family_module(open_task(task), "train")
     content = smoke(task, {"model": model, "train": {"epochs": 2, "batch_size": 16} | train})
     chosen = stage_params(content, task, module.Params, where=Path("smoke"))
     held = read_vocabularies(folder / "vocab")
@@ -66,10 +67,10 @@ def training(task: str, folder: Path, where: torch.device, model: dict[str, Any]
             target_pad_id=held["target"].pad_id,
         )
         sides = (module.EncodedPairs(folder / "encoded" / split, config) for split in ("train", "validation"))
-        return module.TranslationTraining(config, *sides, chosen.train, Compute(where, "fp32"), None)
+        return module.Seq2SeqTraining(config, *sides, chosen.train, Compute(where, "fp32"), None)
     config = module.ClassifierConfig(model=chosen.model, size=held["text"].size, pad_id=held["text"].pad_id, classes=2)
-    sides = (module.EncodedReviews(folder / "encoded" / split, config) for split in ("train", "validation"))
-    return module.SentimentTraining(config, *sides, chosen.train, Compute(where, "fp32"), None)
+    sides = (module.EncodedTexts(folder / "encoded" / split, config) for split in ("train", "validation"))
+    return module.ClassifierTraining(config, *sides, chosen.train, Compute(where, "fp32"), None)
 
 
 def fitted(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Fitted:
@@ -218,7 +219,7 @@ def test_pieces_hold_every_row_once(data: dict[str, Path]) -> None:
     given = training("translation", data["translation"], CPU, STILL, batch_unit="tokens", batch_size=200)
     rows = given.batches(1)[0]
     assert [piece.tolist() for piece in given.pieces(rows)] == [rows.tolist()], "a CPU computes no padding"
-    module = implementation("translation", "train")
+    module = family_module(open_task("translation"), "train")
     pieces = module.pieces_of_like_length(rows, given.train.lengths.max(axis=1), given.params)
     assert len(pieces) > 1
     assert sorted(row for piece in pieces for row in piece.tolist()) == sorted(rows.tolist())

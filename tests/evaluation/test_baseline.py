@@ -9,9 +9,9 @@ from dvc.repo import Repo
 
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.scoring import ScoringParams
 from transformer.core.validation import validate
 from transformer.evaluation.baseline import Baseline
+from transformer.evaluation.config import ScoringParams
 from transformer.results.chain import STAGES
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")

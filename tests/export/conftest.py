@@ -8,8 +8,9 @@ import pytest
 from tests.training.small import prepare, smoke, train
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
+from transformer.core.task import family_module, open_task
 from transformer.export.bundle import write_bundle
-from transformer.tasks import TASKS, implementation
+from transformer.registry import TASKS
 
 ROWS: dict[str, dict[str, Any]] = {
     "download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}},
@@ -26,15 +27,15 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         content = smoke(task, ROWS)
         prepare(content, task, root / "data")
         train(content, task, root / "data", root, observer=Observer())
-        params = stage_params(content, task, implementation(task, "export").Params, where=Path("smoke"))
+        params = stage_params(content, task, family_module(open_task(task), "export").Params, where=Path("smoke"))
         found[task] = root / "bundle"
         write_bundle(
             found[task],
-            task,
+            open_task(task),
             trained=root / "models" / task / "trained",
             vocab=root / "data" / "vocab",
             tokens=root / "data" / "tokens",
             card="",
-            config={"decoding": params.evaluate.answering()},
+            config={"decoding": params.evaluate.model_dump()},
         )
     return found

@@ -16,8 +16,9 @@ import torch
 
 from transformer.cli import main
 from transformer.core.errors import UserError
+from transformer.core.task import open_task, stage_code
 from transformer.export.bundle import open_bundle
-from transformer.tasks import TASKS, implementation
+from transformer.registry import TASKS
 
 Fault = Callable[[Path], None]
 
@@ -91,7 +92,7 @@ class Malicious:
 
 def answer(model: Any) -> list[Any]:
     texts = ["Ein Hund schläft.", ""]
-    return list(model.translate(texts) if model.task == "translation" else model.classify(texts))
+    return list(model.translate(texts) if model.family == "seq2seq" else model.classify(texts))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -123,8 +124,8 @@ def test_a_mistake_of_the_code_is_not_blamed_on_the_model(
     def mistaken(*_: object) -> None:
         raise AttributeError("our own mistake")
 
-    predictor = implementation(task, "predictor")
-    monkeypatch.setattr(predictor, "Translator" if task == "translation" else "Reviewer", mistaken)
+    predictor = stage_code(open_task(task), "predictor")
+    monkeypatch.setattr(predictor, "Translator" if task == "translation" else "Classifier", mistaken)
     with pytest.raises(AttributeError, match="our own mistake"):
         open_bundle(bundles[task], "cpu")
 

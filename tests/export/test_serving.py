@@ -14,10 +14,11 @@ from tests.export.test_hostile import answer
 from transformer.core.errors import UserError
 from transformer.core.files import write_table
 from transformer.core.observer import Observer
+from transformer.core.task import open_task
 from transformer.export import exporting
 from transformer.export.bundle import open_bundle
 from transformer.export.exporting import Model, Row, check_bundle
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 
 FORKED = """
 import os, signal, sys
@@ -27,7 +28,7 @@ from transformer.export.bundle import open_bundle
 torch.set_num_threads(2)
 signal.alarm(60)
 model = open_bundle(Path(sys.argv[1]), "cpu")
-ask = model.translate if model.task == "translation" else model.classify
+ask = model.translate if model.family == "seq2seq" else model.classify
 texts = ["Ein Hund schl\u00e4ft auf der Wiese. " * 8] * 64
 expected = ask(texts)
 torch.randn(700, 700) @ torch.randn(700, 700)
@@ -59,7 +60,7 @@ def test_a_part_of_the_answers_is_asked_in_the_batches_of_all_before_it_is_calle
     texts = [f"text {number}" for number in range(8)]
     write_table(tmp_path / "predictions.tsv", ["split", "text"], [("test", text) for text in texts])
     monkeypatch.setattr(exporting, "open_bundle", lambda bundle, device: None)
-    model = Model(task="sentiment", title="", use="", main_metric="accuracy", question="text")
+    model = Model(task=open_task("sentiment"), title="", use="", main_metric="accuracy", question="text")
 
     def check(limit: int | None, wrong: str) -> float:
         def answers(_: Any, rows: Sequence[Row]) -> list[tuple[str, bool]]:

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from transformer.export.bundle import open_bundle
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 
 COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"]}
 
 
 def method(task: str, bundles: dict[str, Path]) -> Callable[[Any], list[Any]]:
-    model = open_bundle(bundles[task], "cpu")
+    model: Any = open_bundle(bundles[task], "cpu")
     found: Callable[[Any], list[Any]] = model.translate if task == "translation" else model.classify
     return found
 

@@ -10,8 +10,9 @@ from tests.conftest import ROOT
 from transformer.core.digest import parameters_digest
 from transformer.core.params import declared_sections, read_params
 from transformer.core.signing import signature
+from transformer.core.task import open_task, stage_code
+from transformer.registry import TASKS
 from transformer.results.lockfile import parse_lock
-from transformer.tasks import TASKS, implementation
 
 SECTIONS: dict[str, Any] = {
     "translation.train": {"epochs": 8, "betas": [0.9, 1.0], "patience": None, "name": "ä"},
@@ -70,7 +71,9 @@ def test_a_lock_entry_has_the_digest_of_the_params_yaml_that_it_was_made_of(task
     locked = parse_lock((ROOT / "dvc.lock").read_bytes())["stages"]
     content = read_params(ROOT / "params.yaml")
     for stage in ("download", "build_vocab", "train", "evaluate", "export"):
-        sections = declared_sections(content, task, implementation(task, stage).Params, where=Path("params.yaml"))
+        sections = declared_sections(
+            content, task, stage_code(open_task(task), stage).Params, where=Path("params.yaml")
+        )
         values = locked[f"{stage}@{task}"]["params"]["params.yaml"]
         assert parameters_digest(values) == parameters_digest(sections), stage
 

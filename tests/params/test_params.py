@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 from transformer.commands.check import check_params
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
-from transformer.tasks import implementation
+from transformer.core.task import family_module, open_task
 
 
 def written(tmp_path: Path, path: str, value: Any, *, of: str = "params.yaml") -> Path:
@@ -138,17 +138,19 @@ def test_yaml_1_2_numbers(tmp_path: Path) -> None:
     shutil.copy(ROOT / "params.yaml", tmp_path)
     path = tmp_path / "params.yaml"
     path.write_text(re.sub(r"learning_rate: \S+", "learning_rate: 1e-4", path.read_text()))
-    schema = implementation("translation", "train").Params
+    schema = family_module(open_task("translation"), "train").Params
     assert stage_params(read_params(path), "translation", schema, where=path).train.learning_rate == 1e-4
 
 
 def test_whole_floats_are_integers(tmp_path: Path) -> None:
     path = written(tmp_path, "translation.train.warmup", 4e3)
-    schema = implementation("translation", "train").Params
+    schema = family_module(open_task("translation"), "train").Params
     assert stage_params(read_params(path), "translation", schema, where=path).train.warmup == 4000
 
 
 def test_a_stage_is_given_its_own_sections_only() -> None:
     path = ROOT / "params.yaml"
-    params = stage_params(read_params(path), "sentiment", implementation("sentiment", "tokenize").Params, where=path)
+    params = stage_params(
+        read_params(path), "sentiment", family_module(open_task("sentiment"), "tokenize").Params, where=path
+    )
     assert set(params.model_dump()) == {"runtime", "tokenize"}

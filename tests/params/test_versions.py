@@ -14,7 +14,7 @@ from tests.closure import third_party
 from tests.conftest import ROOT
 from transformer.core.errors import UserError
 from transformer.core.versions import other_versions, read_versions, versions_file, write_versions
-from transformer.tasks import STAGES, TASKS
+from transformer.registry import STAGES, TASKS
 
 LIBRARIES = {
     "matplotlib": "matplotlib",

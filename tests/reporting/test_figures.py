@@ -14,10 +14,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.conftest import ROOT
 from transformer.core.params import read_params
-from transformer.drawing.style import in_house_style, plain, save
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
 from transformer.figures.schedules import learning_rates
+from transformer.figures.style import in_house_style, plain, save
 from transformer.figures.theory import random_weights, softmax_gradient_norm
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
@@ -29,7 +29,7 @@ from pathlib import Path
 from tests.reporting.test_figures import drawing, train_params
 from transformer.figures.attention import attention_figure
 from transformer.figures.explain import explain
-from transformer.drawing.style import in_house_style, plain, save
+from transformer.figures.style import in_house_style, plain, save
 from transformer.training.schedule import Schedule
 folder = Path(sys.argv[1])
 explain(folder, Schedule(train_params(), total=200, d_model=64))

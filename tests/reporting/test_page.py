@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer.drawing.packed import STEPS, packed
+from transformer.figures.packed import STEPS, packed
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Page, Picture, Section, Table
 from transformer.report.render import render

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.reporting.test_page import HOSTILE
-from transformer.drawing.packed import FILE
 from transformer.figures.attention import Axis, Drawing
 from transformer.figures.explorer import write_explorer
+from transformer.figures.packed import FILE
 from transformer.report.content import Page as Content
 from transformer.report.content import Section, Table
 from transformer.report.render import render

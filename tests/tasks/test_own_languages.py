@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from tests.stages import Stages
 from transformer.commands.summary import scores_table
 from transformer.core.errors import UserError
+from transformer.core.task import open_task
 from transformer.families.seq2seq.report import sections
 from transformer.report.result import Result
 from transformer.results.headline import TEXT_BLEUS, headline, metric_label
@@ -71,7 +72,7 @@ def test_a_language_without_spacys_rules_is_scored(
     assert headline("bleu", evaluation).startswith("BLEU" if separated else "ChrF")
     first = "BLEU" if separated else "chrF"
     assert scores_table("translation", evaluation).split("\n")[0].split("intervals")[1].split()[0] == first
-    (table,) = next(sections(Result(tmp_path, "translation"))).tables
+    (table,) = next(sections(open_task("translation"), Result(tmp_path, "translation"))).tables
     assert table.header[1] == first
     assert metric_label(by_text[0]) in table.header
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from transformer.tasks.translation import sample as translation
+from transformer.tasks.translation.sample import splits as translation
 from transformer.text.clean import one_line
 
 

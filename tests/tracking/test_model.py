@@ -22,7 +22,7 @@ class Prediction:
     probability: float
 
 
-class Reviewer:
+class Classifier:
     def classify(self, texts: list[str]) -> list[Prediction]:
         return [Prediction("pos" if "good" in text else "neg", 0.75) for text in texts]
 
@@ -37,9 +37,9 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
     assert not [*location.rglob("__pycache__")]
     opened: list[Path] = []
 
-    def load(path: str) -> Reviewer:
+    def load(path: str) -> Classifier:
         opened.append(Path(path))
-        return Reviewer()
+        return Classifier()
 
     monkeypatch.setattr(transformer, "load", load)
     model = pyfunc.load_model(store.client.get_logged_model(model_id).artifact_location)

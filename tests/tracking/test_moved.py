@@ -11,7 +11,7 @@ import pytest
 
 import transformer
 from tests.tracking.test_alias import FIRST
-from tests.tracking.test_model import Reviewer, bundle_of
+from tests.tracking.test_model import Classifier, bundle_of
 from transformer.core.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.model import log_model, register
@@ -94,7 +94,7 @@ def test_a_copied_repository_never_writes_into_the_original(
     log_model(store, new, copy / "bundle")
     assert contents(root) == before
 
-    monkeypatch.setattr(transformer, "load", lambda path: Reviewer())
+    monkeypatch.setattr(transformer, "load", lambda path: Classifier())
     best = store.client.get_model_version_by_alias("reviews", "best")
     path = store.client.get_model_version_download_uri("reviews", best.version)
     assert path.startswith(here)

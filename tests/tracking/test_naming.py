@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.params import read_params
+from transformer.registry import TASKS
 from transformer.results.chain import Chain, Stage
 from transformer.results.naming import registered_name
-from transformer.tasks import TASKS
 from transformer.tracking.model import versions_of
 from transformer.tracking.store import Store
 

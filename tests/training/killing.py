@@ -18,7 +18,7 @@ from shutil import rmtree
 import stages.train
 from tests.training.small import outputs
 from transformer.core import stage as workflow
-from transformer.tasks import implementation
+from transformer.core.task import open_task, stage_code
 
 _LOG = Path("log")
 _WRITTEN = ("models", "reports")
@@ -72,7 +72,7 @@ def moment(chance: random.Random, longest: float, task: str) -> Callable[[], boo
 def main() -> None:
     """Train undisturbed, then kill, and compare what is written with the undisturbed bytes whenever one ends."""
     task, kills, chance = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
-    implementation(task, "train")
+    stage_code(open_task(task), "train")
     started = time.monotonic()
     assert finished(start(task), lambda: False, signal.SIGKILL)
     longest = time.monotonic() - started

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.tasks import implementation
+from transformer.core.task import family_module, open_task
 from transformer.training.stage import TrainingPaths
 
 ROOT = Path(__file__).parents[2]
@@ -31,9 +31,9 @@ def smoke(task: str, changes: Changes) -> dict[str, Any]:
 
 def run_stage(content: dict[str, Any], task: str, stage: str, *, observer: Observer, **paths: Any) -> None:
     """Run a stage in this process."""
-    module = implementation(task, stage)
+    module = family_module(open_task(task), stage)
     params = stage_params(content, task, module.Params, where=Path("smoke"))
-    module.run(params, observer=observer, **paths)
+    module.run(open_task(task), params, observer=observer, **paths)
 
 
 def prepare(content: dict[str, Any], task: str, data: Path) -> None:

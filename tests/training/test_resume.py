@@ -20,7 +20,7 @@ from tests.training.golden import RECURRENT
 from tests.training.small import ROOT, outputs, prepare, smoke, train
 from tests.training.test_loop import CPU, Line
 from transformer.core.observer import Observer
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 from transformer.training.config import TrainParams
 from transformer.training.identity import loaded_code
 from transformer.training.interrupts import interrupts_held_back
@@ -245,10 +245,10 @@ def test_a_state_of_another_training_is_never_taken(
 def test_the_code_in_the_key_is_what_dvc_yaml_declares() -> None:
     code = """
 import sys
-from transformer.tasks import implementation
+from transformer.core.task import open_task, stage_code
 from transformer.training.identity import loaded_code
 import stages.train
-implementation(sys.argv[1], "train")
+stage_code(open_task(sys.argv[1]), "train")
 print("\\n".join(sorted(loaded_code())))
 """
     for task in TASKS:

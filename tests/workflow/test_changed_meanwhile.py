@@ -49,7 +49,7 @@ HARMLESS = {
     "the runtime": REPLACE.format("log_every: ", "log_every: 1"),
     "code of another stage": APPEND.format("transformer/training/loop.py"),
     "code that is no dependency": APPEND.format("transformer/tracking/live.py"),
-    "code, put back": "p = Path('transformer/core/files.py'); was = p.read_text(); p.write_text('x'); p.write_text(was)",
+    "code, put back": "p = Path('transformer/core/files.py'); w = p.read_text(); p.write_text('x'); p.write_text(w)",
 }
 HARMFUL = {
     "a parameter": (

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
 ROWS = """

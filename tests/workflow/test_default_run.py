@@ -10,13 +10,14 @@ import re
 import shlex
 import subprocess
 from functools import cache
+from typing import Any
 
 import pytest
 
 import transformer
 from tests.conftest import ROOT
 from transformer.core.files import read_table
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)
 """A command without options, and the answer behind it: the translation, or the label."""
@@ -54,7 +55,7 @@ def _default_run() -> None:
 
 
 def _answers(task: str, texts: list[str]) -> list[str]:
-    model = transformer.load(ROOT / "models" / task / "bundle")
+    model: Any = transformer.load(ROOT / "models" / task / "bundle")
     return model.translate(texts) if task == "translation" else [label for label, _ in model.classify(texts)]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Clone, make_clone
 from transformer.encoded.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS
-from transformer.tasks import STAGES
+from transformer.registry import STAGES
 
 HOSTILE = {
     "letters without a space": "a" * 1_000_000,

@@ -5,7 +5,7 @@ from pathlib import Path
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
-from transformer.tasks import implementation
+from transformer.core.task import family_module, open_task
 from transformer.vocabulary.training import word_vocabulary
 
 
@@ -17,9 +17,9 @@ def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: P
         ("download", {"output": tmp_path / "corpus"}),
         ("tokenize", {"corpus": tmp_path / "corpus", "tokens": tmp_path / "tokens"}),
     ):
-        module = implementation("translation", stage)
+        module = family_module(open_task("translation"), stage)
         params = stage_params(content, "translation", module.Params, where=profile)
-        module.run(params, **paths, observer=Observer())
+        module.run(open_task("translation"), params, **paths, observer=Observer())
     sizes = {}
     for side in ("source", "target"):
         texts = (row[side] for row in read_rows(tmp_path / "tokens" / "train.jsonl"))

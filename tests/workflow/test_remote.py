@@ -10,7 +10,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.conftest import Clone
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_DEFAULT_REGION": "us-east-1"}
 

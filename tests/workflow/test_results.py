@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import Clone
 from transformer.core.files import json_bytes, read_json, read_rows, read_table
 from transformer.encoded.vocabulary import read_vocabularies
+from transformer.registry import TASKS
 from transformer.results.headline import shortfall
-from transformer.tasks import TASKS
 
 ROWS = """
 import json, sys

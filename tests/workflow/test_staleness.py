@@ -15,7 +15,8 @@ from dvc.utils.serialize import _yaml as dvc_yaml
 from tests.closure import closure
 from tests.conftest import Clone
 from transformer.core.params import read_params, section_path
-from transformer.tasks import STAGES, TASKS, implementation
+from transformer.core.task import open_task, stage_code
+from transformer.registry import STAGES, TASKS
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def declaring(leaf: str) -> set[str]:
         f"{stage}@{task}"
         for task in TASKS
         for stage in STAGES
-        for name in implementation(task, stage).Params.model_fields
+        for name in stage_code(open_task(task), stage).Params.model_fields
         if name != "runtime" and leaf.startswith(f"{section_path(task, name)}.")
     }
 

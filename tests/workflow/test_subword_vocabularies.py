@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Clone, make_clone
 from transformer.core.files import sha256
-from transformer.tasks import STAGES
+from transformer.registry import STAGES
 
 CHANGES: dict[str, dict[str, Any]] = {
     "bpe": {"kind": "bpe", "joint": True, "max_size": 500, "byte_fallback": True, "bpe_dropout": 0.1},

@@ -7,8 +7,9 @@ from pathlib import Path
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.schema import Hardware, Runtime, Section
+from transformer.core.task import family_module, open_task, stage_code
 from transformer.core.validation import SHARED_SECTIONS, validate
-from transformer.tasks import STAGES, TASKS, implementation
+from transformer.registry import STAGES, TASKS
 
 _WATCHED = ("download", "vocab")
 """The sections whose `path` DVC depends on, whatever their `source`: it stops where there is none."""
@@ -27,12 +28,18 @@ def check_params(path: Path) -> None:
     content = read_params(path)
     validate(_Shared, {name: content.get(name) for name in SHARED_SECTIONS}, where=path, prefix="")
     for task in TASKS:
-        known = set()
+        declared = open_task(task)
+        known: set[str] = set()
         for stage in STAGES:
-            schema_of_stage = implementation(task, stage).Params
+            schema_of_stage = stage_code(declared, stage).Params
             stage_params(content, task, schema_of_stage, where=path)
             known |= schema_of_stage.model_fields.keys()
-        stage_params(content, task, implementation(task, "combinations").Params, where=path)
+        combinations = family_module(declared, "combinations")
+        together = stage_params(content, task, combinations.Params, where=path)
+        try:
+            combinations.check(declared, together)
+        except ValueError as error:
+            raise UserError(f"{path}: `{task}`: {error}") from error
         _refuse_unknown(content[task], known, f"{task}.", path)
         for section in _WATCHED:
             _refuse_missing(content[task][section]["path"], f"{task}.{section}.path", path)

@@ -11,10 +11,11 @@ from ruamel.yaml import YAML
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.core.params import read_params
+from transformer.core.task import open_task, words_of
+from transformer.registry import TASKS
 
 PARAMS = Path("params.yaml")
 _PLACED = Path(".dvc", "tmp", "placed-profile")  # the checksum of what was last put in place: such a file is no edit
-_CORPORA = {"translation": ("multi30k", "translation"), "sentiment": ("imdb", "sentiment")}
 _VOCABULARY = "bert-base-uncased"
 
 
@@ -50,12 +51,13 @@ def _with_local_corpora(source: Path, data: Path) -> bytes:
     yaml.preserve_quotes = True
     yaml.width = 4096
     content: Any = yaml.load(source.read_text(encoding="utf-8"))
+    names = {task: (*words_of(open_task(task)).folders, task) for task in TASKS}
     folders = {
-        task: next((data / name for name in names if (data / name).is_dir()), None) for task, names in _CORPORA.items()
+        task: next((data / name for name in known if (data / name).is_dir()), None) for task, known in names.items()
     }
     if not any(folders.values()):
-        known = ", ".join(name for names in _CORPORA.values() for name in names)
-        raise UserError(f"{data} has none of the folders {known}: name the folder that holds one of them")
+        listed = ", ".join(name for known in names.values() for name in known)
+        raise UserError(f"{data} has none of the folders {listed}: name the folder that holds one of them")
     for task, folder in folders.items():
         if folder is None:
             continue

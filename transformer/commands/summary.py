@@ -6,10 +6,10 @@ from pathlib import Path
 from tabulate import tabulate
 
 from transformer.core.errors import UserError
+from transformer.core.task import family_module, open_task
 from transformer.report.build import missing_pages, write_page
 from transformer.results.find import WORKSPACE, Results, results_at
 from transformer.results.headline import Split, main_first, metric_label, shortfall, splits, with_interval
-from transformer.tasks import headline_figures
 from transformer.tracking.store import in_words
 from transformer.tracking.sync import missing_rows, sync
 
@@ -64,7 +64,9 @@ def _print_task(task: str, own: Results) -> None:
 
 def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
     """The main figures of every split in evaluation.json."""
-    names = main_first(headline_figures(task), evaluation)
+    headline = family_module(open_task(task), "shown").HEADLINE
+    known = [name for name in headline if any(name in evaluation[split] for split in splits(evaluation))]
+    names = main_first(known, evaluation)
     rows = [[split, *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)]
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)

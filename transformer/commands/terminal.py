@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from transformer.drawing.style import plain
 from transformer.figures.attention import Drawing, Weights
+from transformer.figures.style import plain
 
 _SHADES = " ░▒▓█"
 _LABEL = 16  # letters of a token's label

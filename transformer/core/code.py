@@ -8,7 +8,7 @@ from transformer.core.files import sha256
 
 CODE = ("transformer", "stages")
 """The folders with the project's code."""
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _COMPILED = "__pycache__"
 
 
@@ -16,7 +16,7 @@ _COMPILED = "__pycache__"
 def code_at_start() -> Mapping[str, str]:
     """The SHA-256 of every file in the code's folders, by path, when this was first called.
 
-    `stages/__init__.py` calls it before other modules are loaded, so that what is loaded is what was hashed.
+    `core/start.py` calls it before other modules are loaded, so that what is loaded is what was hashed.
     """
     return {name: digest for folder in CODE for name, digest in code_now(folder).items()}
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from tqdm import tqdm
 
@@ -17,11 +17,12 @@ from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.schema import Runtime, StageParams
 from transformer.core.signing import sign
+from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
 from transformer.core.versions import other_versions, versions_file
-from transformer.tasks import TASKS, implementation
 
 T = TypeVar("T")
+Code = TypeVar("Code", bound=StageCode)
 PARAMS = Path("params.yaml")
 
 
@@ -102,28 +103,24 @@ class StageObserver(Observer):
             self._tracker = None
 
 
-class Stage:
-    """One stage of one task as its script sees it."""
+class Stage(Generic[Code]):
+    """One stage of one task as its script sees it: its family's code, and where the task's files are."""
 
-    def __init__(self, name: str, task: str, params: StageParams, observer: Observer) -> None:
-        self.data, self.models, self.reports = (Path(root, task) for root in ("data", "models", "reports"))
+    def __init__(self, task: Task, code: Code, params: StageParams, observer: Observer) -> None:
+        self.task, self.code, self.params, self.observer = task, code, params, observer
+        self.data, self.models, self.reports = (Path(root, task.name) for root in ("data", "models", "reports"))
         # Not in a temporary clone of `dvc exp run --temp`, which goes when the experiment ends: DVC names the parent.
-        self.states = Path(os.environ.get("DVC_ROOT", ""), ".dvc", "tmp", "resume", task)
-        self._run: Callable[..., dict[str, float]] = implementation(task, name).run
-        self._params, self._observer = params, observer
-
-    def run(self, **paths: Any) -> None:
-        """Call the task's code for this stage with the paths it reads and writes."""
-        figures = self._run(self._params, observer=self._observer, **paths)
-        self._observer.say("  ".join(f"{name} {value:g}" for name, value in figures.items()))
+        self.states = Path(os.environ.get("DVC_ROOT", ""), ".dvc", "tmp", "resume", task.name)
 
 
-def main(name: str, script: Callable[[Stage], None]) -> None:
+def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
     """Run a stage script: `python -m stages.NAME TASK`. A UserError ends in one line and exit status 1."""
     task = _task(name)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        content, schema = read_params(PARAMS), implementation(task, name).Params
+        content, declared = read_params(PARAMS), open_task(task)
+        code = cast(Code, stage_code(declared, name))
+        schema = code.Params
         params = stage_params(content, task, schema, where=PARAMS)
         started = Started(PARAMS, content, name, task, schema)
         observer = StageObserver(task, name, params.runtime)
@@ -133,7 +130,8 @@ def main(name: str, script: Callable[[Stage], None]) -> None:
         file = versions_file(name, task)
         observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
-        script(Stage(name, task, params, observer))
+        figures = script(Stage(declared, code, params, observer))
+        observer.say("  ".join(f"{name} {value:g}" for name, value in figures.items()))
         sign(name, task, started.sections)
         _require_unchanged(started, observer)
     except UserError as error:
@@ -162,9 +160,9 @@ def _require_unchanged(started: Started, observer: StageObserver) -> None:
 
 
 def _task(name: str) -> str:
-    if len(sys.argv) == 2 and sys.argv[1] in TASKS:
+    if len(sys.argv) == 2 and sys.argv[1] in task_names():
         return sys.argv[1]
-    sys.exit(f"usage: python -m stages.{name} {'|'.join(TASKS)}")
+    sys.exit(f"usage: python -m stages.{name} {'|'.join(task_names())}")
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -3,8 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from transformer.core.errors import UserError
+from transformer.core.task import TASKS, Task
 from transformer.corpora.config import Download
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.files import read_folder
@@ -41,3 +45,25 @@ def _sample_corpus(section: Download, sample: Sample) -> Corpus:
         },
         origin={"source": "sample", "seed": section.seed},
     )
+
+
+def sample_of(task: Task) -> Sample:
+    """The task's sample corpus, `tasks/NAME/sample/splits.py`. Its first row raises UserError where there is none."""
+
+    def rows(split: str, count: int, seed: int) -> Iterator[Row]:
+        generated: Iterator[Row] = _sample_module(task).rows(split, count, seed)
+        return generated
+
+    return rows
+
+
+def sample_columns(task: Task) -> Sequence[str]:
+    """The columns of its rows. Raises UserError where the task has none."""
+    columns: Sequence[str] = _sample_module(task).COLUMNS
+    return columns
+
+
+def _sample_module(task: Task) -> Any:
+    if not (TASKS / task.name / "sample").is_dir():
+        raise UserError(f"{task.name} has no sample corpus: set {task.name}.download.source to `files` or `hub`")
+    return import_module(f"transformer.tasks.{task.name}.sample.splits")

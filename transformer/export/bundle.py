@@ -10,22 +10,26 @@ README.md             the model card
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from transformer.checkpoint.device import has_device
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
-from transformer.tasks import TASKS, implementation
+from transformer.core.task import Task, family_module, family_names, open_task, task_names
 from transformer.text.pretokenize import PRETOKENIZERS
+
+if TYPE_CHECKING:  # a bundle loads its own family's code
+    from transformer.families.classifier.decoding.labels import Classifier
+    from transformer.families.seq2seq.decoding.translator import Translator
 
 FORMAT = 1
 CONFIG, MODEL, VOCAB = "config.json", "model", "vocab"
 
 
 def write_bundle(
-    bundle: Path, task: str, *, trained: Path, vocab: Path, tokens: Path, card: str, config: Mapping[str, Any]
+    bundle: Path, task: Task, *, trained: Path, vocab: Path, tokens: Path, card: str, config: Mapping[str, Any]
 ) -> None:
     """Gather the parts. config: further entries of config.json (`decoding`, `main_metric`); card: the model card."""
     copy_folder(trained, bundle / MODEL)
@@ -33,27 +37,52 @@ def write_bundle(
     copy_file(tokens / PRETOKENIZERS, bundle / PRETOKENIZERS)
     with atomic_write(bundle / "README.md") as stream:
         stream.write(card.encode())
-    write_json(bundle / CONFIG, {"format": FORMAT, "task": task, **config})
+    own = {"format": FORMAT, "task": task.name, "family": task.family}
+    write_json(bundle / CONFIG, own | ({"classes": task.classes} if task.classes else {}) | dict(config))
 
 
-def open_bundle(path: Path, device: str = "auto") -> Any:
-    """The predictor of a bundle: a Translator or a Reviewer.
+def open_bundle(path: Path, device: str = "auto") -> "Translator | Classifier":
+    """The predictor of a bundle.
 
     Raises UserError when it is no bundle of this format, and when there is no such device.
     """
     if not (path / CONFIG).is_file():
         raise UserError(f"{path} is no exported model: it has no {CONFIG}; run `dvc repro` or name another folder")
     config = read_json(path / CONFIG)
-    if not isinstance(config, dict) or config.get("format") != FORMAT or config.get("task") not in TASKS:
+    task = _task_of(config)
+    if task is None:
         raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
     chosen = torch.device(_device(device))
-    predictor: Any = implementation(config["task"], "predictor")
+    opening = family_module(task, "decoding.opening")
+    decoding = config.get("decoding", {})
     try:
-        return predictor.open_predictor(path, config, chosen)
+        predictor: Translator | Classifier = opening.open_predictor(
+            task, path / MODEL, path / VOCAB, path, decoding, chosen
+        )
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         raise UserError(f"{path} needs more memory than there is: close other programs, or export it again") from error
+    return predictor
+
+
+def _task_of(config: Any) -> Task | None:
+    """The task that a bundle's model was trained for; None where this is no bundle's config.json.
+
+    Older bundles name a task alone, one of those that are here.
+    """
+    if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("task"), str):
+        return None
+    name, family, classes = config["task"], config.get("family"), config.get("classes", [])
+    if family is None:
+        return open_task(name) if name in task_names() else None
+    if family not in family_names() or not _are_names(classes):
+        return None
+    return Task(name=name, family=family, classes=tuple(classes))
+
+
+def _are_names(given: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(name, str) for name in given)
 
 
 # torch's threads do not live on in a forked child, which would wait for them for ever: it computes with one.

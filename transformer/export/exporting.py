@@ -9,7 +9,7 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
-from transformer.core.schema import Section
+from transformer.core.task import Task
 from transformer.export.bundle import open_bundle, write_bundle
 from transformer.export.card import model_card
 
@@ -35,7 +35,7 @@ class ExportInputs:
 class Model:
     """What is said of a task's model."""
 
-    task: str
+    task: Task
     title: str
     use: str
     """Markdown: what it does, and how to call it."""
@@ -46,7 +46,7 @@ class Model:
 
 
 def export_bundle(
-    bundle: Path, model: Model, inputs: ExportInputs, *, decoding: Mapping[str, Any], train: Section
+    bundle: Path, model: Model, inputs: ExportInputs, *, decoding: Mapping[str, Any], train: Mapping[str, Any]
 ) -> None:
     """Write the bundle with its model card. decoding: how it makes answers.
 
@@ -57,7 +57,7 @@ def export_bundle(
         model.title,
         model.use,
         provenance=read_json(inputs.corpus / "provenance.json"),
-        params={"model": read_json(inputs.trained / "config.json")["model"], "train": train.model_dump()},
+        params={"model": read_json(inputs.trained / "config.json")["model"], "train": train},
         figures=figures | {"training": read_json(inputs.training)},
     )
     value = figures["validation"][model.main_metric]
@@ -97,7 +97,7 @@ def check_bundle(
                 raise UserError(
                     f"the exported model answers {answer!r} for {row[model.question][:80]!r}, which is not what"
                     f" evaluate wrote to {predictions}: its parts do not belong together; run"
-                    f" `dvc repro --force --single-item evaluate@{model.task} export@{model.task}`"
+                    f" `dvc repro --force --single-item evaluate@{model.task.name} export@{model.task.name}`"
                 )
         verified += len(rows)
         if verified == limit:

@@ -14,18 +14,16 @@ class _Answers:
     model: Any
 
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-        """A data frame with a column `text` to one with `translation`, or with `label` and `probability`.
+        """A data frame with a column `text` to one with the answers' columns (`ANSWERS` in families/F/shown.py).
 
         It has the same index. Raises MlflowException where a text is missing.
         """
         frame = pd.DataFrame(model_input)
         try:
-            if hasattr(self.model, "translate"):
-                return pd.DataFrame({"translation": self.model.translate(frame["text"])}, index=frame.index)
-            answers = self.model.classify(frame["text"])
+            answers = self.model.table(frame["text"])
         except TypeError as error:  # a missing text, or none: a server answers with status 400
             raise MlflowException.invalid_parameter_value(f"column `text`: {error}") from error
-        return pd.DataFrame(answers, columns=["label", "probability"], index=frame.index)
+        return pd.DataFrame(answers, index=frame.index)
 
 
 class BundleModel(_Answers, PythonModel):

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from transformer.drawing.style import WEIGHTS, plain
 from transformer.figures.attention_maps import Maps
+from transformer.figures.style import WEIGHTS, plain
 
 Weights = NDArray[np.float32]
 _CELL = 0.17  # inches, room for a token's letters

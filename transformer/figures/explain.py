@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from transformer.drawing.style import save
 from transformer.figures.schedules import schedules_figure
+from transformer.figures.style import save
 from transformer.figures.theory import masks_figure, positions_figure, scale_figure
 from transformer.training.schedule import Schedule
 

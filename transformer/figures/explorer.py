@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.files import atomic_write, json_bytes
-from transformer.drawing.packed import FILE, packed
-from transformer.drawing.style import TITLE, plain
 from transformer.figures.attention import Axis, Drawing
+from transformer.figures.packed import FILE, packed
+from transformer.figures.style import TITLE, plain
 
 
 def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]]) -> None:

@@ -5,7 +5,7 @@ from typing import get_args
 
 from matplotlib.figure import Figure
 
-from transformer.drawing.style import COLOURS, DASHES
+from transformer.figures.style import COLOURS, DASHES
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 

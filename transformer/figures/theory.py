@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from torch import Tensor
 
-from transformer.drawing.style import COLOURS, DASHES
+from transformer.figures.style import COLOURS, DASHES
 from transformer.nn.attention import attention_weights, causal_mask, padding_mask
 from transformer.nn.positions import sinusoidal_table
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from transformer.core.files import atomic_write
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
+from transformer.core.task import Task, family_module, open_task
 from transformer.report.content import Page, Section, Table
 from transformer.report.render import render
 from transformer.report.result import (
@@ -28,9 +29,21 @@ from transformer.results.output import tables
 from transformer.results.place import is_page_of, made_from, page_path
 from transformer.results.times import times_of
 from transformer.results.workspace import require_outputs
-from transformer.tasks import implementation
 
 _COMMIT = 10
+
+
+class PageCode(Protocol):
+    """families/F/report.py: what a page says of a result."""
+
+    def summary(self, result: Result) -> str:
+        """How good it is, in one line."""
+
+    def weaknesses(self, task: Task, result: Result) -> Iterator[str]:
+        """Where it fails, one line each."""
+
+    def sections(self, task: Task, result: Result) -> Iterator[Section]:
+        """The parts of the page, the most telling first."""
 
 
 class ReportParams(StageParams):
@@ -47,9 +60,9 @@ class ReportParams(StageParams):
     hardware: Mapping[str, Any]
 
 
-def write_report(params: ReportParams, *, root: Path, task: str, observer: Observer) -> dict[str, float]:
-    """As `write_page`, with the size as a figure."""
-    return {"kilobytes": round(write_page(root, task).stat().st_size / 1000)}
+def write_report(task: Task, params: ReportParams, *, root: Path, observer: Observer) -> dict[str, float]:
+    """As `write_page`, with the size as a metric."""
+    return {"kilobytes": round(write_page(root, task.name).stat().st_size / 1000)}
 
 
 def write_page(root: Path, task: str) -> Path:
@@ -72,16 +85,17 @@ def _page(root: Path, task: str) -> Page:
     own, result = find_results(root, WORKSPACE, task), Result(root, task)
     chain = own.chains[task]
     require_outputs(root, _shown(chain))
-    code = implementation(task, "report")
+    declared = open_task(task)
+    code: PageCode = family_module(declared, "report")
     before = results_before(root, chain)
     return Page(
         title=f"{task.capitalize()}: {registered_name(chain)}",
         row_key=chain.row_key(),
         made_from=made_from(root, chain),
         headline=". ".join(filter(None, (code.summary(result), shortfall(result.evaluation)))),
-        weaknesses=list(code.weaknesses(result)),
+        weaknesses=list(code.weaknesses(declared, result)),
         facts=[*_origin(root, chain), *facts(result)],
-        sections=[*code.sections(result), _change(task, before, own)],
+        sections=[*code.sections(declared, result), _change(task, before, own)],
         folded=[
             explained(result),
             *([training_times(points)] if (points := times_of(root, chain)) else []),

@@ -6,7 +6,7 @@ from functools import partial
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from transformer.drawing.style import COLOURS, DASHES, plain, rendered
+from transformer.figures.style import COLOURS, DASHES, plain, rendered
 from transformer.report.content import Picture, Table
 
 _SIZE = (6.0, 3.4)  # inches

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from transformer.drawing.packed import STEPS
+from transformer.figures.packed import STEPS
 from transformer.report.content import Page
 
 _FOLDER = Path(__file__).parent / "template"

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
-from transformer.drawing.packed import FILE
+from transformer.figures.packed import FILE
 from transformer.report.charts import Columns, line_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.results.headline import metric_label, splits, with_interval

@@ -3,16 +3,28 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from transformer.evaluation.bootstrap import interval, p_value
+from transformer.core.task import Task, family_module, open_task
+from transformer.evaluation.bootstrap import Floats, interval, p_value
 from transformer.results.chain import DATA_STAGES, Chain
 from transformer.results.chain import leaves as leaves_of
 from transformer.results.find import Results, Row
 from transformer.results.headline import main_first
-from transformer.tasks import headline_figures, implementation
 
 ABSENT = "-"
+
+
+class CompareCode(Protocol):
+    """families/F/evaluation/compare.py: two systems' answers to the same texts."""
+
+    def texts(self, rows: Sequence[Row]) -> list[tuple[str, str]]:
+        """What must be the same in both systems' predictions."""
+
+    def scored(
+        self, task: Task, systems: Sequence[Sequence[Row]], samples: int
+    ) -> list[dict[str, tuple[float, Floats]]]:
+        """Of each system its metrics by name: score and resampled scores."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,7 @@ def _scores(
     for split in (split for split in one if split in two):
         paired = _paired(task, split, answers[0], answers[1], samples)
         found = dict(paired)
-        for metric in headline_figures(task):
+        for metric in family_module(open_task(task), "shown").HEADLINE:
             if metric not in paired and metric in one[split] and metric in two[split]:
                 found[metric] = Score(split, metric, one[split][metric], two[split][metric])
         order = sorted(found, key=lambda metric: metric in paired)
@@ -104,11 +116,12 @@ def _paired(
     task: str, split: str, first: dict[str, list[Row]], second: dict[str, list[Row]], samples: int
 ) -> dict[str, Score]:
     """The metrics that follow from the answers, by name; none where they are not at hand, or of other texts."""
-    compare = implementation(task, "compare")
+    declared = open_task(task)
+    compare: CompareCode = family_module(declared, "evaluation.compare")
     if split not in first or split not in second or compare.texts(first[split]) != compare.texts(second[split]):
         return {}
     found = {}
-    one, two = compare.scored((first[split], second[split]), samples)
+    one, two = compare.scored(declared, (first[split], second[split]), samples)
     for metric in (name for name in one if name in two):
         (score, drawn), (other, others) = one[metric], two[metric]
         low, high = interval(others - drawn) or (None, None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.files import read_json
+from transformer.core.task import family_module, open_task
 from transformer.tracking.alias import living_run, place_alias
 from transformer.tracking.store import Store
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 _PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "spacy")
-_ANSWERS = {
-    "translation": (("string", "translation"),),
-    "sentiment": (("string", "label"), ("double", "probability")),
-}
 
 
 def log_model(store: Store, run_id: str, bundle: Path) -> str:
@@ -69,7 +66,7 @@ def _signature(task: str) -> "ModelSignature":
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, Schema
 
-    outputs = Schema([ColSpec(kind, name) for kind, name in _ANSWERS[task]])
+    outputs = Schema([ColSpec(kind, name) for kind, name in family_module(open_task(task), "shown").ANSWERS])
     return ModelSignature(inputs=Schema([ColSpec("string", "text")]), outputs=outputs)
 
 

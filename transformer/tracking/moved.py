@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from transformer.core.errors import UserError
-from transformer.tasks import TASKS
+from transformer.registry import TASKS
 from transformer.tracking.location import ARTIFACTS, Location
 
 _COLUMNS = (

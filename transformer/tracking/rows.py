@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer.core.files import read_json, write_json
+from transformer.core.task import family_module, open_task
 from transformer.results import git
 from transformer.results.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
 from transformer.results.claims import never_run
@@ -16,7 +17,6 @@ from transformer.results.naming import export_params, registered_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.results.partial import claim_in_words
 from transformer.results.place import is_page_of, page_path
-from transformer.tasks import headline_figures
 from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS
@@ -192,7 +192,7 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
     """Markdown: the headline, what the model does not beat, and where the report is."""
     evaluation = read_json(folder / "reports" / chain.task / "evaluation.json")
     artifacts = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts"
-    main = headline(headline_figures(chain.task)[0], evaluation)
+    main = headline(family_module(open_task(chain.task), "shown").HEADLINE[0], evaluation)
     return (
         f"{'. '.join(filter(None, (main, shortfall(evaluation))))}\n\n"
         f"[Report]({artifacts}/reports/report.html) · [answers]({artifacts}/reports/predictions.tsv)"

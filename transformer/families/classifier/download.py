@@ -1,9 +1,9 @@
-"""The download stage of sentiment: texts with the label 0 (negative) or 1 (positive)."""
+"""download: texts, each with the number of its class as label."""
 
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from pydantic import Field
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
+from transformer.core.task import Task
 from transformer.corpora.config import Download
 from transformer.corpora.corpus import Corpus, Row, checked_rows, clean_text
 from transformer.corpora.output import beside, write_corpus
-from transformer.corpora.sources import open_corpus
-from transformer.tasks.sentiment.sample import rows as sample_rows
+from transformer.corpora.sources import open_corpus, sample_of
 
 UNSUPERVISED = "unsupervised"
 UNLABELLED = -1
@@ -24,7 +24,7 @@ UNLABELLED = -1
 Reader = Callable[[], Iterator[Row]]
 
 
-class SentimentDownload(Download):
+class LabelledDownload(Download):
     """Where the labelled texts come from."""
 
     validation_fraction: float = Field(gt=0, lt=1)
@@ -38,30 +38,30 @@ class SentimentDownload(Download):
 class Params(StageParams):
     """What the stage reads of params.yaml."""
 
-    download: SentimentDownload
+    download: LabelledDownload
 
 
-def run(params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
     """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
         columns=("label", "text"),
-        sample=sample_rows,
+        sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
     ) as corpus:
-        splits = _splits(corpus, section)
+        splits = _splits(corpus, section, task.classes)
         return write_corpus(
             output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256, observer=observer
         )
 
 
-def _splits(corpus: Corpus, section: SentimentDownload) -> dict[str, Iterator[Row]]:
+def _splits(corpus: Corpus, section: LabelledDownload, classes: Sequence[str]) -> dict[str, Iterator[Row]]:
     wanted = (UNSUPERVISED,) if section.unsupervised else ()
     corpus.require(("train", "test", *wanted))
     readers = {
-        split: partial(checked_rows, parts, partial(check_labelled, labels=_labels(split)))
+        split: partial(checked_rows, parts, partial(check_labelled, labels=_labels(split, classes)))
         for split, parts in corpus.splits.items()
         if split != UNSUPERVISED or section.unsupervised
     }
@@ -76,20 +76,31 @@ def _splits(corpus: Corpus, section: SentimentDownload) -> dict[str, Iterator[Ro
     return splits
 
 
-def _labels(split: str) -> tuple[int, ...]:
-    return (UNLABELLED,) if split == UNSUPERVISED else (0, 1)
+def _labels(split: str, classes: Sequence[str]) -> dict[str, int]:
+    """By what a corpus may write: a class by its number or its name, by its name alone where names are numbers."""
+    if split == UNSUPERVISED:
+        return {str(UNLABELLED): UNLABELLED}
+    names = {name: number for number, name in enumerate(classes)}
+    numbers = {str(number): number for number in range(len(classes))}
+    return names if any(name.isdecimal() for name in classes) else numbers | names
 
 
-def check_labelled(row: Row, *, labels: tuple[int, ...]) -> Row:
-    """The label and the cleaned text of a row. Labels may be integers or, as in a TSV file, their digits.
+def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
+    """The label, as a number, and the cleaned text of a row. labels: the numbers by what a corpus may write.
 
     Raises ValueError when the text is missing, empty or none, or the label is none of `labels`.
     """
     found = row.get("label")
-    values = {str(label): label for label in labels}  # as text, because 1.0 and True equal 1
-    if str(found) not in values:
-        raise ValueError(f"the label must be {' or '.join(values)}, not {found!r}")
-    return {"label": values[str(found)], "text": clean_text(row, "text")}
+    if str(found) not in labels:  # as text, because 1.0 and True equal 1
+        raise ValueError(f"the label must be {_in_words(labels)}, not {found!r}")
+    return {"label": labels[str(found)], "text": clean_text(row, "text")}
+
+
+def _in_words(labels: Mapping[str, int]) -> str:
+    written: dict[int, list[str]] = {}
+    for text, number in labels.items():
+        written.setdefault(number, []).append(text)
+    return " or ".join(" ".join((first, *(f"({name})" for name in others))) for first, *others in written.values())
 
 
 def hold_out(read: Reader, *, fraction: float, block: int, seed: int) -> tuple[Iterator[Row], Iterator[Row]]:

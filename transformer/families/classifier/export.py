@@ -1,48 +1,38 @@
-"""export: the reviewer as a bundle, which must classify as evaluate did."""
+"""export: the classifier as a bundle, which must classify as evaluate did."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
+from transformer.core.task import Task, words_of
 from transformer.export.config import ExportParams
 from transformer.export.exporting import ExportInputs, Model, Row, check_bundle, export_bundle
-from transformer.families.classifier.decoding.labels import EvaluateParams, Prediction, Reviewer
-from transformer.training.config import TrainParams
+from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction
 
 _TOLERANCE = 1e-4  # of a probability: sums in another order differ far below it
-_MODEL = Model(
-    task="sentiment",
-    title="Sentiment Transformer",
-    use="""\
-Says whether a review is negative or positive. Trained by the `transformer` workflow.
-
-    import transformer
-    model = transformer.load("this/folder")
-    model.classify(["..."])
-""",
-    main_metric="accuracy",
-    question="text",
-)
 
 
 class Params(StageParams):
     """What the stage reads."""
 
-    train: TrainParams
-    evaluate: EvaluateParams
+    train: Mapping[str, Any]
+    evaluate: AnsweringParams
     export: ExportParams
     hardware: Hardware
 
 
-def run(params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of answers that agreed."""
     compute = prepare(params.hardware)
-    export_bundle(bundle, _MODEL, inputs, decoding=params.evaluate.answering(), train=params.train)
+    words = words_of(task)
+    model = Model(task=task, title=words.title, use=words.use, main_metric="accuracy", question="text")
+    export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
     return check_bundle(
         bundle,
-        _MODEL,
+        model,
         inputs.predictions,
         _answers,
         limit=params.export.verify_rows,
@@ -51,8 +41,8 @@ def run(params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observe
     )
 
 
-def _answers(reviewer: Reviewer, rows: Sequence[Row]) -> list[tuple[str, bool]]:
-    predictions = reviewer.classify([row["text"] for row in rows])
+def _answers(classifier: Classifier, rows: Sequence[Row]) -> list[tuple[str, bool]]:
+    predictions = classifier.classify([row["text"] for row in rows])
     return [(str(answer), _agrees(answer, row)) for answer, row in zip(predictions, rows, strict=True)]
 
 

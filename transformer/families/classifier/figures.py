@@ -1,22 +1,27 @@
-"""figures: attention inside reviews, and the figures of the code."""
+"""figures: attention inside texts, and the figures of the code."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
-from transformer.drawing.style import save
-from transformer.families.classifier.attention import AttendedReview, classify_with_attention
-from transformer.families.classifier.decoding.labels import EvaluateParams, Reviewer
+from transformer.core.task import Task
+from transformer.encoded.vocabulary import clip
+from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction, prediction
 from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
+from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.config import FiguresParams
 from transformer.figures.explain import explain
 from transformer.figures.explorer import write_explorer
 from transformer.figures.inputs import FigureInputs
+from transformer.figures.style import save
+from transformer.figures.tokens import token_labels
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
@@ -28,40 +33,64 @@ _POOLED = {
 }
 
 
+@dataclass(frozen=True)
+class AttendedText:
+    """One text, its answer, and the weights between its tokens."""
+
+    tokens: list[str]
+    """S tokens, the special ones included."""
+    answer: Prediction
+    maps: Maps
+    """(1, H, S, S) by the name of the attention module."""
+
+
+def classify_with_attention(classifier: Classifier, text: str, *, longest: int) -> AttendedText:
+    """Classify one raw text, cut to its first `longest` tokens, in one pass of the model."""
+    ids = clip(classifier.encode([text])[0], longest)
+    device = next(classifier.model.parameters()).device
+    with torch.inference_mode(), collect_attention(classifier.model) as maps:
+        logits = classifier.model(torch.from_numpy(ids)[None].to(device))
+    probabilities = logits[0].float().softmax(dim=-1).cpu().numpy()
+    answer = prediction(probabilities if len(probabilities) > 2 else probabilities[1], classifier.classes)
+    put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
+    return AttendedText(put_before + token_labels(classifier.vocabulary, ids), answer, maps)
+
+
 class Params(StageParams):
     """What the stage reads."""
 
     figures: FiguresParams
     train: TrainParams
-    evaluate: EvaluateParams
+    evaluate: AnsweringParams
     hardware: Hardware
 
 
-def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
     """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
-    reviewer = Reviewer(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
-    pooling = reviewer.model.config.model.pooling
+    opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
+    classifier = Classifier(*opened, task.classes)
+    pooling = classifier.model.config.model.pooling
     total = params.train.epochs * inputs.updates_an_epoch()
-    written = explain(figures, Schedule(params.train, total, reviewer.model.d_model))
+    written = explain(figures, Schedule(params.train, total, classifier.model.d_model))
     explored = []
     for number, text in enumerate(inputs.sentences(params.figures, "text"), start=1):
-        review = classify_with_attention(reviewer, text, longest=_LONGEST)
-        for drawing in drawings(review, pooling, layers=params.figures.layers):
+        review = classify_with_attention(classifier, text, longest=_LONGEST)
+        for drawing in drawings(review, pooling, layers=params.figures.layers, unit=task.unit):
             save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
-        explored.append((text, list(drawings(review, pooling, layers="all"))))
+        explored.append((text, list(drawings(review, pooling, layers="all", unit=task.unit))))
     write_explorer(figures, explored)
     return {"figures": written}
 
 
-def drawings_of(reviewer: Reviewer, text: str, *, layers: str) -> list[Drawing]:
+def drawings_of(classifier: Classifier, text: str, *, layers: str) -> list[Drawing]:
     """All maps of one raw text."""
-    review = classify_with_attention(reviewer, text, longest=_LONGEST)
-    return list(drawings(review, reviewer.model.config.model.pooling, layers=layers))
+    review = classify_with_attention(classifier, text, longest=_LONGEST)
+    return list(drawings(review, classifier.model.config.model.pooling, layers=layers, unit="text"))
 
 
-def drawings(review: AttendedReview, pooling: str, *, layers: str) -> Iterator[Drawing]:
+def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> Iterator[Drawing]:
     """Every head of the chosen `layers`, and the row of the last one that the pooled state is made of, a head.
 
     A model without attention has no figure; maximum pooling takes every dimension from another token.
@@ -71,7 +100,7 @@ def drawings(review: AttendedReview, pooling: str, *, layers: str) -> Iterator[D
     encoder = {name: weights for name, weights in review.maps.items() if name.startswith("encoder.")}
     if encoder:
         panels = head_panels(chosen_layers(encoder, layers=layers))
-        title = f"Self-attention of the encoder in a review ({answer})"
+        title = f"Self-attention of the encoder in a {unit} ({answer})"
         yield Drawing("encoder_attention", title, panels, Axis("token that looks", review.tokens), tokens)
     if encoder and pooling in _POOLED:
         rows = [_pooled(weights, pooling) for weights in head_panels(chosen_layers(encoder, layers="last")).values()]

@@ -1,22 +1,27 @@
-"""report: what the page of a sentiment result shows."""
+"""report: what the page of a classifier's result shows."""
 
 from collections.abc import Iterator
 
+from transformer.core.task import Task
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.report.result import Result, learning_curves, scores
 from transformer.results.headline import headline, value
 
+METRICS_OF_MANY = ("accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
 METRICS = ("accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
 _CURVES = (
-    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a review"),
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a {unit}"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "accuracy"),
 )
 _TRADE_OFFS = (
     ("ROC", "roc", "false_positive_rate", "true_positive_rate"),
     ("Precision and recall", "precision_recall", "recall", "precision"),
 )
+
+_SHOWN = 3
+"""Kinds of mistakes, of more than two classes."""
 
 Params = ReportParams
 run = write_report
@@ -27,17 +32,18 @@ def summary(result: Result) -> str:
     return headline("accuracy", result.evaluation)
 
 
-def weaknesses(result: Result) -> Iterator[str]:
+def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     yield _against_linear(result)
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
-    counts = " and ".join(f"{int(row['reviews']):,} {row['actual']} ones {row['predicted']}" for row in mistakes)
+    mistakes = sorted(mistakes, key=lambda row: -int(row[task.units]))[:_SHOWN] if len(task.classes) > 2 else mistakes
+    counts = " and ".join(f"{int(row[task.units]):,} {row['actual']} ones {row['predicted']}" for row in mistakes)
     yield f"It calls {counts}."
     lengths = result.table("plots/accuracy_by_length.tsv")
     if len(lengths) > 1:
         worst = min(lengths, key=lambda row: float(row["accuracy"]))
         accuracy = value("accuracy", float(worst["accuracy"]))
-        yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({worst['reviews']} reviews)."
+        yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({worst[task.units]} {task.units})."
 
 
 def _against_linear(result: Result) -> str:
@@ -51,25 +57,34 @@ def _against_linear(result: Result) -> str:
     return f"A linear model on the same tokens has {linear}: this one is {points:+.1f} points from it{sure}."
 
 
-def sections(result: Result) -> Iterator[Section]:
+def sections(task: Task, result: Result) -> Iterator[Section]:
     """The parts of the page, the most telling first."""
-    yield scores(result, METRICS)
-    yield learning_curves(result, _CURVES)
-    yield Section("Right and wrong", tables=[_confusion(result)], pictures=list(_charts(result)))
+    yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
+    yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
+    yield Section("Right and wrong", tables=[_confusion(task, result)], pictures=list(_charts(task, result)))
     rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]
-    header = ["split", "label", "prediction", "probability", "review"]
+    header = ["split", "label", "prediction", "probability", task.unit]
     text = "What the model was most certain of and wrong about, of each split."
     yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
 
 
-def _confusion(result: Result) -> Table:
-    cells = {(row["actual"], row["predicted"]): row["reviews"] for row in result.table("plots/confusion.tsv")}
+def _confusion(task: Task, result: Result) -> Table:
+    cells = {(row["actual"], row["predicted"]): row[task.units] for row in result.table("plots/confusion.tsv")}
     labels = list(dict.fromkeys(actual for actual, _ in cells))
     rows = [[f"actually {actual}", *(cells[actual, predicted] for predicted in labels)] for actual in labels]
-    return Table("Reviews by label and prediction", ["", *(f"predicted {label}" for label in labels)], rows)
+    return Table(
+        f"{task.units.capitalize()} by label and prediction", ["", *(f"predicted {label}" for label in labels)], rows
+    )
 
 
-def _charts(result: Result) -> Iterator[Picture]:
+def _claim(task: Task, *, many: bool = False) -> str:
+    """What a probability is of: class 1 of two, of more that the answer is right."""
+    if len(task.classes) > 2:
+        return "right answers" if many else "the answer"
+    return f"{task.classes[1]} {task.units}" if many else f"a {task.classes[1]} {task.unit}"
+
+
+def _charts(task: Task, result: Result) -> Iterator[Picture]:
     reliability = {"positive": "as predicted", "calibrated": "perfectly calibrated"}
     calibration = result.columns("plots/reliability.tsv")
     yield line_chart(
@@ -77,19 +92,19 @@ def _charts(result: Result) -> Iterator[Picture]:
         calibration,
         x="probability",
         ys=reliability,
-        x_label="mean probability of a positive review",
-        y_label="share of positive reviews",
+        x_label=f"mean probability of {_claim(task)}",
+        y_label=f"share of {_claim(task, many=True)}",
     )
     yield bar_chart(
         "Accuracy by length",
         result.columns("plots/accuracy_by_length.tsv"),
         group="words",
         value="accuracy",
-        count="reviews",
+        count=task.units,
         label="words",
         x_label="accuracy",
     )
-    for title, name, x, y in _TRADE_OFFS:
+    for title, name, x, y in _TRADE_OFFS if len(task.classes) == 2 else ():
         label = y.replace("_", " ")
         points = result.columns(f"plots/{name}.tsv")
         yield line_chart(title, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)

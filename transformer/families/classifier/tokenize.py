@@ -1,9 +1,10 @@
-"""tokenize: the reviews' text."""
+"""tokenize: the texts."""
 
 from pathlib import Path
 
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
+from transformer.core.task import Task
 from transformer.text.pretokenize import PreTokenizerParams
 from transformer.text.tokens import tokenize_corpus
 
@@ -14,7 +15,7 @@ class Params(StageParams):
     tokenize: PreTokenizerParams
 
 
-def run(params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
     sides = {"text": ("text", params.tokenize)}
     return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)

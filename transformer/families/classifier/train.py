@@ -1,4 +1,4 @@
-"""train: the classifier on the encoded reviews."""
+"""train: the classifier on the encoded texts."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,11 @@ import torch.nn.functional as F
 
 from transformer.checkpoint.device import Compute, prepare
 from transformer.core.observer import Observer
+from transformer.core.task import Task
 from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.data.encoded import EncodedReviews
+from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.nn.build import build_model
 from transformer.families.classifier.nn.config import AnyClassifierParams, ClassifierConfig
 from transformer.nn.dropout import drop_tokens
@@ -20,8 +21,6 @@ from transformer.training.objective import objective
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.update import BatchLoss
 
-CLASSES = 2
-
 
 class Params(TrainStageParams):
     """What the stage reads."""
@@ -29,14 +28,14 @@ class Params(TrainStageParams):
     model: AnyClassifierParams
 
 
-class SentimentTraining:
+class ClassifierTraining:
     """What the training loop needs: batches, their loss, and validation."""
 
     def __init__(
         self,
         config: ClassifierConfig,
-        train: EncodedReviews,
-        validation: EncodedReviews,
+        train: EncodedTexts,
+        validation: EncodedTexts,
         params: TrainParams,
         compute: Compute,
         dropout: BpeDropout | None,
@@ -48,7 +47,7 @@ class SentimentTraining:
         self.d_model = self.model.d_model
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """All reviews in a random order."""
+        """All texts in a random order."""
         self.seen = self.train.resegmented(self.dropout, epoch)
         return random_batches(self.train.lengths, self.params, epoch)
 
@@ -65,7 +64,7 @@ class SentimentTraining:
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
-        """Loss a review and accuracy, in fp32."""
+        """Loss per text and accuracy, in fp32."""
         loss, correct = 0.0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
@@ -77,14 +76,15 @@ class SentimentTraining:
         return {"validation_loss": loss / count, "validation_accuracy": correct / count}
 
 
-def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
     compute = prepare(params.hardware)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
-    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=CLASSES)
-    train, validation = (EncodedReviews(paths.encoded / split, config) for split in ("train", "validation"))
+    classes = len(task.classes)
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
+    train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
-    training = SentimentTraining(config, train, validation, params.train, compute, dropout)
-    train.report(observer)
-    validation.report_classes(observer)
+    training = ClassifierTraining(config, train, validation, params.train, compute, dropout)
+    train.report(task, observer)
+    validation.report_classes(task, observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
+from transformer.core.task import Task
 from transformer.vocabulary.build import build
 from transformer.vocabulary.config import VocabParams
 
@@ -15,7 +16,7 @@ class Params(StageParams):
 
 
 def run(
-    params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
+    task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
 ) -> dict[str, float]:
     """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
     return build(tokens, vocab, encoded, statistics, params.vocab, labelled=False, observer=observer)

@@ -1,22 +1,22 @@
-"""What the sections of a translation task must have in common, beyond what each stage can see of them."""
+"""What the sections of a task must have in common, beyond what each stage can see of them."""
 
 from typing import Self
 
 from pydantic import model_validator
 
 from transformer.core.schema import StageParams
-from transformer.families.seq2seq.download import TranslationDownload
+from transformer.core.task import Task
+from transformer.corpora.sources import sample_columns
+from transformer.families.seq2seq.download import PairsDownload
 from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqParams
 from transformer.families.seq2seq.tokenize import TokenizeParams
 from transformer.vocabulary.config import VocabParams
-
-SAMPLE_LANGUAGES = {"de", "en"}
 
 
 class Params(StageParams):
     """The sections that depend on each other."""
 
-    download: TranslationDownload
+    download: PairsDownload
     tokenize: TokenizeParams
     vocab: VocabParams
     model: AnySeq2SeqParams
@@ -24,11 +24,6 @@ class Params(StageParams):
     @model_validator(mode="after")
     def _sides_are_columns(self) -> Self:
         languages = list(self.download.languages)
-        if self.download.source == "sample" and {*languages} != SAMPLE_LANGUAGES:
-            raise ValueError(
-                f"download.languages is {languages}, but the sample corpus is in de and en: set download.source to"
-                " `files` or `hub`, or languages to [de, en]"
-            )
         for name in ("source", "target"):
             if (language := getattr(self.tokenize, name)) not in languages:
                 raise ValueError(
@@ -45,3 +40,15 @@ class Params(StageParams):
                 " tie_embeddings to `target`"
             )
         return self
+
+
+def check(task: Task, params: Params) -> None:
+    """Raises ValueError, one line, where the sample corpus has other languages."""
+    if params.download.source != "sample":
+        return
+    languages, columns = list(params.download.languages), list(sample_columns(task))
+    if {*languages} != {*columns}:
+        raise ValueError(
+            f"download.languages is {languages}, but the sample corpus is in {' and '.join(columns)}: set"
+            f" download.source to `files` or `hub`, or languages to [{', '.join(columns)}]"
+        )

@@ -1,4 +1,4 @@
-"""The download stage of translation: pairs of sentences, one column a language."""
+"""download: pairs of sentences, one column for each language."""
 
 import re
 from functools import partial
@@ -8,16 +8,16 @@ from pydantic import Field, field_validator
 
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
+from transformer.core.task import Task
 from transformer.corpora.config import Download
 from transformer.corpora.corpus import Row, checked_rows, clean_text
 from transformer.corpora.output import CORE_SPLITS, beside, write_corpus
-from transformer.corpora.sources import open_corpus
-from transformer.tasks.translation.sample import rows as sample_rows
+from transformer.corpora.sources import open_corpus, sample_of
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
 
 
-class TranslationDownload(Download):
+class PairsDownload(Download):
     """Where the sentence pairs come from."""
 
     languages: tuple[str, str] = Field(strict=False)
@@ -34,16 +34,16 @@ class TranslationDownload(Download):
 class Params(StageParams):
     """What the stage reads of params.yaml."""
 
-    download: TranslationDownload
+    download: PairsDownload
 
 
-def run(params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
     """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
         columns=section.languages,
-        sample=sample_rows,
+        sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
     ) as corpus:

@@ -1,47 +1,41 @@
 """export: the translator as a bundle, which must translate as evaluate did."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
+from transformer.core.task import Task, words_of
 from transformer.export.config import ExportParams
 from transformer.export.exporting import ExportInputs, Model, Row, check_bundle, export_bundle
-from transformer.families.seq2seq.decoding.translator import EvaluateParams, Translator
+from transformer.families.seq2seq.decoding.translator import AnsweringParams, Translator
 from transformer.text.pretokenize import read_pretokenizers
-from transformer.training.config import TrainParams
-
-_USE = """\
-Translates {source} to {target}. Trained by the `transformer` workflow.
-
-    import transformer
-    model = transformer.load("this/folder")
-    model.translate(["..."])
-"""
 
 
 class Params(StageParams):
     """What the stage reads."""
 
-    train: TrainParams
-    evaluate: EvaluateParams
+    train: Mapping[str, Any]
+    evaluate: AnsweringParams
     export: ExportParams
     hardware: Hardware
 
 
-def run(params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of translations that agreed."""
     compute = prepare(params.hardware)
     languages = {side: spec.language for side, spec in read_pretokenizers(inputs.tokens).items()}
+    words = words_of(task)
     model = Model(
-        task="translation",
-        title=f"{languages['source']} to {languages['target']} Transformer",
-        use=_USE.format(**languages),
+        task=task,
+        title=words.title.format(**languages),
+        use=words.use.format(**languages),
         main_metric="bleu",
         question="source",
     )
-    export_bundle(bundle, model, inputs, decoding=params.evaluate.answering(), train=params.train)
+    export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
     return check_bundle(
         bundle,
         model,

@@ -2,25 +2,71 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from transformer.checkpoint.device import prepare
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
-from transformer.drawing.style import TITLE, plain, save
-from transformer.families.seq2seq.attention import AttendedTranslation, translate_with_attention
-from transformer.families.seq2seq.decoding.translator import EvaluateParams, Translator
+from transformer.core.task import Task
+from transformer.encoded.vocabulary import clip
+from transformer.families.seq2seq.decoding.translator import AnsweringParams, Translator
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import Maps
+from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.config import FiguresParams
 from transformer.figures.explain import explain
 from transformer.figures.explorer import write_explorer
 from transformer.figures.inputs import FigureInputs
+from transformer.figures.style import TITLE, plain, save
+from transformer.figures.tokens import token_labels
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
 _LONGEST = 40  # source tokens that can still be read on an axis
+
+
+@dataclass(frozen=True)
+class AttendedTranslation:
+    """One sentence, its translation, and the weights between their tokens."""
+
+    source: list[str]
+    """S source tokens, the special ones included."""
+    given: list[str]
+    """T target tokens that the decoder is given, the begin token first."""
+    predicted: list[str]
+    """T target tokens that it predicts from them; the end token is the last unless the length ran out."""
+    text: str
+    """The translation as people write it."""
+    maps: Maps
+    """(1, H, T, S), (1, H, S, S) or (1, H, T, T) by the name of the attention module."""
+
+
+def translate_with_attention(translator: Translator, sentence: str, *, longest: int) -> AttendedTranslation:
+    """Translate one raw sentence, cut to its first `longest` tokens, then pass both sides through the model once.
+
+    Raises UserError when the sentence has no token.
+    """
+    (tokens,) = translator.pretokenize([sentence])
+    if not tokens:
+        raise UserError(f"the sentence {sentence!r} has no token: write another")
+    source, target = translator.vocabularies["source"], translator.vocabularies["target"]
+    ids = clip(source.encode([tokens])[0], min(longest, translator.model.config.model.max_length))
+    (answer,) = translator.decode_ids([ids], Observer())
+    device = next(translator.model.parameters()).device
+    given = [target.begin_id, *answer]
+    with torch.inference_mode(), collect_attention(translator.model) as maps:
+        translator.model(torch.from_numpy(ids)[None].to(device), torch.tensor([given], device=device))
+    return AttendedTranslation(
+        source=token_labels(source, ids),
+        given=token_labels(target, given),
+        predicted=token_labels(target, [*answer, target.end_id]),
+        text=translator.text(target.decode(answer)),
+        maps=maps,
+    )
 
 
 class Params(StageParams):
@@ -28,11 +74,11 @@ class Params(StageParams):
 
     figures: FiguresParams
     train: TrainParams
-    evaluate: EvaluateParams
+    evaluate: AnsweringParams
     hardware: Hardware
 
 
-def run(params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
     """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)

@@ -1,15 +1,17 @@
-"""The options of `transformer translate` that change how the model at hand translates."""
+"""The console command `transformer translate`: its options, and what it answers."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
 
 if TYPE_CHECKING:  # the console command makes its parser before it needs torch and pydantic
     from transformer.families.seq2seq.decoding.config import DecodingParams
-    from transformer.families.seq2seq.decoding.translator import Translation
+    from transformer.families.seq2seq.decoding.translator import Translation, Translator
 
+COMMAND = ("translate", "translate texts, one a line")
+"""Its name and its help."""
 _LEAVES = (
     ("--stopping", str, "exact, heuristic or first: when a beam search leaves a sentence"),
     ("--length-normalization", str, "none, length (divide by length^A) or gnmt (by ((5 + length) / 6)^A)"),
@@ -35,6 +37,22 @@ def add_options(parser: ArgumentParser) -> None:
     method.add_argument("--beam", dest="beam_size", type=int, metavar="N", help="beam search with N hypotheses")
     for name, kind, text in _LEAVES:
         group.add_argument(name, type=kind, metavar={int: "N", float: "A", str: "KIND"}[kind], help=text)
+
+
+def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+    """What turns texts, chunk by chunk, into the lines to print. Raises UserError as `overridden` does."""
+    model.decoding = overridden(model.decoding, arguments)
+    count, answered = model.decoding.n_best, 0
+
+    def lines(texts: list[str]) -> list[str]:
+        nonlocal answered  # a text is sampled by its number, however the texts arrive
+        first, answered = answered, answered + len(texts)
+        if count == 1 and arguments.n_best is None:
+            return model.translate(texts, first=first)
+        found = model.translate_n_best(texts, first=first)
+        return [line for translations in found for line in scored_lines(translations, count)]
+
+    return lines
 
 
 def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingParams":

@@ -1,7 +1,8 @@
-"""report: what the page of a translation result shows."""
+"""report: what the page of a translation model's result shows."""
 
 from collections.abc import Iterator
 
+from transformer.core.task import Task
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Picture, Section, Table
@@ -29,7 +30,7 @@ def summary(result: Result) -> str:
     return headline("bleu", result.evaluation)
 
 
-def weaknesses(result: Result) -> Iterator[str]:
+def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     split = result.main_split
     figures = result.evaluation[split]
@@ -47,7 +48,7 @@ def weaknesses(result: Result) -> Iterator[str]:
     )
 
 
-def sections(result: Result) -> Iterator[Section]:
+def sections(task: Task, result: Result) -> Iterator[Section]:
     """The parts of the page, the most telling first."""
     names = [name for name in METRICS if name in result.evaluation[result.main_split]]
     yield scores(result, main_first(names, result.evaluation))

@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from transformer.core.observer import Observer
 from transformer.core.schema import Section, StageParams
+from transformer.core.task import Task
 from transformer.text.pretokenize import PreTokenizerParams
 from transformer.text.tokens import tokenize_corpus
 
@@ -37,7 +38,7 @@ class Params(StageParams):
     tokenize: TokenizeParams
 
 
-def run(params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
     sides = {
         "source": params.tokenize.side(params.tokenize.source),

@@ -6,6 +6,7 @@ import torch
 
 from transformer.checkpoint.device import Compute, prepare
 from transformer.core.observer import Observer
+from transformer.core.task import Task
 from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
@@ -26,7 +27,7 @@ class Params(TrainStageParams):
     model: AnySeq2SeqParams
 
 
-class TranslationTraining:
+class Seq2SeqTraining:
     """What the training loop needs: batches, their loss, and validation."""
 
     def __init__(
@@ -76,7 +77,7 @@ class TranslationTraining:
         }
 
 
-def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
     compute = prepare(params.hardware)
     source, target = read_vocabularies(paths.vocab, "source", "target").values()
@@ -89,6 +90,6 @@ def run(params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str
     )
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
-    training = TranslationTraining(config, train, validation, params.train, compute, dropout)
+    training = Seq2SeqTraining(config, train, validation, params.train, compute, dropout)
     train.report(observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

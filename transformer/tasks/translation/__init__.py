@@ -1,3 +1,1 @@
-"""One language into another."""
-
-HEADLINE = ("bleu", "chrf", "perplexity")
+"""Translation of one language into another."""

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from transformer.core.observer import Observer
+from transformer.core.task import Task
 from transformer.encoded.batching import Ids, pad, to_device
 from transformer.encoded.bpe_dropout import BpeDropout, Column
 from transformer.encoded.store import EncodedColumn, read_labels
 from transformer.encoded.vocabulary import clip
 from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.tasks.sentiment import LABELS
 
 
-class EncodedReviews:
+class EncodedTexts:
     """One split of the encoded store; texts longer than the model's positions are cut, and counted."""
 
     def __init__(self, folder: Path, config: ClassifierConfig) -> None:
@@ -52,17 +52,18 @@ class EncodedReviews:
         labels = torch.from_numpy(self.labels[rows].astype("int64"))
         return to_device(ids, device), to_device(labels, device)
 
-    def report(self, observer: Observer) -> None:
+    def report(self, task: Task, observer: Observer) -> None:
         """Say how many texts there are, and how many were cut."""
-        observer.say(f"{self.split}: {len(self):,} reviews")
+        observer.say(f"{self.split}: {len(self):,} {task.units}")
         if self.truncated:
             observer.say(
-                f"warning: {self.truncated:,} reviews of {self.split} are longer than model.max_length"
+                f"warning: {self.truncated:,} {task.units} of {self.split} are longer than model.max_length"
                 f" ({self.config.model.max_length}) and were cut"
             )
-        self.report_classes(observer)
+        self.report_classes(task, observer)
 
-    def report_classes(self, observer: Observer) -> None:
+    def report_classes(self, task: Task, observer: Observer) -> None:
         """Say when a class is missing, as in a small split: accuracy then tells nothing of it."""
         for label in sorted({*range(self.config.classes)} - {*np.unique(self.labels).tolist()}):
-            observer.say(f"warning: {self.split} has no {LABELS[label]} review: its figures say nothing of that class")
+            name = f"{task.classes[label]} {task.unit}"
+            observer.say(f"warning: {self.split} has no {name}: its figures say nothing of that class")

@@ -10,52 +10,60 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from transformer.checkpoint.trained import load_config, load_weights
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
-from transformer.core.scoring import ScoringParams
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import clip, read_vocabularies, require_size
 from transformer.families.classifier.decoding.probabilities import class_probabilities
 from transformer.families.classifier.nn.build import build_model
 from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.tasks.sentiment import LABELS
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 
 
 class ClassificationParams(Section):
-    """How reviews are classified."""
+    """How texts are classified."""
 
     batch_size: int = Field(ge=1)
-    """Reviews that are read together."""
+    """Texts that are read together."""
 
 
-class EvaluateParams(ClassificationParams, ScoringParams):
-    """`sentiment.evaluate`: how reviews are classified, and the answers judged."""
+class AnsweringParams(ClassificationParams, extra="ignore"):
+    """Of `evaluate`, how texts are classified: all that a model needs, without how answers are judged."""
 
 
 class Prediction(NamedTuple):
     """The answer for one text."""
 
     label: str
-    """`negative` or `positive`."""
+    """The name of a class."""
     probability: float
-    """Of that label, 0.5 to 1."""
+    """Of that class."""
 
 
-class Reviewer:
-    """A sentiment model with all that it takes to classify raw text."""
+class Classifier:
+    """A classifier with all that it takes to classify raw text."""
 
-    task = "sentiment"
+    family = "classifier"
 
     def __init__(
-        self, trained: Path, vocab: Path, pretokenizer: Path, params: ClassificationParams, device: torch.device
+        self,
+        trained: Path,
+        vocab: Path,
+        pretokenizer: Path,
+        params: ClassificationParams,
+        device: torch.device,
+        classes: Sequence[str],
     ) -> None:
         """trained, vocab: what train and build_vocab wrote; pretokenizer: the folder of `pretokenizer.json`.
 
-        Raises UserError when one of them is missing or broken.
+        classes: their names. Raises UserError when one of the files is missing or broken.
         """
         config = load_config(trained, ClassifierConfig)
+        if config.classes != len(classes):
+            raise UserError(f"{trained} tells {config.classes} classes apart, not {len(classes)}: train it again")
+        self.classes = tuple(classes)
         self.model = build_model(config)
         load_weights(trained, self.model)
         self.model.to(device).eval()
@@ -69,7 +77,15 @@ class Reviewer:
 
         Raises TypeError where `texts` are not texts.
         """
-        return [prediction(value) for value in self.positive(self.encode(texts), Observer())]
+        return [prediction(row, self.classes) for row in self.probabilities(self.encode(texts), Observer())]
+
+    def table(self, texts: Iterable[str]) -> dict[str, list[str] | list[float]]:
+        """The answers as columns, for a data frame."""
+        answers = self.classify(texts)
+        return {
+            "label": [answer.label for answer in answers],
+            "probability": [answer.probability for answer in answers],
+        }
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
         """The ids of raw texts, cut to the model's positions."""
@@ -77,15 +93,15 @@ class Reviewer:
         limit = self.model.config.model.max_length
         return [clip(ids, limit) for ids in self.vocabulary.encode(tokens)]
 
-    def positive(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
-        """The probability of the positive class for each encoded text, (N,)."""
-        probabilities = class_probabilities(
-            self.model, sequences, batch_size=self._params.batch_size, observer=observer
-        )
-        return probabilities[:, 1]
+    def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
+        """For each encoded text the probability of class 1, (N,); with more than two classes that of each, (N, K)."""
+        found = class_probabilities(self.model, sequences, batch_size=self._params.batch_size, observer=observer)
+        return found[:, 1] if len(self.classes) == 2 else found
 
 
-def prediction(positive: float) -> Prediction:
-    """The answer at a probability of the positive class."""
-    probability = float(positive)
-    return Prediction(LABELS[probability >= 0.5], round(max(probability, 1 - probability), 6))
+def prediction(given: "float | NDArray[np.float64]", classes: Sequence[str]) -> Prediction:
+    """The answer at the probability of class 1 of two; with more classes, at those of all, (K,)."""
+    if isinstance(given, np.ndarray) and given.ndim:
+        return Prediction(classes[int(given.argmax())], round(float(given.max()), 6))
+    probability = float(given)
+    return Prediction(classes[probability >= 0.5], round(max(probability, 1 - probability), 6))

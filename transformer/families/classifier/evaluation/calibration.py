@@ -1,10 +1,15 @@
-"""Whether probabilities can be believed: whether of the texts with a probability of 0.8 four in five are positive."""
+"""Whether probabilities can be believed: whether of the texts with a probability of 0.8 four in five are positive.
+
+`labels` and `probabilities` as in scores.py. With more than two classes, "positive" is that the most probable one is
+right (the calibration of the top label).
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
 
 from transformer.evaluation.bootstrap import Floats
 
@@ -19,7 +24,7 @@ class Bin(NamedTuple):
     """Texts of like probability: a point of the reliability diagram (Niculescu-Mizil and Caruana 2005)."""
 
     probability: float
-    """Their mean probability of the positive class."""
+    """Their mean probability."""
     positive: float
     """The share of them that is positive."""
     calibrated: float
@@ -27,8 +32,9 @@ class Bin(NamedTuple):
     reviews: int
 
 
-def reliability(labels: Labels, positive: Floats) -> list[Bin]:
-    """Ten bins of equal width over the probability of the positive class; empty ones are left out."""
+def reliability(labels: Labels, probabilities: Floats) -> list[Bin]:
+    """Ten bins of equal width over the probability; empty ones are left out."""
+    labels, positive = _claims(labels, probabilities)
     bins = np.minimum((positive * _BINS).astype(int), _BINS - 1)
     rows = []
     for number in range(_BINS):
@@ -39,32 +45,54 @@ def reliability(labels: Labels, positive: Floats) -> list[Bin]:
     return rows
 
 
-def expected_calibration_error(labels: Labels, positive: Floats) -> float:
+def _claims(labels: Labels, probabilities: Floats) -> tuple[Labels, Floats]:
+    """Whether what was claimed is so, (N,) of 0 and 1, and with which probability it was claimed, (N,)."""
+    if probabilities.ndim == 1:
+        return labels, probabilities
+    return (probabilities.argmax(axis=1) == labels).astype(np.int8), probabilities.max(axis=1)
+
+
+def expected_calibration_error(labels: Labels, probabilities: Floats) -> float:
     """The mean distance of `probability` and `positive` in the bins, by their texts (Naeini et al. 2015, ECE)."""
-    rows = reliability(labels, positive)
+    rows = reliability(labels, probabilities)
     return round(sum(abs(row.probability - row.positive) * row.reviews for row in rows) / max(len(labels), 1), _DIGITS)
 
 
-def fitted_temperature(labels: Labels, positive: Floats) -> float:
+def fitted_temperature(labels: Labels, probabilities: Floats) -> float:
     """The T that minimises the cross-entropy of softmax(logits / T) (Guo et al. 2017, section 4.2); 1 without texts.
 
     To be fitted on validation. Above 1 the model was too sure. Looked for from 0.05 to 20.
     """
     if not len(labels):
         return 1.0
-    odds = _log_odds(positive) * np.where(labels == 1, 1, -1)
+    if probabilities.ndim == 1:
+        odds = _log_odds(probabilities) * np.where(labels == 1, 1, -1)
+    else:
+        logits = _log(probabilities)
+        behind = logits - logits[np.arange(len(labels)), labels][:, None]
 
     def loss(log_temperature: float) -> float:
-        return float(np.logaddexp(0, -odds / np.exp(log_temperature)).mean())
+        temperature = np.exp(log_temperature)
+        if probabilities.ndim == 1:
+            return float(np.logaddexp(0, -odds / temperature).mean())
+        return float(logsumexp(behind / temperature, axis=1).mean())
 
     found = minimize_scalar(loss, bounds=np.log(_TEMPERATURES), method="bounded", options={"xatol": 1e-6})
     return round(float(np.exp(found.x)), 4)
 
 
-def rescaled(positive: Floats, temperature: float) -> Floats:
+def rescaled(probabilities: Floats, temperature: float) -> Floats:
     """The probabilities at a temperature; the answers stay."""
-    scaled: Floats = 1 / (1 + np.exp(-_log_odds(positive) / temperature))
+    if probabilities.ndim == 2:
+        shares: Floats = softmax(_log(probabilities) / temperature, axis=1)
+        return shares.round(_DIGITS)
+    scaled: Floats = 1 / (1 + np.exp(-_log_odds(probabilities) / temperature))
     return scaled.round(_DIGITS)
+
+
+def _log(probabilities: Floats) -> Floats:
+    logs: Floats = np.log(probabilities.clip(_CERTAIN))
+    return logs
 
 
 def _log_odds(positive: Floats) -> Floats:

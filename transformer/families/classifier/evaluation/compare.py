@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from transformer.core.task import Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.families.classifier.evaluation.scores import resampled_scores, scores
-from transformer.tasks.sentiment import LABELS
 
 Row = dict[str, str]
 
@@ -16,15 +16,18 @@ def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return [(row["text"], row["label"]) for row in rows]
 
 
-def scored(systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Of each system accuracy, F1 and ROC-AUC: score and resampled scores, by name."""
-    return [_scored(rows, samples) for rows in systems]
+def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
+    """Of each system accuracy and F1, for two classes ROC-AUC: score and resampled scores, by name."""
+    return [_scored(rows, task.classes, samples) for rows in systems]
 
 
-def _scored(rows: Sequence[Row], samples: int) -> dict[str, tuple[float, Floats]]:
-    labels = np.array([LABELS.index(row["label"]) for row in rows], dtype=np.int8)
-    answered = np.array([LABELS.index(row["prediction"]) for row in rows])
+def _scored(rows: Sequence[Row], classes: Sequence[str], samples: int) -> dict[str, tuple[float, Floats]]:
+    labels = np.array([classes.index(row["label"]) for row in rows], dtype=np.int8)
+    answered = np.array([classes.index(row["prediction"]) for row in rows])
     probability = np.array([float(row["probability"]) for row in rows])
-    positive = np.where(answered == 1, probability, 1 - probability)
-    own, drawn = scores(labels, positive), resampled_scores(labels, positive, samples)
+    # Of many classes only the answer's probability was written, and only the answer counts here.
+    given = (
+        np.where(answered == 1, probability, 1 - probability) if len(classes) == 2 else np.eye(len(classes))[answered]
+    )
+    own, drawn = scores(labels, given), resampled_scores(labels, given, samples)
     return {name: (own[name], values) for name, values in drawn.items() if name in own}

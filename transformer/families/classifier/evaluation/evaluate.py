@@ -1,6 +1,6 @@
 """evaluate: how good the answers on validation and test are, how sure that is, and where they fail."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +11,17 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
+from transformer.core.task import Task
 from transformer.encoded.batching import Ids
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.bootstrap import Floats
+from transformer.evaluation.config import ScoringParams
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 from transformer.evaluation.leakage import LeakageCheck, words
-from transformer.families.classifier.data.encoded import EncodedReviews
-from transformer.families.classifier.decoding.labels import EvaluateParams, Reviewer, prediction
+from transformer.families.classifier.data.encoded import EncodedTexts
+from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, prediction
 from transformer.families.classifier.evaluation.calibration import Bin, fitted_temperature, reliability
-from transformer.families.classifier.evaluation.linear import LinearBaseline
+from transformer.families.classifier.evaluation.linear import LinearBaselines
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     Labels,
@@ -29,12 +31,19 @@ from transformer.families.classifier.evaluation.scores import (
     precision_recall,
     roc,
 )
-from transformer.tasks.sentiment import LABELS
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
 _SPLITS = ("validation", "test")
 _SHOWN = 20  # errors of a split in their table
+_MAIN = (
+    *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
+    *("loss", "roc_auc", "linear_accuracy", "duplicates"),
+)
+
+
+class EvaluateParams(ClassificationParams, ScoringParams):
+    """`evaluate`: how answers are made and judged."""
 
 
 class Params(StageParams):
@@ -46,45 +55,47 @@ class Params(StageParams):
 
 @dataclass(frozen=True)
 class _Answers:
-    """The reviews of one split, and what the model says of them."""
+    """The texts of one split, and what the model says of them."""
 
     texts: list[str]
     labels: Labels
-    positive: Floats
-    """(N,) Probabilities of the positive class."""
+    probabilities: Floats
+    """As scores.py has them."""
 
 
 def run(
-    params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
+    task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
     """Write figures a split, every answer, and tables. Returns the main validation figures."""
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     compute = prepare(params.hardware)
-    reviewer = Reviewer(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
-    answers = {split: _answered(split, reviewer, inputs, observer) for split in _SPLITS}
-    temperature = fitted_temperature(answers["validation"].labels, answers["validation"].positive)
-    linear = _linear_answers(reviewer, inputs, observer)
+    opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
+    classifier = Classifier(*opened, task.classes)
+    answers = {split: _answered(split, task, classifier, inputs, observer) for split in _SPLITS}
+    temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
+    linear = _linear_answers(classifier, inputs, observer)
     leakage = LeakageCheck(_texts(inputs, "train"))
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
         others = {"linear": linear[split]}
         if baseline and (rows := baseline.of_split(split, given.texts, "text", observer)):
-            others["baseline"] = np.array([_positive(row, baseline.name) for row in rows])
+            others["baseline"] = np.array([_probabilities(row, task.classes, baseline.name) for row in rows])
         duplicates = leakage.check(split, given.texts, seen_from_now_on=split == "validation")
         figures[split] = split_figures(
             given.labels,
-            given.positive,
+            given.probabilities,
             temperature=temperature,
             duplicates=duplicates,
+            units=task.units,
             others=others,
             samples=params.evaluate.bootstrap_samples,
         )
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
-    write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers))
-    _write_plots(outputs.plots, answers["test"])
+    write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
+    _write_plots(outputs.plots, answers["test"], task)
     write_json(outputs.metrics, figures)
-    write_table(outputs.predictions, COLUMNS, _rows(answers))
+    write_table(outputs.predictions, COLUMNS, _rows(answers, task.classes))
     return _main(figures["validation"])
 
 
@@ -94,36 +105,41 @@ def _open_baseline(name: str | None, inputs: EvaluationInputs, outputs: Evaluati
     return Baseline.read(name, inputs.baselines, outputs.predictions, columns=("prediction", "probability"))
 
 
-def _positive(row: Mapping[str, str], name: str) -> float:
-    """The probability of the positive class in a row of predictions."""
+def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) -> float | list[float]:
+    """What a row of predictions says, as scores.py has it; of many classes, the others share what is left."""
     try:
-        probability = float(row["probability"])
-        return probability if LABELS.index(row["prediction"]) else 1 - probability
+        probability, answer = float(row["probability"]), classes.index(row["prediction"])
     except ValueError as error:
         raise UserError(
             f"{name}: `{row['prediction']}` at `{row['probability']}` is no answer: a prediction is one of"
-            f" {', '.join(LABELS)}, and its probability a number"
+            f" {', '.join(classes)}, and its probability a number"
         ) from error
+    if len(classes) == 2:
+        return probability if answer else 1 - probability
+    rest = (1 - probability) / (len(classes) - 1)
+    return [probability if number == answer else rest for number in range(len(classes))]
 
 
-def _answered(split: str, reviewer: Reviewer, inputs: EvaluationInputs, observer: Observer) -> _Answers:
-    reviews = EncodedReviews(inputs.encoded / split, reviewer.model.config)
-    reviews.report(observer)
-    positive = reviewer.positive([reviews.sequence(row) for row in range(len(reviews))], observer)
-    return _Answers(_texts(inputs, split), np.asarray(reviews.labels), positive)
+def _answered(split: str, task: Task, classifier: Classifier, inputs: EvaluationInputs, observer: Observer) -> _Answers:
+    encoded = EncodedTexts(inputs.encoded / split, classifier.model.config)
+    encoded.report(task, observer)
+    probabilities = classifier.probabilities([encoded.sequence(row) for row in range(len(encoded))], observer)
+    return _Answers(_texts(inputs, split), np.asarray(encoded.labels), probabilities)
 
 
-def _linear_answers(reviewer: Reviewer, inputs: EvaluationInputs, observer: Observer) -> dict[str, Floats]:
-    """What the linear baseline says, trained on the tokens that the model was trained on, and on all of a review."""
+def _linear_answers(classifier: Classifier, inputs: EvaluationInputs, observer: Observer) -> dict[str, Floats]:
+    """What the linear baseline says, trained on the tokens that the model was trained on, and on all of a text."""
     observer.say("training the linear baseline")
-    train, *rest = (EncodedReviews(inputs.encoded / split, reviewer.model.config) for split in ("train", *_SPLITS))
-    model = LinearBaseline(_whole(train), np.asarray(train.labels), reviewer.vocabulary.size)
-    return {reviews.split: model.positive(_whole(reviews)) for reviews in rest}
+    train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *_SPLITS))
+    model = LinearBaselines(
+        _whole(train), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes)
+    )
+    return {encoded.split: model.probabilities(_whole(encoded)) for encoded in rest}
 
 
-def _whole(reviews: EncodedReviews) -> Iterator[Ids]:
-    """The ids of all reviews, not cut to the model's positions."""
-    return (reviews.text[row] for row in range(len(reviews)))
+def _whole(encoded: EncodedTexts) -> Iterator[Ids]:
+    """The ids of all texts, not cut to the model's positions."""
+    return (encoded.text[row] for row in range(len(encoded)))
 
 
 def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
@@ -132,29 +148,29 @@ def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
 
 def _main(figures: Mapping[str, float]) -> dict[str, float]:
     """What is said while the stage runs."""
-    names = ("accuracy", "accuracy_low", "accuracy_high", "f1", "loss", "roc_auc", "linear_accuracy", "duplicates")
-    return {name: figures[name] for name in names if name in figures}
+    return {name: figures[name] for name in _MAIN if name in figures}
 
 
-def _rows(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:
+def _rows(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator[tuple[object, ...]]:
     for split, given in answers.items():
-        for text, label, probability in zip(given.texts, given.labels, given.positive, strict=True):
-            yield split, text, LABELS[label], *prediction(probability)
+        for text, label, probability in zip(given.texts, given.labels, given.probabilities, strict=True):
+            yield split, text, classes[label], *prediction(probability, classes)
 
 
-def _errors(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:
+def _errors(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """The most confident errors of each split."""
     for split, given in answers.items():
-        for row in confident_errors(given.labels, given.positive, _SHOWN):
-            yield split, LABELS[given.labels[row]], *prediction(given.positive[row]), given.texts[row]
+        for row in confident_errors(given.labels, given.probabilities, _SHOWN):
+            answer = prediction(given.probabilities[row], classes)
+            yield split, classes[given.labels[row]], *answer, given.texts[row]
 
 
-def _write_plots(plots: Path, test: _Answers) -> None:
-    labels, positive = test.labels, test.positive
+def _write_plots(plots: Path, test: _Answers, task: Task) -> None:
+    labels, given = test.labels, test.probabilities
     lengths = [len(words(text)) for text in test.texts]
-    write_table(plots / "confusion.tsv", ("actual", "predicted", "reviews"), confusion(labels, positive, LABELS))
-    write_table(plots / "roc.tsv", ("false_positive_rate", "true_positive_rate"), roc(labels, positive))
-    write_table(plots / "precision_recall.tsv", ("recall", "precision"), precision_recall(labels, positive))
-    write_table(plots / "reliability.tsv", Bin._fields, reliability(labels, positive))
-    header = ("words", "reviews", "accuracy")
-    write_table(plots / "accuracy_by_length.tsv", header, accuracy_by_length(labels, positive, lengths))
+    write_table(plots / "confusion.tsv", ("actual", "predicted", task.units), confusion(labels, given, task.classes))
+    write_table(plots / "roc.tsv", ("false_positive_rate", "true_positive_rate"), roc(labels, given))
+    write_table(plots / "precision_recall.tsv", ("recall", "precision"), precision_recall(labels, given))
+    write_table(plots / "reliability.tsv", (*Bin._fields[:-1], task.units), reliability(labels, given))
+    header = ("words", task.units, "accuracy")
+    write_table(plots / "accuracy_by_length.tsv", header, accuracy_by_length(labels, given, lengths))

@@ -89,3 +89,22 @@ def log_count_ratio(matrix: csr_array, labels: Labels) -> Floats:
     p, q = (_SMOOTHING + matrix.T @ (labels == label).astype(np.float64) for label in (1, 0))
     ratio: Floats = np.log((p / p.sum()) / (q / q.sum()))
     return ratio
+
+
+class LinearBaselines:
+    """The same for any number of classes: with more than two, one model tells each class from all others."""
+
+    def __init__(self, sequences: Iterable[Ids], labels: Labels, size: int, classes: int) -> None:
+        """As `LinearBaseline`, with labels from 0 to `classes` - 1."""
+        given, wanted = list(sequences), [1] if classes == 2 else range(classes)
+        self._models = [LinearBaseline(given, (labels == number).astype(np.int8), size) for number in wanted]
+
+    def probabilities(self, sequences: Iterable[Ids]) -> Floats:
+        """The probability of class 1 of two, (N,), or of each class, (N, K)."""
+        given = list(sequences)
+        found = [model.positive(given) for model in self._models]
+        if len(found) == 1:
+            return found[0]
+        table = np.stack(found, axis=1) + 1e-9  # each model may be sure that it is not its class
+        shares: Floats = table / table.sum(axis=1, keepdims=True)
+        return shares.round(_DIGITS)

@@ -1,4 +1,4 @@
-"""All figures of one split of a binary classifier."""
+"""All metrics of one split of a classifier."""
 
 from collections.abc import Mapping
 
@@ -10,47 +10,48 @@ from transformer.families.classifier.evaluation.scores import Labels, resampled_
 
 def split_figures(
     labels: Labels,
-    positive: Floats,
+    probabilities: Floats,
     *,
     temperature: float,
     duplicates: Duplicates,
+    units: str,
     others: Mapping[str, Floats],
     samples: int,
 ) -> dict[str, float]:
     """Scores, their intervals, what changes with a temperature and without duplicates, and the lead over others.
 
-    labels: (N,) of 0 and 1; positive: (N,) probabilities of 1; others: those of other systems, by name.
+    labels and probabilities as in scores.py; units: what texts are called; others: the probabilities of other systems.
     """
     return (
-        scores(labels, positive)
-        | {"reviews": len(labels)}
-        | _calibration_figures(labels, positive, temperature)
-        | _figures_without(duplicates, labels, positive)
-        | _comparisons(labels, positive, others, samples)
+        scores(labels, probabilities)
+        | {units: len(labels)}
+        | _calibration_figures(labels, probabilities, temperature)
+        | _figures_without(duplicates, labels, probabilities)
+        | _comparisons(labels, probabilities, others, samples)
     )
 
 
-def _calibration_figures(labels: Labels, positive: Floats, temperature: float) -> dict[str, float]:
-    scaled = rescaled(positive, temperature)
+def _calibration_figures(labels: Labels, probabilities: Floats, temperature: float) -> dict[str, float]:
+    scaled = rescaled(probabilities, temperature)
     after = scores(labels, scaled) | {"ece": expected_calibration_error(labels, scaled)}
     changed = {f"{name}_with_temperature": after[name] for name in ("loss", "brier", "ece")}
-    return {"ece": expected_calibration_error(labels, positive), "temperature": temperature} | changed
+    return {"ece": expected_calibration_error(labels, probabilities), "temperature": temperature} | changed
 
 
-def _figures_without(duplicates: Duplicates, labels: Labels, positive: Floats) -> dict[str, float]:
+def _figures_without(duplicates: Duplicates, labels: Labels, probabilities: Floats) -> dict[str, float]:
     figures: dict[str, float] = duplicates.figures()
     if not duplicates.any.all():
-        rest = scores(labels[~duplicates.any], positive[~duplicates.any])
-        names = [name for name in ("accuracy", "f1", "roc_auc") if name in rest]
+        rest = scores(labels[~duplicates.any], probabilities[~duplicates.any])
+        names = [name for name in ("accuracy", "f1", "macro_f1", "roc_auc") if name in rest]
         figures |= {f"{name}_without_duplicates": rest[name] for name in names}
     return figures
 
 
-def _comparisons(labels: Labels, positive: Floats, others: Mapping[str, Floats], samples: int) -> dict[str, float]:
-    own, own_resampled = scores(labels, positive), resampled_scores(labels, positive, samples)
+def _comparisons(labels: Labels, probabilities: Floats, others: Mapping[str, Floats], samples: int) -> dict[str, float]:
+    own, own_resampled = scores(labels, probabilities), resampled_scores(labels, probabilities, samples)
     figures = interval_figures(own_resampled)
-    for name, probabilities in others.items():
-        their, their_resampled = scores(labels, probabilities), resampled_scores(labels, probabilities, samples)
+    for name, given in others.items():
+        their, their_resampled = scores(labels, given), resampled_scores(labels, given, samples)
         metrics = [metric for metric in own_resampled if metric in own]
         figures |= comparison_figures(
             name,

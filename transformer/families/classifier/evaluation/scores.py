@@ -1,6 +1,7 @@
-"""Scores of a binary classifier, by scikit-learn.
+"""Scores of a classifier, by scikit-learn.
 
-labels: (N,) of 0 and 1; positive: (N,) probabilities of 1, and a text is answered positive from 0.5 on.
+labels: (N,) of 0 to K - 1. probabilities: (N,) of class 1 where there are two, which is the answer from 0.5 on; with
+more classes (N, K), and the answer is the most probable one.
 """
 
 from collections.abc import Sequence
@@ -25,39 +26,80 @@ Labels = NDArray[np.int8]
 _POINTS = 200  # of a curve: enough for a smooth line, whatever the number of reviews
 _DIGITS = 6
 RESAMPLED = ("accuracy", "f1", "roc_auc")
-"""The scores that have an interval."""
+"""The scores of two classes that have an interval."""
+RESAMPLED_OF_MANY = ("accuracy", "macro_f1")
+"""Those of more classes."""
 
 
-def scores(labels: Labels, positive: Floats) -> dict[str, float]:
-    """Accuracy, F1 of the positive class, mean cross-entropy in nats, Brier score, areas under the ROC and PR curve.
+def answers(probabilities: Floats) -> Labels:
+    """The class that each text is given, (N,)."""
+    found = probabilities >= 0.5 if probabilities.ndim == 1 else probabilities.argmax(axis=1)
+    return found.astype(np.int8)
 
-    Brier 1950: the mean of (p - y)^2. `pr_auc` is the average precision. The areas are left out where one class is
-    missing.
+
+def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
+    """Accuracy, F1, mean cross-entropy in nats, Brier score; for two classes the areas under the ROC and PR curve.
+
+    `f1` is that of class 1 of two; `macro_f1` the mean over more than two, one that is nowhere counting 0. Brier 1950:
+    the mean of (p - y)^2, for more than two classes summed over them. `pr_auc` is the average precision. The areas are
+    left out where one class is missing.
     """
-    predicted = positive >= 0.5
+    if probabilities.ndim == 2:
+        return _scores_of_many(labels, probabilities)
+    predicted = probabilities >= 0.5
     figures = {
         "accuracy": accuracy_score(labels, predicted),
         "f1": f1_score(labels, predicted, zero_division=0),
-        "loss": log_loss(labels, positive, labels=[0, 1]),
-        "brier": brier_score_loss(labels, positive, pos_label=1),
+        "loss": log_loss(labels, probabilities, labels=[0, 1]),
+        "brier": brier_score_loss(labels, probabilities, pos_label=1),
     }
     if len(np.unique(labels)) == 2:
-        figures["roc_auc"] = roc_auc_score(labels, positive)
-        figures["pr_auc"] = average_precision_score(labels, positive)
+        figures["roc_auc"] = roc_auc_score(labels, probabilities)
+        figures["pr_auc"] = average_precision_score(labels, probabilities)
     return {name: round(float(value), _DIGITS) for name, value in figures.items()}
 
 
-def resampled_scores(labels: Labels, positive: Floats, samples: int) -> dict[str, Floats]:
-    """Accuracy, F1 and ROC-AUC of resampled texts, (samples,) each; NaN for a resample without one of the classes."""
-    actual, predicted = labels == 1, positive >= 0.5
+def _scores_of_many(labels: Labels, probabilities: Floats) -> dict[str, float]:
+    classes, predicted = np.arange(probabilities.shape[1]), answers(probabilities)
+    whole = probabilities / probabilities.sum(axis=1, keepdims=True)  # they were rounded
+    figures = {
+        "accuracy": accuracy_score(labels, predicted),
+        "macro_f1": f1_score(labels, predicted, labels=classes, average="macro", zero_division=0),
+        "loss": log_loss(labels, whole, labels=classes),
+        "brier": ((whole - np.eye(len(classes))[labels]) ** 2).sum(axis=1).mean(),
+    }
+    return {name: round(float(value), _DIGITS) for name, value in figures.items()}
+
+
+def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
+    """Accuracy and F1, for two classes ROC-AUC, of resampled texts, (samples,) each.
+
+    ROC-AUC is NaN for a resample without one of the classes.
+    """
+    if probabilities.ndim == 2:
+        return _resampled_of_many(labels, probabilities, samples)
+    actual, predicted = labels == 1, probabilities >= 0.5
     right, hits, answered = actual == predicted, actual & predicted, actual.astype(int) + predicted
-    area = _RocAuc(actual, positive)
+    area = _RocAuc(actual, probabilities)
 
     def score(weights: Floats) -> tuple[float, float, float]:
         return weights @ right / len(labels), 2 * (weights @ hits) / max(weights @ answered, 1), area(weights)
 
     table = bootstrap(score, len(labels), samples).reshape(-1, len(RESAMPLED))
     return dict(zip(RESAMPLED, table.T, strict=True))
+
+
+def _resampled_of_many(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
+    one_hot = np.eye(probabilities.shape[1])
+    actual, predicted = one_hot[labels], one_hot[answers(probabilities)]
+    hits, counts = actual * predicted, actual + predicted
+
+    def score(weights: Floats) -> tuple[float, float]:
+        f1 = 2 * (weights @ hits) / np.maximum(weights @ counts, 1)
+        return weights @ hits.sum(axis=1) / len(labels), float(f1.mean())
+
+    table = bootstrap(score, len(labels), samples).reshape(-1, len(RESAMPLED_OF_MANY))
+    return dict(zip(RESAMPLED_OF_MANY, table.T, strict=True))
 
 
 class _RocAuc:
@@ -77,33 +119,33 @@ class _RocAuc:
         return float(ones @ below / pairs) if pairs else float("nan")
 
 
-def confusion(labels: Labels, positive: Floats, names: Sequence[str]) -> list[tuple[str, str, int]]:
+def confusion(labels: Labels, probabilities: Floats, names: Sequence[str]) -> list[tuple[str, str, int]]:
     """Rows of actual class, predicted class and their number."""
-    matrix = confusion_matrix(labels, positive >= 0.5, labels=range(len(names)))
+    matrix = confusion_matrix(labels, answers(probabilities), labels=range(len(names)))
     return [
         (actual, predicted, int(matrix[i, j])) for i, actual in enumerate(names) for j, predicted in enumerate(names)
     ]
 
 
-def roc(labels: Labels, positive: Floats) -> list[tuple[float, float]]:
-    """Points of the ROC curve: false and true positive rate."""
-    if len(np.unique(labels)) < 2:
+def roc(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
+    """Points of the ROC curve of class 1 of two: false and true positive rate; none where there is no such curve."""
+    if probabilities.ndim == 2 or len(np.unique(labels)) < 2:
         return []
-    false_rate, true_rate, _ = roc_curve(labels, positive)
+    false_rate, true_rate, _ = roc_curve(labels, probabilities)
     return _thinned(false_rate, true_rate)
 
 
-def precision_recall(labels: Labels, positive: Floats) -> list[tuple[float, float]]:
-    """Points of the precision-recall curve: recall and precision."""
-    if len(np.unique(labels)) < 2:
+def precision_recall(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
+    """Points of the precision-recall curve of class 1 of two: recall and precision; none as for `roc`."""
+    if probabilities.ndim == 2 or len(np.unique(labels)) < 2:
         return []
-    precision, recall, _ = precision_recall_curve(labels, positive)
+    precision, recall, _ = precision_recall_curve(labels, probabilities)
     return _thinned(recall[::-1], precision[::-1])
 
 
-def accuracy_by_length(labels: Labels, positive: Floats, lengths: Sequence[int]) -> list[tuple[str, int, float]]:
+def accuracy_by_length(labels: Labels, probabilities: Floats, lengths: Sequence[int]) -> list[tuple[str, int, float]]:
     """Accuracy by the number of words, in five groups of about the same size: the group's name, texts and accuracy."""
-    right = (labels == 1) == (positive >= 0.5)
+    right = labels == answers(probabilities)
     sizes = np.asarray(lengths, dtype=np.int64)
     if not len(sizes):
         return []
@@ -117,10 +159,11 @@ def accuracy_by_length(labels: Labels, positive: Floats, lengths: Sequence[int])
     return rows
 
 
-def confident_errors(labels: Labels, positive: Floats, count: int) -> list[int]:
+def confident_errors(labels: Labels, probabilities: Floats, count: int) -> list[int]:
     """The numbers of the wrongly answered texts, the surest first, at most `count`."""
-    wrong = np.flatnonzero((labels == 1) != (positive >= 0.5))
-    order = np.argsort(-np.abs(positive[wrong] - 0.5), kind="stable")
+    wrong = np.flatnonzero(labels != answers(probabilities))
+    given = probabilities[wrong]
+    order = np.argsort(-(np.abs(given - 0.5) if given.ndim == 1 else given.max(axis=1)), kind="stable")
     found: list[int] = wrong[order][:count].tolist()
     return found
 

@@ -8,7 +8,6 @@ import torch
 
 from transformer.checkpoint.trained import load_config, load_weights
 from transformer.core.observer import Observer
-from transformer.core.scoring import ScoringParams
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.seq2seq.decoding.config import DecodingParams
@@ -20,8 +19,8 @@ from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 
 
-class EvaluateParams(DecodingParams, ScoringParams):
-    """`translation.evaluate`: how translations are made and judged."""
+class AnsweringParams(DecodingParams, extra="ignore"):
+    """Of `evaluate`, how translations are made: all that a model needs, without how they are judged."""
 
 
 class Translation(NamedTuple):
@@ -35,7 +34,7 @@ class Translation(NamedTuple):
 class Translator:
     """A translation model with all that it takes to turn raw text into raw text."""
 
-    task = "translation"
+    family = "seq2seq"
 
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
@@ -60,6 +59,10 @@ class Translator:
     def translate(self, texts: Iterable[str], *, first: int = 0) -> list[str]:
         """The best translation of each text; an empty text stays empty. As `translate_n_best` otherwise."""
         return [translations[0].text for translations in self.translate_n_best(texts, first=first)]
+
+    def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
+        """The answers as columns, for a data frame."""
+        return {"translation": self.translate(texts)}
 
     def translate_n_best(self, texts: Iterable[str], *, first: int = 0) -> list[list[Translation]]:
         """Up to `decoding.n_best` translations of each text, the best first; an empty text has one, empty.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from transformer.core.task import Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.families.seq2seq.evaluation.scores import text_metrics
 
@@ -14,7 +15,7 @@ def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return [(row["source"], row["reference"]) for row in rows]
 
 
-def scored(systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
+def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
     """Of each system the metrics of plain text, which do not depend on its tokens: score and resampled scores, by name.
 
     They are cased if all of the systems write capital letters.

@@ -10,11 +10,14 @@ from transformer.checkpoint.device import prepare
 from transformer.core.files import read_json, read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
+from transformer.core.task import Task
 from transformer.evaluation.baseline import Baseline
+from transformer.evaluation.config import ScoringParams
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
-from transformer.families.seq2seq.decoding.translator import EvaluateParams, Translator
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
 from transformer.families.seq2seq.evaluation.metrics import Judged, Texts, judged, split_figures, worst_and_median
 from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
@@ -30,6 +33,10 @@ _SHOWN = 20  # sentences of a split and kind in their table
 _MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", "duplicates")
 
 
+class EvaluateParams(DecodingParams, ScoringParams):
+    """`evaluate`: how answers are made and judged."""
+
+
 class Params(StageParams):
     """What the stage reads."""
 
@@ -38,7 +45,7 @@ class Params(StageParams):
 
 
 def run(
-    params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
+    task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
     """Write figures a split, every translation, and tables. Returns the main validation figures."""
     name = params.evaluate.baseline

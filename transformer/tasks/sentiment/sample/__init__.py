@@ -1,5 +1,1 @@
 """Film reviews with a sentiment label, of any number, generated from a grammar and a seed."""
-
-from transformer.tasks.sentiment.sample.splits import SPLITS, rows
-
-__all__ = ["SPLITS", "rows"]

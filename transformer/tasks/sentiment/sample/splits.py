@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from transformer.tasks.sentiment.sample.reviews import Review, Reviewer
 from transformer.tasks.sentiment.sample.statements import Pair, Polarity
 
+COLUMNS = ("label", "text")
 SPLITS = ("train", "validation", "test", "unsupervised")
 _BUCKETS = 20
 _HELD_OUT = {0: "test", 1: "validation"}

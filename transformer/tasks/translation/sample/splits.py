@@ -10,6 +10,7 @@ from itertools import islice
 from transformer.tasks.translation.sample.phrases import Pair
 from transformer.tasks.translation.sample.sentences import Grammar, Sentence
 
+COLUMNS = ("de", "en")
 SPLITS = ("train", "validation", "test")
 _BUCKETS = 12
 _CANDIDATES = 3

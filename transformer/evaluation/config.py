@@ -2,7 +2,6 @@
 
 import re
 import reprlib
-from typing import Any
 
 from pydantic import Field, field_validator
 
@@ -30,7 +29,3 @@ class ScoringParams(Section):
             "baseline must be a commit's id (`git rev-parse NAME` gives that of a branch or tag, which may move) or the"
             f" name of a .tsv file in data/local/baseline/, not {reprlib.repr(baseline)}"
         )
-
-    def answering(self) -> dict[str, Any]:
-        """The other leaves: how answers are made, which is all that an exported model needs."""
-        return self.model_dump(exclude=set(ScoringParams.model_fields))

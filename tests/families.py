@@ -1,0 +1,34 @@
+"""For the type checker: every family has the code that the stages, the report and `compare` ask for."""
+
+from transformer.core import task
+from transformer.families.classifier import build_vocab as classifier_build_vocab
+from transformer.families.classifier import download as classifier_download
+from transformer.families.classifier import export as classifier_export
+from transformer.families.classifier import figures as classifier_figures
+from transformer.families.classifier import report as classifier_report
+from transformer.families.classifier import tokenize as classifier_tokenize
+from transformer.families.classifier import train as classifier_train
+from transformer.families.classifier.evaluation import compare as classifier_compare
+from transformer.families.classifier.evaluation import evaluate as classifier_evaluate
+from transformer.families.seq2seq import build_vocab as seq2seq_build_vocab
+from transformer.families.seq2seq import download as seq2seq_download
+from transformer.families.seq2seq import export as seq2seq_export
+from transformer.families.seq2seq import figures as seq2seq_figures
+from transformer.families.seq2seq import report as seq2seq_report
+from transformer.families.seq2seq import tokenize as seq2seq_tokenize
+from transformer.families.seq2seq import train as seq2seq_train
+from transformer.families.seq2seq.evaluation import compare as seq2seq_compare
+from transformer.families.seq2seq.evaluation import evaluate as seq2seq_evaluate
+from transformer.report.build import PageCode
+from transformer.results.differences import CompareCode
+
+DOWNLOAD: tuple[task.DownloadCode, ...] = (classifier_download, seq2seq_download)
+TOKENIZE: tuple[task.TokenizeCode, ...] = (classifier_tokenize, seq2seq_tokenize)
+BUILD_VOCAB: tuple[task.BuildVocabCode, ...] = (classifier_build_vocab, seq2seq_build_vocab)
+TRAIN: tuple[task.TrainCode, ...] = (classifier_train, seq2seq_train)
+FIGURES: tuple[task.FiguresCode, ...] = (classifier_figures, seq2seq_figures)
+EVALUATE: tuple[task.EvaluateCode, ...] = (classifier_evaluate, seq2seq_evaluate)
+EXPORT: tuple[task.ExportCode, ...] = (classifier_export, seq2seq_export)
+REPORT: tuple[task.ReportCode, ...] = (classifier_report, seq2seq_report)
+PAGE: tuple[PageCode, ...] = (classifier_report, seq2seq_report)
+COMPARE: tuple[CompareCode, ...] = (classifier_compare, seq2seq_compare)

@@ -1,1 +1,0 @@
-"""How every picture looks."""

@@ -1,0 +1,18 @@
+"""Opening an exported classifier."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.core.task import Task
+from transformer.core.validation import validate
+from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier
+
+
+def open_predictor(
+    task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: torch.device
+) -> Classifier:
+    """A classifier. decoding: how it answers, of the config.json in the folder `pretokenizer`. Raises UserError."""
+    params = validate(ClassificationParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
+    return Classifier(trained, vocab, pretokenizer, params, device, task.classes)

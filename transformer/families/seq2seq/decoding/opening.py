@@ -1,0 +1,19 @@
+"""Opening an exported translation model."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.core.task import Task
+from transformer.core.validation import validate
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.translator import Translator
+
+
+def open_predictor(
+    task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: torch.device
+) -> Translator:
+    """A translator. decoding: how it translates, of the config.json in the folder `pretokenizer`. Raises UserError."""
+    params = validate(DecodingParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
+    return Translator(trained, vocab, pretokenizer, params, device)

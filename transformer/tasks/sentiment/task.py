@@ -1,0 +1,5 @@
+"""What sentiment is."""
+
+from transformer.core.task import Task
+
+TASK = Task(name="sentiment", family="classifier", classes=("negative", "positive"), unit="review")

@@ -1,0 +1,15 @@
+"""What people read of a sentiment model."""
+
+from transformer.core.task import Words
+
+WORDS = Words(
+    folders=("imdb",),
+    title="Sentiment Transformer",
+    use="""\
+Says whether a review is negative or positive. Trained by the `transformer` workflow.
+
+    import transformer
+    model = transformer.load("this/folder")
+    model.classify(["..."])
+""",
+)

@@ -1,0 +1,15 @@
+"""What people read of a translation model."""
+
+from transformer.core.task import Words
+
+WORDS = Words(
+    folders=("multi30k",),
+    title="{source} to {target} Transformer",
+    use="""\
+Translates {source} to {target}. Trained by the `transformer` workflow.
+
+    import transformer
+    model = transformer.load("this/folder")
+    model.translate(["..."])
+""",
+)
