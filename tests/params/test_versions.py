@@ -13,6 +13,7 @@ from dvc.repo import Repo
 from tests.closure import third_party
 from tests.conftest import ROOT
 from transformer.core.errors import UserError
+from transformer.core.task import open_task
 from transformer.core.versions import other_versions, read_versions, versions_file, write_versions
 from transformer.registry import STAGES, TASKS
 
@@ -36,13 +37,13 @@ WITH_OUTPUTS = [(stage, task) for stage in STAGES if stage != "report" for task 
 @pytest.mark.parametrize(("stage", "task"), WITH_OUTPUTS)
 def test_a_stages_file_names_what_it_imports(stage: str, task: str) -> None:
     imported = {LIBRARIES[name] for name in third_party(stage, task) if name in LIBRARIES}
-    assert set(read_versions(ROOT / versions_file(stage, task))) == {"python", *imported}
+    assert set(read_versions(ROOT / versions_file(stage, open_task(task).family))) == {"python", *imported}
 
 
 def test_the_files_have_the_versions_of_the_lock() -> None:
     locked = read_versions(ROOT / "requirements.lock")
     files = sorted((ROOT / "versions").rglob("*.txt"))
-    assert files == sorted(ROOT / versions_file(stage, task) for stage, task in WITH_OUTPUTS)
+    assert files == sorted(ROOT / versions_file(stage, open_task(task).family) for stage, task in WITH_OUTPUTS)
     for path in files:
         assert read_versions(path).items() <= locked.items(), path
 
@@ -53,7 +54,9 @@ def test_dvc_yaml_names_each_file() -> None:
             stage.addressing: [dep.def_path for dep in stage.deps if dep.def_path.startswith("versions/")]
             for stage in repo.index.stages
         }
-    with_outputs = {f"{stage}@{task}": [versions_file(stage, task).as_posix()] for stage, task in WITH_OUTPUTS}
+    with_outputs = {
+        f"{stage}@{task}": [versions_file(stage, open_task(task).family).as_posix()] for stage, task in WITH_OUTPUTS
+    }
     assert named == with_outputs | {f"report@{task}": [] for task in TASKS}
 
 
@@ -75,41 +78,41 @@ def test_writing_changes_just_the_files_of_what_changed_once(root: Path) -> None
     assert write_versions(root) == []
     locked = read_versions(root / "requirements.lock")
     relock(root, f"sacrebleu=={locked['sacrebleu']}", "sacrebleu==99.1")
-    assert write_versions(root) == [Path("versions/translation/evaluate.txt")]
-    assert "sacrebleu==99.1\n" in (root / "versions/translation/evaluate.txt").read_text()
+    assert write_versions(root) == [Path("versions/seq2seq/evaluate.txt")]
+    assert "sacrebleu==99.1\n" in (root / "versions/seq2seq/evaluate.txt").read_text()
     assert write_versions(root) == []
     relock(root, f"# python=={locked['python']}", "# python==3.99")
     assert len(write_versions(root)) == len(WITH_OUTPUTS)
 
 
 def test_a_name_that_the_lock_does_not_have_is_one_line(root: Path) -> None:
-    with (root / "versions/translation/train.txt").open("a") as stream:
+    with (root / "versions/seq2seq/train.txt").open("a") as stream:
         stream.write("nothing==1\n")
-    with pytest.raises(UserError, match=r"versions/translation/train\.txt names nothing, which requirements\.lock"):
+    with pytest.raises(UserError, match=r"versions/seq2seq/train\.txt names nothing, which requirements\.lock"):
         write_versions(root)
 
 
 def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
     numpy, python = metadata.version("numpy"), f"{sys.version_info.major}.{sys.version_info.minor}"
-    path = root / versions_file("train", "translation")
+    path = root / versions_file("train", "seq2seq")
     path.write_text(f"python=={python}\nnumpy=={numpy}\n")
-    assert other_versions("train", "translation") == []
+    assert other_versions("train", "seq2seq") == []
     path.write_text("python==3.99\nnumpy==0.1\nnothing==1\n")
-    assert other_versions("train", "translation") == [
+    assert other_versions("train", "seq2seq") == [
         f"python {python} in place of 3.99",
         f"numpy {numpy} in place of 0.1",
         "nothing none in place of 1",
     ]
     path.unlink()
-    assert other_versions("train", "translation") == []
+    assert other_versions("train", "seq2seq") == []
 
 
 def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
     """The real stage, in a folder with parameters and another version."""
     text = (ROOT / "profiles" / "smoke.yaml").read_text().replace("tracking: true", "tracking: false")
     (tmp_path / "params.yaml").write_text(text)
-    path = tmp_path / versions_file("download", "translation")
+    path = tmp_path / versions_file("download", "seq2seq")
     path.parent.mkdir(parents=True)
     path.write_text("pyarrow==0.1\n")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -119,6 +122,6 @@ def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
     (line,) = [line for line in done.stderr.splitlines() if "warning" in line]
     assert line == (
         f"download@translation: warning: runs under pyarrow {metadata.version('pyarrow')} in place of 0.1: install"
-        " requirements.lock, or write these into versions/translation/download.txt"
+        " requirements.lock, or write these into versions/seq2seq/download.txt"
     )
     assert (tmp_path / "data/translation/corpus/provenance.json").is_file()

@@ -187,7 +187,7 @@ def test_an_accepted_change_of_code_runs_nothing(restored: Clone) -> None:
 
 
 def test_the_versions_of_a_library_make_just_its_stages_stale(restored: Clone) -> None:
-    path = restored.root / "versions/translation/evaluate.txt"
+    path = restored.root / "versions/seq2seq/evaluate.txt"
     before = path.read_bytes()
     with stages(restored.root) as known:
         path.write_bytes(before.replace(b"sacrebleu==", b"sacrebleu==99."))

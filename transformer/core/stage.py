@@ -126,8 +126,8 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         observer = StageObserver(task, name, params.runtime)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
-    if found := other_versions(name, task):
-        file = versions_file(name, task)
+    if found := other_versions(name, declared.family):
+        file = versions_file(name, declared.family)
         observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
         figures = script(Stage(declared, code, params, observer))

@@ -1,4 +1,4 @@
-"""The versions of the libraries that can change a byte of what a stage writes: `versions/TASK/STAGE.txt`.
+"""The versions of the libraries that can change a byte of what a stage writes: `versions/FAMILY/STAGE.txt`.
 
 Each is a dependency of its stage in dvc.yaml. `python -m transformer.core.versions` writes the versions that
 requirements.lock has to the names that stand in these files; a test holds the names to what the stage imports.
@@ -18,14 +18,14 @@ _PYTHON = "python"
 """Its minor version, in the lock a comment: `# python==3.11`."""
 
 
-def versions_file(stage: str, task: str) -> Path:
-    """Where the versions for a stage of a task are named."""
-    return Path(FOLDER, task, f"{stage}.txt")
+def versions_file(stage: str, family: str) -> Path:
+    """Where the versions for a stage of a family's tasks are named."""
+    return Path(FOLDER, family, f"{stage}.txt")
 
 
-def other_versions(stage: str, task: str) -> list[str]:
+def other_versions(stage: str, family: str) -> list[str]:
     """In words, what this process runs under in place of what the stage's file names; nothing without a file."""
-    path = versions_file(stage, task)
+    path = versions_file(stage, family)
     named = read_versions(path) if path.is_file() else {}
     runs = {name: _running(name) for name in named}
     return [f"{name} {runs[name]} in place of {version}" for name, version in named.items() if runs[name] != version]

@@ -1,4 +1,4 @@
-"""The parameters that the download stages of all tasks share. A task adds its own in `tasks/<task>/download.py`."""
+"""The parameters that the download stages of all tasks share. A family adds its own in its `download.py`."""
 
 from typing import Literal
 

@@ -22,16 +22,6 @@ class Params(StageParams):
     model: AnySeq2SeqParams
 
     @model_validator(mode="after")
-    def _sides_are_columns(self) -> Self:
-        languages = list(self.download.languages)
-        for name in ("source", "target"):
-            if (language := getattr(self.tokenize, name)) not in languages:
-                raise ValueError(
-                    f"tokenize.{name} is `{language}`, but download.languages is {languages}: name one of these"
-                )
-        return self
-
-    @model_validator(mode="after")
     def _tied_embeddings_need_one_vocabulary(self) -> Self:
         tied = isinstance(self.model, Seq2SeqParams) and self.model.tie_embeddings == "all"
         if tied and not self.vocab.joint:
@@ -43,12 +33,17 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Raises ValueError, one line, where the sample corpus has other languages."""
-    if params.download.source != "sample":
-        return
-    languages, columns = list(params.download.languages), list(sample_columns(task))
-    if {*languages} != {*columns}:
-        raise ValueError(
-            f"download.languages is {languages}, but the sample corpus is in {' and '.join(columns)}: set"
-            f" download.source to `files` or `hub`, or languages to [{', '.join(columns)}]"
-        )
+    """Raises ValueError, one line, where the corpus lacks a language that is asked for."""
+    languages = list(params.download.languages)
+    if params.download.source == "sample":
+        columns = list(sample_columns(task))
+        if {*languages} != {*columns}:
+            raise ValueError(
+                f"download.languages is {languages}, but the sample corpus is in {' and '.join(columns)}: set"
+                f" download.source to `files` or `hub`, or languages to [{', '.join(columns)}]"
+            )
+    for name in ("source", "target"):
+        if (language := getattr(params.tokenize, name)) not in languages:
+            raise ValueError(
+                f"tokenize.{name} is `{language}`, but download.languages is {languages}: name one of these"
+            )
