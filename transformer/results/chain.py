@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.digest import plain as plain
+from transformer.core.task import STAGES as ALL_STAGES
 from transformer.results.lockfile import LOCK, parse_lock
 from transformer.results.workspace import hashes
 
-STAGES = ("download", "tokenize", "build_vocab", "train", "evaluate", "export")
-DATA_STAGES = STAGES[:3]
-"""What they write is the same on every machine; what the others compute, on the same kind of processor."""
 FIGURES = "figures"
 """The stage that shows a result and is no part of it: no key holds it, and a result may have none."""
 REPORT = "report"
 """The stage that writes a result's page. It has no output, and no run of its own."""
+STAGES = tuple(name for name in ALL_STAGES if name not in (FIGURES, REPORT))
+"""The stages that make a result."""
+DATA_STAGES = STAGES[: STAGES.index("train")]
+"""What they write is the same on every machine; what the others compute, on the same kind of processor."""
 _FIGURES_FROM = "train"
 _CODE = ("transformer/", "stages/", "versions/")
 _SHORT = 8
