@@ -1,7 +1,7 @@
 """Models that older versions exported open, and answer as they did.
 
-bundles/TASK-KIND: one epoch on 60 rows of the sample corpus, exported by commit 8fe5039; answers.json is what that commit
-answered, on a CPU in fp32.
+bundles/TASK-KIND: one epoch on 60 rows of the sample corpus, exported by commit 8fe5039; answers.json is what that
+commit answered, on a CPU in fp32.
 """
 
 import json

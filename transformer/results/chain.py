@@ -9,6 +9,7 @@ from typing import Any
 
 from transformer.core.digest import plain as plain
 from transformer.core.task import STAGES as ALL_STAGES
+from transformer.results.dvc_inside import declared_of
 from transformer.results.lockfile import LOCK, parse_lock
 from transformer.results.workspace import hashes
 
@@ -235,19 +236,12 @@ def running_chain(directory: Path, task: str, stage: str) -> Chain:
 
 
 def _running_stage(directory: Path, task: str, name: str) -> Stage:
-    from dvc.dependency import ParamsDependency
     from dvc.repo import Repo
 
     with Repo(str(directory)) as repo:
-        stage = repo.stage.load_one(str(directory / "dvc.yaml"), f"{name}@{task}")
-        declared = [dep for dep in stage.deps if isinstance(dep, ParamsDependency)]
-        read = hashes(repo, [dep.def_path for dep in stage.deps if not isinstance(dep, ParamsDependency)])
-        return Stage(
-            name=name,
-            params={dep.def_path: dep.read_params() for dep in declared},
-            deps={path: md5 for path, md5 in read.items() if md5},
-            outs={},
-        )
+        params, paths = declared_of(repo, f"{name}@{task}")
+        read = hashes(repo, paths)
+    return Stage(name=name, params=params, deps={path: md5 for path, md5 in read.items() if md5}, outs={})
 
 
 def _chain(entries: Mapping[str, Any], task: str, names: tuple[str, ...]) -> Chain:

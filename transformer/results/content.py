@@ -12,6 +12,7 @@ from dvc.repo import Repo
 
 from transformer.results import git
 from transformer.results.chain import Chain
+from transformer.results.dvc_inside import cached_object
 from transformer.results.workspace import content_md5, folder_md5
 
 
@@ -83,7 +84,7 @@ class Content:
             raise MissingContentError(path)
 
     def _cached(self, md5: str) -> Path:
-        return Path(self._repo.cache.local.oid_to_path(md5))
+        return cached_object(self._repo, md5)
 
 
 @contextmanager

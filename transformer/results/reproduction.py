@@ -7,6 +7,7 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.results.chain import DATA_STAGES, Chain, Stage
 from transformer.results.differences import leaves
+from transformer.results.dvc_inside import run_cache
 from transformer.results.find import WORKSPACE, Results, find_results, results_at
 from transformer.results.runcache import stages_run
 from transformer.results.workspace import require_outputs
@@ -48,7 +49,7 @@ def _require_made_here(root: Path, chain: Chain) -> None:
     with Repo(str(root)) as repo:
         targets = [f"{root.resolve() / 'dvc.yaml'}:{stage.name}@{chain.task}" for stage in chain.executed]
         status: dict[str, list[Any]] = repo.status(targets=targets)
-        run = stages_run(Path(repo.stage_cache.cache_dir), chain)
+        run = stages_run(run_cache(repo), chain)
     for address, entries in status.items():
         if changed := sorted(set(_changed(entries))):
             name = address.rpartition(":")[2]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.core.errors import UserError
+from transformer.results.dvc_inside import recorded_md5
 from transformer.results.git import is_tracked
 from transformer.results.lockfile import LOCK, parse_lock
 
@@ -30,17 +31,8 @@ def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
 
     DVC remembers the hashes of files that it has seen, so what has not changed costs one look per file.
     """
-    from dvc_data.hashfile.build import build
-
-    found: dict[str, str | None] = {}
-    for path in paths:
-        place = Path(repo.root_dir, path)
-        if not place.exists():
-            found[path] = None
-            continue
-        _, _, content = build(repo.cache.local, str(place), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
-        found[path] = content.hash_info.value
-    return found
+    places = {path: Path(repo.root_dir, path) for path in paths}
+    return {path: recorded_md5(repo, place) if place.exists() else None for path, place in places.items()}
 
 
 def require_outputs(root: Path, outs: Mapping[str, str]) -> None:

@@ -1,10 +1,8 @@
 """A result's model in MLflow: logged with its bundle and code, and registered."""
 
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from transformer.core.files import read_json
 from transformer.core.task import family_module, open_task
 from transformer.tracking.alias import living_run, place_alias
+from transformer.tracking.mlflow_inside import global_uri
 from transformer.tracking.store import Store
 
 if TYPE_CHECKING:
@@ -95,26 +94,10 @@ def register(
         for tag, value in tags.items() - version.tags.items():
             client.set_model_version_tag(name, version.version, tag, value)
     if not known:
-        with _global_uri(client.tracking_uri):
+        with global_uri(client.tracking_uri):
             source = f"models:/{model_id}"
             client.create_model_version(name, source=source, run_id=run_id, tags=dict(tags), model_id=model_id)
     place_alias(client, name, alias)
-
-
-@contextmanager
-def _global_uri(uri: str) -> Iterator[None]:
-    """The registry's database store looks a model up through the global tracking URI, not through its client's."""
-    import mlflow
-
-    given = os.environ.get("MLFLOW_TRACKING_URI")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(uri)
-    try:
-        yield
-    finally:
-        mlflow.set_tracking_uri(before)
-        if given is None:
-            os.environ.pop("MLFLOW_TRACKING_URI", None)
 
 
 def versions_of(client: "MlflowClient", name: str, row_key: str) -> list[Any]:

@@ -11,22 +11,9 @@ from urllib.parse import unquote, urlsplit
 from transformer.core.errors import UserError
 from transformer.registry import TASKS
 from transformer.tracking.location import ARTIFACTS, Location
+from transformer.tracking.mlflow_inside import BASES, FOLDERS, LOCATIONS, TABLES_ARE_MADE
 
-_COLUMNS = (
-    ("experiments", "artifact_location"),
-    ("runs", "artifact_uri"),
-    ("logged_models", "artifact_location"),
-    ("model_versions", "source"),
-    ("model_versions", "storage_location"),
-    ("trace_tags", "value"),
-)
-_FOLDERS = (("runs", "artifact_uri"), ("logged_models", "artifact_location"))
 _SECONDS = 60
-_BASES = """
-SELECT artifact_location FROM experiments WHERE name IN ({names})
-UNION SELECT substr(artifact_uri, 1, length(artifact_uri) - length('/' || run_uuid || '/artifacts'))
-FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name IN ({names})
-"""
 
 
 def settle(location: Location) -> None:
@@ -68,15 +55,15 @@ def recorded_elsewhere(location: Location) -> list[str]:
     # Not read-only: what a killed writer left must be rolled back before anything can be read.
     database = f"{Path(str(location.database)).as_uri()}?mode=rw"
     with closing(sqlite3.connect(database, uri=True, timeout=_SECONDS)) as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchall():
+        if not connection.execute(TABLES_ARE_MADE).fetchall():
             return []  # MLflow has not made its tables yet
-        rows = connection.execute(_BASES.format(names=names), (*TASKS, *TASKS)).fetchall()
+        rows = connection.execute(BASES.format(names=names), (*TASKS, *TASKS)).fetchall()
     ours = (base for (base,) in rows if base and base.startswith("file:") and base.endswith(f"/{ARTIFACTS}"))
     return sorted(base for base in ours if base != location.artifacts)
 
 
 def _rewrite(connection: sqlite3.Connection, base: str, here: str) -> None:
-    for table, column in _present(connection, _COLUMNS):
+    for table, column in _present(connection, LOCATIONS):
         connection.execute(
             f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE {column} = ? OR substr({column}, 1, ?) = ?",
             (here, len(base) + 1, base, len(base) + 1, f"{base}/"),
@@ -85,7 +72,7 @@ def _rewrite(connection: sqlite3.Connection, base: str, here: str) -> None:
 
 def _copy_missing(connection: sqlite3.Connection, base: str, here: str) -> None:
     """As where only the database was copied, or an older version had put all into the first of two clones."""
-    for table, column in _present(connection, _FOLDERS):
+    for table, column in _present(connection, FOLDERS):
         for (value,) in connection.execute(f"SELECT {column} FROM {table}").fetchall():
             if not value or not value.startswith(f"{base}/"):
                 continue

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
 from transformer.core.errors import UserError
 from transformer.tracking.location import Location, locate, without_password
+from transformer.tracking.mlflow_inside import without_syncing
 from transformer.tracking.moved import settle
 
 if TYPE_CHECKING:
@@ -100,24 +101,6 @@ def locked(root: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _without_syncing(*, new: bool) -> Iterator[None]:
-    """While a new database goes through its migrations, some 60 transactions, do not wait for the disk at each."""
-    from sqlalchemy import event
-    from sqlalchemy.engine import Engine
-
-    def relax(connection: Any, _: object) -> None:
-        connection.execute("PRAGMA synchronous = OFF")
-
-    if new:
-        event.listen(Engine, "connect", relax)
-    try:
-        yield
-    finally:
-        if new:
-            event.remove(Engine, "connect", relax)
-
-
 def open_store(root: Path, task: str) -> Store:
     """Connect, creating the database and the task's experiment if they are not there yet.
 
@@ -129,7 +112,7 @@ def open_store(root: Path, task: str) -> Store:
 
     location = locate(root)
     database = location.database
-    with locked(root), _without_syncing(new=database is not None and not database.exists()):
+    with locked(root), without_syncing(new=database is not None and not database.exists()):
         settle(location)
         client = MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
         experiment = client.get_experiment_by_name(task)

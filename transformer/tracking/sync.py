@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from transformer.core.errors import UserError
 from transformer.results.chain import Chain, all_chains, chains_in_lock
+from transformer.results.dvc_inside import run_cache
 from transformer.results.git import snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
 from transformer.results.origin import Origin, current_origin, noted_origin
 from transformer.results.runcache import chains_in_run_cache
 from transformer.tracking.artifacts import has_files, has_model, local_folder
 from transformer.tracking.location import locate
+from transformer.tracking.mlflow_inside import ROWS
 from transformer.tracking.moved import recorded_elsewhere
 from transformer.tracking.store import locked, open_store, waiting
 
@@ -24,16 +26,6 @@ if TYPE_CHECKING:
 
     from transformer.tracking.rows import Views
     from transformer.tracking.store import Store
-
-_ROWS = """
-SELECT t.value, f.value, r.artifact_uri,
-(SELECT m.artifact_location FROM logged_models m WHERE m.source_run_id = r.run_uuid AND m.lifecycle_stage = 'active'),
-EXISTS (SELECT 1 FROM model_versions v WHERE v.run_id = r.run_uuid AND v.current_stage != 'Deleted_Internal')
-FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
-JOIN tags k ON k.run_uuid = t.run_uuid AND k.key = 'kind' AND k.value = 'result'
-LEFT JOIN tags f ON f.run_uuid = t.run_uuid AND f.key = 'figures'
-WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
-"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
 
     done: Counter[str] = Counter()
     with Repo(str(root)) as repo:
-        found = [*_sources(root, Path(repo.stage_cache.cache_dir))]
+        found = [*_sources(root, run_cache(repo))]
         known = _distinct(root, [each for each in found if not each.chain.stale])
         mixed = _mixed(found)
         tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")} | {*mixed}
@@ -210,7 +202,7 @@ def missing_rows(root: Path) -> bool:
     try:
         if recorded_elsewhere(location):
             return True
-        rows = {key: rest for key, *rest in connection.execute(_ROWS)}
+        rows = {key: rest for key, *rest in connection.execute(ROWS)}
         wanted = {chain.row_key(): chain.figures_md5 for chain in chains}
         return not all(key in rows and _is_whole(figures, *rows[key]) for key, figures in wanted.items())
     except sqlite3.Error:
