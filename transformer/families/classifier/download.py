@@ -60,8 +60,13 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 def _splits(corpus: Corpus, section: LabelledDownload, classes: Sequence[str]) -> dict[str, Iterator[Row]]:
     wanted = (UNSUPERVISED,) if section.unsupervised else ()
     corpus.require(("train", "test", *wanted))
+    unlabelled = {str(UNLABELLED): UNLABELLED}
     readers = {
-        split: partial(checked_rows, parts, partial(check_labelled, labels=_labels(split, classes)))
+        split: partial(
+            checked_rows,
+            parts,
+            partial(check_labelled, labels=unlabelled if split == UNSUPERVISED else class_labels(classes)),
+        )
         for split, parts in corpus.splits.items()
         if split != UNSUPERVISED or section.unsupervised
     }
@@ -76,10 +81,8 @@ def _splits(corpus: Corpus, section: LabelledDownload, classes: Sequence[str]) -
     return splits
 
 
-def _labels(split: str, classes: Sequence[str]) -> dict[str, int]:
+def class_labels(classes: Sequence[str]) -> dict[str, int]:
     """By what a corpus may write: a class by its number or its name, by its name alone where names are numbers."""
-    if split == UNSUPERVISED:
-        return {str(UNLABELLED): UNLABELLED}
     names = {name: number for number, name in enumerate(classes)}
     numbers = {str(number): number for number in range(len(classes))}
     return names if any(name.isdecimal() for name in classes) else numbers | names

@@ -1,0 +1,157 @@
+"""Metrics of more than two classes."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score
+
+from transformer.evaluation.leakage import Duplicates
+from transformer.families.classifier.decoding.labels import prediction
+from transformer.families.classifier.download import check_labelled, class_labels
+from transformer.families.classifier.evaluation.calibration import (
+    expected_calibration_error,
+    fitted_temperature,
+    reliability,
+    rescaled,
+)
+from transformer.families.classifier.evaluation.linear import LinearBaselines
+from transformer.families.classifier.evaluation.metrics import split_figures
+from transformer.families.classifier.evaluation.scores import (
+    accuracy_by_length,
+    answers,
+    confident_errors,
+    confusion,
+    precision_recall,
+    resampled_scores,
+    roc,
+    scores,
+)
+
+LABELS = np.array([0, 1, 2, 2], dtype=np.int8)
+GIVEN = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])
+"""Right, right, wrong, right."""
+
+
+def drawn(count: int, temperature: float = 1.0) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Labels drawn from a softmax of random logits, and what a model says that divides them by `temperature`."""
+    random = np.random.default_rng(1)
+    logits = 2 * random.standard_normal((count, 3))
+
+    def softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = np.exp(values)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    labels = np.array([random.choice(3, p=row) for row in softmax(logits)], dtype=np.int8)
+    return labels, softmax(logits / temperature).round(6)
+
+
+def test_scores_by_hand() -> None:
+    found = scores(LABELS, GIVEN)
+    assert set(found) == {"accuracy", "macro_f1", "loss", "brier"}
+    assert found["accuracy"] == 0.75
+    assert found["macro_f1"] == pytest.approx((2 / 3 + 1 + 2 / 3) / 3, abs=1e-6)
+    assert found["loss"] == pytest.approx(-np.log([0.7, 0.8, 0.2, 0.9]).mean(), abs=1e-6)
+    brier = [0.09 + 0.04 + 0.01, 0.01 + 0.04 + 0.01, 0.25 + 0.09 + 0.64, 0.01 + 0.01]
+    assert found["brier"] == pytest.approx(np.mean(brier), abs=1e-6)
+
+
+def test_a_class_that_is_nowhere_counts_nothing_towards_the_mean() -> None:
+    labels = np.array([0, 1], dtype=np.int8)
+    assert scores(labels, np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]]))["macro_f1"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_resamples_are_around_the_score_and_of_its_kind() -> None:
+    labels, given = drawn(300)
+    found, own = resampled_scores(labels, given, 200), scores(labels, given)
+    assert set(found) == {"accuracy", "macro_f1"}
+    for name, values in found.items():
+        assert abs(values.mean() - own[name]) < 0.02
+        assert 0.005 < values.std() < 0.05
+    weights = np.random.default_rng(2).integers(0, 3, size=300)
+    repeated = np.repeat(np.arange(300), weights)
+    expected = f1_score(labels[repeated], answers(given)[repeated], labels=range(3), average="macro")
+    assert scores(labels[repeated], given[repeated])["macro_f1"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_confusion_errors_and_lengths() -> None:
+    rows = confusion(LABELS, GIVEN, ("a", "b", "c"))
+    assert len(rows) == 9
+    assert {(one, two): count for one, two, count in rows if count} == {
+        ("a", "a"): 1,
+        ("b", "b"): 1,
+        ("c", "a"): 1,
+        ("c", "c"): 1,
+    }
+    worse = np.array([[0.1, 0.9, 0.0], [0.4, 0.3, 0.3], [0.6, 0.2, 0.2], [0.0, 0.1, 0.9]])
+    assert confident_errors(LABELS, worse, 9) == [0, 2, 1]
+    assert accuracy_by_length(LABELS, GIVEN, [5, 5, 5, 5]) == [("5-5", 4, 0.75)]
+    assert roc(LABELS, GIVEN) == precision_recall(LABELS, GIVEN) == []
+
+
+def test_calibration_is_of_the_answer() -> None:
+    assert [(row.probability, row.positive, row.reviews) for row in reliability(LABELS, GIVEN)] == [
+        (0.5, 0.0, 1),
+        (0.7, 1.0, 1),
+        (0.8, 1.0, 1),
+        (0.9, 1.0, 1),
+    ]
+    assert expected_calibration_error(LABELS, GIVEN) == pytest.approx((0.5 + 0.3 + 0.2 + 0.1) / 4, abs=1e-6)
+
+
+def test_the_temperature_that_was_taken_out_is_found_again() -> None:
+    labels, sure = drawn(4000, temperature=0.5)
+    assert fitted_temperature(labels, sure) == pytest.approx(2, rel=0.1)
+    _, honest = drawn(4000)
+    assert np.abs(rescaled(sure, 2.0) - honest).max() < 2e-3  # what was rounded to six digits comes back
+    assert expected_calibration_error(labels, rescaled(sure, 2.0)) < expected_calibration_error(labels, sure) / 3
+
+
+def test_all_metrics_of_a_split() -> None:
+    labels, given = drawn(200)
+    none = Duplicates(np.zeros(200, dtype=bool), np.zeros(200), np.full(200, -1, dtype=np.int64))
+    found = split_figures(
+        labels,
+        given,
+        temperature=1.0,
+        duplicates=none,
+        units="headlines",
+        others={"linear": np.full((200, 3), 1 / 3)},
+        samples=50,
+    )
+    assert found["headlines"] == 200
+    assert found["accuracy_low"] <= found["accuracy"] <= found["accuracy_high"]
+    assert found["macro_f1_minus_linear"] == pytest.approx(found["macro_f1"] - found["linear_macro_f1"], abs=1e-6)
+    assert found["macro_f1_without_duplicates"] == found["macro_f1"]
+
+
+def test_the_linear_baseline_tells_any_number_of_classes_apart() -> None:
+    random = np.random.default_rng(1)
+    labels = random.integers(0, 4, size=200).astype(np.int8)
+    texts = [np.array([2, *random.integers(10 * label + 4, 10 * label + 14, size=6), 3]) for label in labels]
+    model = LinearBaselines(iter(texts), labels, 50, 4)
+    found = model.probabilities(iter(texts))
+    assert found.shape == (200, 4)
+    assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
+    assert (found.argmax(axis=1) == labels).mean() > 0.95
+
+
+def test_a_prediction_is_the_most_probable_class() -> None:
+    assert prediction(GIVEN[2], ("a", "b", "c")) == ("a", 0.5)
+    assert prediction(0.25, ("negative", "positive")) == ("negative", 0.75)
+    assert prediction(0.5, ("negative", "positive")) == ("positive", 0.5)
+
+
+def test_a_corpus_names_classes_by_number_or_name() -> None:
+    labels = class_labels(("sports", "world", "science"))
+    for given in (2, "2", "science"):
+        assert check_labelled({"label": given, "text": "x"}, labels=labels)["label"] == 2
+    with pytest.raises(ValueError, match=r"the label must be 0 \(sports\) or 1 \(world\) or 2 \(science\), not 'art'"):
+        check_labelled({"label": "art", "text": "x"}, labels=labels)
+
+
+def test_names_that_are_numbers_are_names() -> None:
+    """Stars from 1 to 3: the label 1 is the first class, and 0 is none."""
+    labels = class_labels(("1", "2", "3"))
+    assert check_labelled({"label": "1", "text": "x"}, labels=labels)["label"] == 0
+    with pytest.raises(ValueError, match="the label must be 1 or 2 or 3, not 0"):
+        check_labelled({"label": 0, "text": "x"}, labels=labels)
