@@ -240,7 +240,7 @@ def test_an_unknown_label(split: str, label: object, tmp_path: Path) -> None:
     path = labelled(tmp_path / "in", **{split: [*reviews(20), {"label": label, "text": "x"}]})
     with pytest.raises(UserError) as caught:
         judge(tmp_path, path=path)
-    assert f"{split}.jsonl, line 21: the label must be 0 or 1, not {label!r}" in str(caught.value)
+    assert f"{split}.jsonl, line 21: the label must be 0 (negative) or 1 (positive), not {label!r}" in str(caught.value)
     assert not left(tmp_path)
 
 

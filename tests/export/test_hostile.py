@@ -16,7 +16,7 @@ import torch
 
 from transformer.cli import main
 from transformer.core.errors import UserError
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import family_module, open_task
 from transformer.export.bundle import open_bundle
 from transformer.registry import TASKS
 
@@ -124,8 +124,8 @@ def test_a_mistake_of_the_code_is_not_blamed_on_the_model(
     def mistaken(*_: object) -> None:
         raise AttributeError("our own mistake")
 
-    predictor = stage_code(open_task(task), "predictor")
-    monkeypatch.setattr(predictor, "Translator" if task == "translation" else "Classifier", mistaken)
+    opening = family_module(open_task(task), "decoding.opening")
+    monkeypatch.setattr(opening, "Translator" if task == "translation" else "Classifier", mistaken)
     with pytest.raises(AttributeError, match="our own mistake"):
         open_bundle(bundles[task], "cpu")
 
