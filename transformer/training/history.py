@@ -54,3 +54,16 @@ class History:
     def since_best(self) -> int:
         """Epochs since the best one."""
         return len(self.rows) - 1 - self.best
+
+    def line(self, epochs: int) -> str:
+        """What is said after an epoch, of so many."""
+        best = "  (best)" if self.since_best() == 0 else ""
+        row = self.rows[-1]
+        return f"epoch {row['epoch']:.0f}/{epochs}  {in_words(row)}{best}"
+
+
+def in_words(row: Row) -> str:
+    """The losses and accuracies of an epoch."""
+    return "  ".join(
+        f"{name} {value:.4f}" for name, value in row.items() if name.endswith(("loss", "perplexity", "accuracy"))
+    )

@@ -16,12 +16,12 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
-from transformer.training.history import MONITORS, History
+from transformer.training.history import MONITORS, History, in_words
 from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
 from transformer.training.states import Tree
-from transformer.training.update import BatchLoss, Learner, NonFiniteError, Updates
+from transformer.training.update import Learner, MeanLoss, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60
 """Between two returns of freed memory in an epoch: what follows one is slower, until memory is there again."""
@@ -109,7 +109,7 @@ class _Training:
         self.step = 0
         self.done = 0
         """Updates of the epoch at hand."""
-        self.mean = _Mean(compute.device)
+        self.mean = MeanLoss(compute.device)
         """Of the epoch at hand."""
         self._returned = time.monotonic()
         self._updating = 0.0
@@ -147,8 +147,8 @@ class _Training:
         if not math.isfinite(validation["validation_loss"]):
             self.observer.say(f"warning: the validation loss of epoch {epoch} is {validation['validation_loss']}")
         self.averaging.after_epoch(validated, self.history)
-        self.done, self.mean = 0, _Mean(self.compute.device)
-        self.observer.say(_epoch_line(self.history, self.params.epochs))
+        self.done, self.mean = 0, MeanLoss(self.compute.device)
+        self.observer.say(self.history.line(self.params.epochs))
         self._return_memory()
         self.resume.checkpoint(self.step, self.state)
 
@@ -192,7 +192,7 @@ class _Training:
         with _weights(self.trainable.model, state):
             validation = self._validate()
         _require_finite(validation)
-        self.observer.say("mean of epochs  " + _figures(validation))
+        self.observer.say("mean of epochs  " + in_words(validation))
         return Fitted(history, state, history.rows[-1] | validation, self.step, self.updates.skipped)
 
     def place_of(self, step: int) -> str:
@@ -260,31 +260,6 @@ def _require_finite(validation: dict[str, float]) -> None:
             )
 
 
-class _Mean:
-    """The mean loss over batches, summed on the device without waiting for it."""
-
-    def __init__(self, device: torch.device) -> None:
-        wide = device.type in ("cpu", "cuda")  # MPS has no float64
-        self._total = torch.zeros((), dtype=torch.float64 if wide else torch.float32, device=device)
-        self.count = 0
-        """Of what was predicted."""
-
-    def add(self, loss: BatchLoss) -> None:
-        self._total += loss.nll
-        self.count += loss.predicted
-
-    @property
-    def value(self) -> float:
-        return self._total.item() / max(self.count, 1)
-
-    def state(self) -> Tree:
-        return {"total": self._total, "count": self.count}
-
-    def restore(self, state: Tree) -> None:
-        self._total.copy_(state["total"])
-        self.count = state["count"]
-
-
 @contextmanager
 def _weights(model: nn.Module, state: State | None) -> Iterator[None]:
     """The model with other weights, if any are given."""
@@ -299,13 +274,3 @@ def _weights(model: nn.Module, state: State | None) -> Iterator[None]:
 
 def _copy(model: nn.Module) -> State:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in unique_state(model).items()}
-
-
-def _epoch_line(history: History, epochs: int) -> str:
-    row = history.rows[-1]
-    best = "  (best)" if history.since_best() == 0 else ""
-    return f"epoch {row['epoch']:.0f}/{epochs}  {_figures(row)}{best}"
-
-
-def _figures(row: dict[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name.endswith(("loss", "y")))

@@ -173,3 +173,28 @@ def _advice(rows: int, pieces: int) -> str:
         f"out of memory with a batch of {rows} rows{parts}: lower train.batch_size (and raise train.accumulation for"
         f" the same updates), model.max_length or the model's size{halve}"
     )
+
+
+class MeanLoss:
+    """The mean loss over batches, summed on the device without waiting for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        wide = device.type in ("cpu", "cuda")  # MPS has no float64
+        self._total = torch.zeros((), dtype=torch.float64 if wide else torch.float32, device=device)
+        self.count = 0
+        """Of what was predicted."""
+
+    def add(self, loss: BatchLoss) -> None:
+        self._total += loss.nll
+        self.count += loss.predicted
+
+    @property
+    def value(self) -> float:
+        return self._total.item() / max(self.count, 1)
+
+    def state(self) -> Tree:
+        return {"total": self._total, "count": self.count}
+
+    def restore(self, state: Tree) -> None:
+        self._total.copy_(state["total"])
+        self.count = state["count"]
