@@ -21,7 +21,7 @@ from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
 from transformer.training.states import Tree
-from transformer.training.update import Learner, MeanLoss, NonFiniteError, Updates
+from transformer.training.update import BatchLoss, Learner, MeanLoss, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60
 """Between two returns of freed memory in an epoch: what follows one is slower, until memory is there again."""
