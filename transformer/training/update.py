@@ -185,16 +185,20 @@ class MeanLoss:
         """Of what was predicted."""
 
     def add(self, loss: BatchLoss) -> None:
+        """Count a batch."""
         self._total += loss.nll
         self.count += loss.predicted
 
     @property
     def value(self) -> float:
+        """The loss per prediction; waits for the device."""
         return self._total.item() / max(self.count, 1)
 
     def state(self) -> Tree:
+        """For a checkpoint."""
         return {"total": self._total, "count": self.count}
 
     def restore(self, state: Tree) -> None:
+        """Go on from a checkpoint."""
         self._total.copy_(state["total"])
         self.count = state["count"]
