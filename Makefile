@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Nothing is compiled at installation (below), so the first import must keep what it compiled: torch takes 2.8 s, then 1.4.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro test stress check bench bench-lasting bench-quality ui lock clean-venv
+.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality ui lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora, TASK=name one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -22,6 +22,12 @@ repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DAT
 
 test: $(READY)  ## run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+coverage: $(READY)  ## the tests, and which lines of the package they run in their own processes
+	pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
+
+mutations: $(READY)  ## put twenty bugs into the code, one at a time: the tests must see each; some minutes
+	python -m tests.mutations $(ARGS)
 
 stress: $(READY)  ## the tests that kill and fill up, many times: minutes
 	pytest -n 2 -m stress $(ARGS)

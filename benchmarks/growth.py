@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.harness import Options, Report, Table, Work, main, measured
 from benchmarks.training import OurLoop
 from benchmarks.workspace import ROOT
-from transformer.core.params import read_params, stage_params
+from transformer.commands.profiles import profile_values
+from transformer.core.params import stage_params
 from transformer.encoded.store import ColumnWriter
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
@@ -25,7 +26,6 @@ from transformer.nn.layers import count_parameters
 
 TOKENS = 2048
 """Of the target in a batch, and as many of the source."""
-PROFILE = ROOT / "profiles" / "seed.yaml"
 
 
 class Size(NamedTuple):
@@ -71,7 +71,7 @@ def _work(loop: OurLoop, number: int) -> Work:
 
 def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
     """Our training on `steps + 1` batches of drawn words."""
-    plain = stage_params(read_params(PROFILE), "translation", Params, where=PROFILE)
+    plain = stage_params(profile_values(ROOT, "seed"), "translation", Params, where=Path("seed"))
     rows = TOKENS // size.length
     model = plain.model.model_copy(update={"max_length": size.length, **size.model})
     train = plain.train.model_copy(update={"batch_size": rows, "averaging": "none"})

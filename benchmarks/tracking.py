@@ -10,7 +10,8 @@ import sys
 import time
 
 from benchmarks.harness import Contender, Options, Report, Table, Target, Work, main, measured, seconds
-from benchmarks.workspace import Workspace, clone, default_params
+from benchmarks.workspace import ROOT, Workspace, clone
+from transformer.commands.profiles import default_params
 from transformer.core.errors import UserError
 
 ON, OFF = "tracking on", "tracking off"
@@ -18,7 +19,7 @@ ON, OFF = "tracking on", "tracking off"
 
 def measure(options: Options) -> Report:
     """Seconds of the stage."""
-    workspace = clone("tracking", default_params())
+    workspace = clone("tracking", default_params(ROOT))
     changes = {
         "translation.train.epochs": options.more.epochs,
         "translation.train.patience": None,

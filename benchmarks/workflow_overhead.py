@@ -15,6 +15,7 @@ from functools import partial
 
 from benchmarks.harness import Contender, Limit, Options, Report, Table, Work, main, measured, seconds
 from benchmarks.workspace import FOLDER, ROOT, Workspace, clone
+from transformer.commands.profiles import profile_params
 from transformer.core.errors import UserError
 from transformer.registry import STAGES, TASKS
 
@@ -39,7 +40,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=False)
 
 def measure(options: Options) -> Report:
     """Seconds of each."""
-    workspace = clone("workflow", (ROOT / "profiles" / "smoke.yaml").read_bytes())
+    workspace = clone("workflow", profile_params(ROOT, "smoke"))
     workspace.change({"runtime.tracking": False, "translation.tokenize.kind": "spacy"})
     print("  dvc repro", file=sys.stderr)
     with ThreadPoolExecutor() as pool:  # the tasks share no output, and a stage of this profile has one thread

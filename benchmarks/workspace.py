@@ -1,23 +1,20 @@
 """The corpora, vocabularies and encoded stores that the measurements run on, made by the workflow's own stages."""
 
 import hashlib
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ruamel.yaml import YAML
-
-from transformer.commands.profiles import use_profile
+from tests.kit import ROOT as ROOT
+from tests.kit import clean_environment, copy_working_tree, set_leaves
+from transformer.commands.profiles import profile_params, with_local_corpora
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.core.params import read_params, stage_params
 from transformer.core.schema import StageParams
 
-ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "benchmarks"
 SAMPLE_ROWS = {"translation": 29_000, "sentiment": 22_500}
 """As many as the real corpora's train splits have."""
@@ -40,16 +37,7 @@ class Workspace:
 
     def change(self, changes: Mapping[str, Any]) -> None:
         """Set dotted leaves of params.yaml."""
-        yaml = YAML()
-        content: Any = yaml.load(self.root / "params.yaml")
-        for path, value in changes.items():
-            *sections, leaf = path.split(".")
-            section = content
-            for name in sections:
-                section = section[name]
-            section[leaf] = value
-        with atomic_write(self.root / "params.yaml") as stream:
-            yaml.dump(content, stream)
+        set_leaves(self.root / "params.yaml", changes)
 
     def params(self, task: str, schema: type[Params]) -> Params:
         """A stage's parameters."""
@@ -78,23 +66,14 @@ class Workspace:
 
         Nor what `prepare` has set for this process: an older commit's code would have it too.
         """
-        own = ("DVC_", "MLFLOW_", "GIT_", "ONEDNN_")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-        return inherited | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(self.code),
-            "DVC_NO_ANALYTICS": "true",
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-        }
+        return clean_environment(PYTHONPATH=str(self.code))
 
 
 def new_workspace(root: Path, *, data: Path | None = None, profile: str = "seed") -> Workspace:
     """An empty workspace at `root` with the corpora from `data`, or the sample corpora at the real ones' size."""
     root.mkdir(parents=True, exist_ok=True)
-    (root / "profiles").mkdir(exist_ok=True)
-    shutil.copy(ROOT / "profiles" / f"{profile}.yaml", root / "profiles")
-    (root / "params.yaml").unlink(missing_ok=True)
-    use_profile(root, profile, data)
+    params = profile_params(ROOT, profile)
+    (root / "params.yaml").write_text(params if data is None else with_local_corpora(params, data), encoding="utf-8")
     workspace = Workspace(root)
     workspace.change({"runtime.tracking": False})
     if data is None:
@@ -124,23 +103,11 @@ def ensure(workspace: Workspace, task: str, stages: Sequence[str], data: Path | 
             stream.write(stamp.encode())
 
 
-def clone(name: str, params: bytes) -> Workspace:
+def clone(name: str, params: str) -> Workspace:
     """A copy of the working tree with these parameters and a DVC repository of its own."""
     root = FOLDER / name
-    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True)
-    for path in listed.stdout.decode().split("\0"):
-        if path and (ROOT / path).is_file() and not path.startswith("reports/") and path != "dvc.lock":
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / path, root / path)
-    (root / "params.yaml").write_bytes(params)
-    subprocess.run(["git", "init", "-q", root], check=True)
+    copy_working_tree(root, params)
     return Workspace(root, code=root)
-
-
-def default_params() -> bytes:
-    """The committed params.yaml, whatever profile is in place."""
-    return subprocess.run(["git", "show", "HEAD:./params.yaml"], cwd=ROOT, capture_output=True, check=True).stdout
 
 
 def _stamp(workspace: Workspace, data: Path | None) -> str:

@@ -1,20 +1,25 @@
 """A real run of the workflow in a clone, shared by the tests that need one."""
 
 import os
+import shutil
 import subprocess
-import sys
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+from filelock import FileLock
 from xdist.scheduler import LoadFileScheduling
+
+from tests.kit import ROOT as ROOT
+from tests.kit import clean_environment, copy_working_tree, set_leaves
+from tests.warm import FOLDER, OWNER, with_warm_commands
+from transformer.commands.profiles import profile_params
 
 # Before torch is loaded: the tests' processes share the cores, and more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -23,11 +28,13 @@ class Clone:
 
     root: Path
     environment: dict[str, str]
+    commands: dict[str, str]
+    """The same, where warm commands may come first on PATH; what is named by its path is a real process."""
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of the virtual environment in the clone."""
         done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=400, check=False
+            command, cwd=self.root, env=self.commands, capture_output=True, text=True, timeout=400, check=False
         )
         assert not check or done.returncode == 0, f"{command} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done
@@ -51,15 +58,7 @@ class Clone:
 
     def change(self, changes: dict[str, Any]) -> None:
         """Set dotted leaves of params.yaml."""
-        yaml = YAML()
-        content = yaml.load(self.params)
-        for path, value in changes.items():
-            *sections, leaf = path.split(".")
-            section = content
-            for name in sections:
-                section = section[name]
-            section[leaf] = value
-        yaml.dump(content, self.params)
+        set_leaves(self.params, changes)
 
     @property
     def params(self) -> Path:
@@ -72,40 +71,37 @@ class Clone:
         self.run("git", "commit", "-qm", message)
 
 
-def make_clone(root: Path, **environment: str) -> Clone:
-    """Copy the working tree's files (tracked, and new ones that git does not ignore) and commit them."""
-    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True)
-    for name in listed.stdout.decode().split("\0"):
-        written = name == "dvc.lock" or (name.startswith("reports/") and not name.endswith(".gitignore"))
-        if name and (ROOT / name).is_file() and not written:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes((ROOT / name).read_bytes())
-    (root / "params.yaml").write_bytes((root / "profiles" / "smoke.yaml").read_bytes())
-    base = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "MLFLOW_", "GIT_"))}
-    own = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}",
-        "OMP_NUM_THREADS": "1",
-        "DVC_NO_ANALYTICS": "true",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "GIT_AUTHOR_NAME": "test",
-        "GIT_AUTHOR_EMAIL": "test@example.org",
-        "GIT_COMMITTER_NAME": "test",
-        "GIT_COMMITTER_EMAIL": "test@example.org",
-    }
-    clone = Clone(root, base | own | environment)
-    clone.run("git", "init", "-q", "-b", "main")
+def make_clone(root: Path, *, warm: bool = False, **more: str) -> Clone:
+    """A committed copy of the working tree, where the commands that `run` names are warm ones (tests/warm) if asked."""
+    copy_working_tree(root, profile_params(ROOT, "smoke"))
+    clone = clone_at(root, warm=warm, **more)
     clone.commit("start")
     return clone
 
 
+def clone_at(root: Path, *, warm: bool = False, **more: str) -> Clone:
+    """A repository that is there already."""
+    environment = clean_environment(OMP_NUM_THREADS="1", **more)
+    return Clone(root, environment, with_warm_commands(environment) if warm else environment)
+
+
 @pytest.fixture(scope="session")
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it."""
-    clone = make_clone(tmp_path_factory.mktemp("workflow") / "clone")
-    assert len(clone.repro()) == 16
-    clone.commit("result")
-    return clone
+    """A clone in which the whole workflow has run and is committed. Tests leave it as they found it.
+
+    It runs once; each of the session's processes has a copy.
+    """
+    made = Path(os.environ[FOLDER], "workflow")
+    with FileLock(made.with_suffix(".lock")):
+        if not made.exists():
+            clone = make_clone(tmp_path_factory.mktemp("made") / "clone", warm=True)
+            assert len(clone.repro()) == 16
+            clone.commit("result")
+            clone.root.rename(made)
+    root = tmp_path_factory.mktemp("workflow") / "clone"
+    copied = clone_at(Path(shutil.copytree(made, root, symlinks=True)), warm=True)
+    copied.run("transformer", "sync")  # MLflow's database was moved
+    return copied
 
 
 @pytest.fixture(scope="session")
@@ -118,11 +114,32 @@ def real_corpora() -> Path:
 
 
 class Scheduler(LoadFileScheduling):  # type: ignore[misc]
-    """Keeps the tests of a file in one process, and all those that use `workflow`, so that it runs once."""
+    """Keeps the tests of a file in one process. One process begins with those that use `workflow`, the others last."""
 
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return "workflow" if "workflow: Clone" in (ROOT / file).read_text(encoding="utf-8") else file
+    def _assign_work_unit(self, node: Any) -> None:
+        if node is not self.nodes[0]:
+            others = [scope for scope in self.workqueue if not uses_workflow(ROOT / scope)]
+            chosen = others[0] if others else next(reversed(self.workqueue))
+            self.workqueue.move_to_end(chosen, last=False)
+        super()._assign_work_unit(node)
+
+
+@cache
+def uses_workflow(file: Path) -> bool:
+    """Whether a file has tests that ask for the fixture `workflow`."""
+    return "workflow: Clone" in file.read_text(encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say where what the session's processes share lies; xdist's inherit it."""
+    if FOLDER not in os.environ:
+        os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-"), str(os.getpid())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove it."""
+    if os.environ.get(OWNER) == str(os.getpid()):
+        shutil.rmtree(os.environ.pop(FOLDER), ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -132,6 +149,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler | 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no process is left with one while the other has nothing to do."""
+    """Those that use `workflow` first, then other long ones, so that the processes end together."""
     slow = (ROOT / "tests" / "tracking", ROOT / "tests" / "workflow")
-    items.sort(key=lambda item: ("workflow" not in getattr(item, "fixturenames", ()), item.path.parent not in slow))
+    items.sort(key=lambda item: (not uses_workflow(item.path), item.path.parent not in slow))

@@ -8,8 +8,9 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.training.small import own_torch_settings
+from transformer.commands.profiles import profile_values
 from transformer.core.observer import Observer
-from transformer.core.params import read_params, stage_params
+from transformer.core.params import stage_params
 from transformer.core.stage import Stage
 from transformer.core.task import open_task, stage_code
 
@@ -32,7 +33,7 @@ class Stages:
         """changes: by the dotted path in the task's section, such as `tokenize.kind`."""
         monkeypatch.chdir(folder)
         self.folder, self.task, self.observer = folder, task, Said()
-        self.content = read_params(ROOT / "profiles" / "smoke.yaml")
+        self.content = profile_values(ROOT, "smoke")
         for path, value in changes.items():
             section, leaf = path.split(".")
             self.content[task][section][leaf] = value

@@ -8,7 +8,6 @@ from torch import nn
 
 from benchmarks.peers import recomputing
 from benchmarks.peers.ctranslate2_model import CTranslate2Translator, convert
-from benchmarks.peers.marian import MarianTranslator
 from benchmarks.peers.straightforward import StraightforwardClassifier, load_into_ours, load_ours
 from benchmarks.peers.torch_transformer import TorchTranslator
 from benchmarks.translation import sizes, straightforward
@@ -62,6 +61,8 @@ def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, s
         peer = TorchTranslator(*sizes(ours.config))
         peer.load_ours(ours)
     else:
+        from benchmarks.peers.marian import MarianTranslator  # its library takes 4 s to load, in every process
+
         peer = MarianTranslator(ours.config, vocabulary(30))
         peer.load_ours(ours)
     source, target = pad(sources, 0), targets()
@@ -115,6 +116,8 @@ def our_ids(
 
 
 def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids], tmp_path: Path) -> None:
+    from benchmarks.peers.marian import MarianTranslator
+
     target = vocabulary(30)
     found = our_ids(ours, sources, target, params(max_length=LIMIT))
     while max(len(ids) for ids in found) == min(len(ids) for ids in found) == LIMIT:

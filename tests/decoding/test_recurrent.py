@@ -9,7 +9,11 @@ from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 
 ATTENTIONS = pytest.mark.parametrize(
     ("attention", "end"),
-    [("none", 0), ("bahdanau", 1), ("luong_dot", 1), ("luong_general", 1), ("luong_concat", 1)],
+    [
+        ("none", 0),
+        ("luong_general", 1),
+        *(pytest.param(name, 1, marks=pytest.mark.stress) for name in ("bahdanau", "luong_dot", "luong_concat")),
+    ],
 )
 
 

@@ -55,7 +55,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def training(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Any:
     """What the loop needs of a task, on a device."""
     module = family_module(open_task(task), "train")
-    content = smoke(task, {"model": model, "train": {"epochs": 2, "batch_size": 16} | train})
+    content = smoke(task, {"model": model, "train": {"epochs": 1, "batch_size": 16} | train})
     chosen = stage_params(content, task, module.Params, where=Path("smoke"))
     held = read_vocabularies(folder / "vocab")
     if task == "translation":

@@ -87,7 +87,9 @@ def _torch_names(cell: Cell) -> dict[str, Tensor]:
 @CELL_NAMES
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("lengths", [[7, 4, 1, 6], [1], [1, 1], [5]])
+@pytest.mark.parametrize(
+    "lengths", [[7, 4, 1, 6], *(pytest.param(each, marks=pytest.mark.stress) for each in ([1], [1, 1], [5]))]
+)
 def test_layers_agree_with_torch_on_packed_sequences(
     cell: CellName, layers: int, bidirectional: bool, lengths: list[int]
 ) -> None:

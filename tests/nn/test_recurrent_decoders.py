@@ -88,7 +88,7 @@ def luong(written: Written, embedded: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("layers", [pytest.param(1, marks=pytest.mark.stress), 3])
 @pytest.mark.parametrize(
     "attention",
     ["none", "bahdanau", "luong_dot", "luong_general", "luong_concat", "luong_scaled_dot", "luong_scaled_general"],

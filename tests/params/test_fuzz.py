@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 from transformer.commands import check
+from transformer.commands.profiles import DEFAULT, profile_values
 from transformer.core.errors import UserError
-from transformer.core.params import read_params
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 3, 0.5, -0.5, 1.0, 1e-300, 1e308, 2**31, 2**63, -(2**63), 10**400),
@@ -23,7 +23,7 @@ VALUES: list[Any] = [
     datetime.date(2020, 1, 1),
     b"bytes",
 ]
-PROFILES = ["params.yaml", *sorted(f"profiles/{path.name}" for path in (ROOT / "profiles").glob("*.yaml"))]
+PROFILES = [DEFAULT, *sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))]
 SAMPLE = 1500  # cases of `make test`
 
 
@@ -39,14 +39,14 @@ def cases() -> list[tuple[str, tuple[Any, ...], Any]]:
     return [
         (profile, path, value)
         for profile in PROFILES
-        for path in leaves(read_params(ROOT / profile))
+        for path in leaves(profile_values(ROOT, profile))
         for value in VALUES
     ]
 
 
 def faults(chosen: list[tuple[str, tuple[Any, ...], Any]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What goes wrong otherwise than in one line that says where."""
-    contents = {profile: read_params(ROOT / profile) for profile in PROFILES}
+    contents = {profile: profile_values(ROOT, profile) for profile in PROFILES}
     found = []
     for profile, path, value in chosen:
         content = copy.deepcopy(contents[profile])
@@ -79,7 +79,7 @@ def test_every_value_at_every_leaf_is_valid_or_one_line_that_says_where(monkeypa
 
 def test_an_unknown_neighbour_of_any_leaf_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for profile in PROFILES:
-        content = read_params(ROOT / profile)
+        content = profile_values(ROOT, profile)
         monkeypatch.setattr(check, "read_params", lambda path, content=content: content)
         sections = [path for path in leaves(content) if isinstance(_at(content, path), dict)]
         for path in [(), *sections]:

@@ -1,6 +1,5 @@
 """params.yaml: every fault is one line that says where."""
 
-import copy
 import re
 import shutil
 from pathlib import Path
@@ -11,14 +10,15 @@ from ruamel.yaml import YAML
 
 from tests.conftest import ROOT
 from transformer.commands.check import check_params
+from transformer.commands.profiles import DEFAULT, profile_params, profile_values
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import family_module, open_task
 
 
-def written(tmp_path: Path, path: str, value: Any, *, of: str = "params.yaml") -> Path:
-    """The default params.yaml, or another, with one leaf changed; `...` removes it."""
-    content = copy.deepcopy(read_params(ROOT / of))
+def written(tmp_path: Path, path: str, value: Any, *, profile: str = DEFAULT) -> Path:
+    """A profile's params.yaml with one leaf changed; `...` removes it."""
+    content = profile_values(ROOT, profile)
     *sections, leaf = path.split(".")
     section = content
     for name in sections:
@@ -31,9 +31,10 @@ def written(tmp_path: Path, path: str, value: Any, *, of: str = "params.yaml") -
     return tmp_path / "params.yaml"
 
 
-@pytest.mark.parametrize("path", ["params.yaml", *(f"profiles/{p.name}" for p in (ROOT / "profiles").glob("*.yaml"))])
-def test_all_that_we_ship_is_valid(path: str) -> None:
-    check_params(ROOT / path)
+@pytest.mark.parametrize("name", [DEFAULT, *sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))])
+def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text(profile_params(ROOT, name))
+    check_params(tmp_path / "params.yaml")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
 )
 def test_so_is_a_fault_of_a_recurrent_model(path: str, value: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        check_params(written(tmp_path, path, value, of="profiles/rnn.yaml"))
+        check_params(written(tmp_path, path, value, profile="rnn"))
     assert "\n" not in str(caught.value)
 
 

@@ -12,6 +12,7 @@ from dvc.repo import Repo
 
 from tests.closure import third_party
 from tests.conftest import ROOT
+from transformer.commands.profiles import profile_params
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
 from transformer.core.versions import other_versions, read_versions, versions_file, write_versions
@@ -110,7 +111,7 @@ def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.Mon
 
 def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
     """The real stage, in a folder with parameters and another version."""
-    text = (ROOT / "profiles" / "smoke.yaml").read_text().replace("tracking: true", "tracking: false")
+    text = profile_params(ROOT, "smoke").replace("tracking: true", "tracking: false")
     (tmp_path / "params.yaml").write_text(text)
     path = tmp_path / versions_file("download", "seq2seq")
     path.parent.mkdir(parents=True)

@@ -2,16 +2,18 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.kit import ROOT, clean_environment
+from tests.warm import with_warm_commands
 from transformer.tracking.store import Store, open_store
 
-PACKAGE_ROOT = Path(__file__).parents[2]
 DVC_YAML = """\
 stages:
   download:
@@ -84,17 +86,11 @@ Run = Callable[..., str]
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user's shell in which the package and the tools are found, and nothing is configured."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("MLFLOW_", "DVC_", "GIT_")) and name != "PYTHONPATH"
-    }
-    identity = {
-        f"GIT_{role}_{what}": "tester@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-    }
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | identity | {"PATH": path, "PYTHONPATH": str(PACKAGE_ROOT), "DVC_NO_ANALYTICS": "true"}
+    """The environment of a user's shell in which the package and the tools are found, and nothing is configured.
+
+    Commands that are not named by their path are warm (tests/warm).
+    """
+    return with_warm_commands(clean_environment(PYTHONPATH=str(ROOT)))
 
 
 def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
@@ -145,17 +141,32 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store's database that has its tables and nothing in them: MLflow's migrations take 3 s."""
+    root = tmp_path_factory.mktemp("empty")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
+            patch.delenv(name)
+        open_store(root, "sentiment")
+    with closing(sqlite3.connect(root / "mlflow.db")) as connection, connection:
+        connection.execute("DELETE FROM experiments")
+    return root / "mlflow.db"
+
+
 @pytest.fixture
-def store(root: Path) -> Store:
+def store(root: Path, empty_database: Path) -> Store:
     """An empty store in a database of its own."""
+    shutil.copy(empty_database, root)
     return open_store(root, "sentiment")
 
 
 @pytest.fixture(scope="session")
-def fresh_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh_repository(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny repository, committed, not run yet."""
     folder = tmp_path_factory.mktemp("repository")
     make_repository(folder)
+    shutil.copy(empty_database, folder)
     return folder
 
 

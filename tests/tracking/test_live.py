@@ -42,6 +42,7 @@ def dvc_root(dvc_repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def test_a_short_stage_waits_for_the_next_writer(dvc_root: Path) -> None:
+    (dvc_root / "mlflow.db").unlink()
     done = observe(dvc_root, METRICS, "no json\n", "[1]\n", END)
     assert (done.returncode, done.stderr) == (0, "")
     assert not (dvc_root / "mlflow.db").exists()
@@ -194,6 +195,7 @@ def _eventually(condition: Any) -> bool:
 
 
 def test_a_server_that_cannot_be_reached_costs_one_line(dvc_root: Path) -> None:
+    (dvc_root / "mlflow.db").unlink()
     started = time.monotonic()
     done = observe(dvc_root, METRICS, env={"MLFLOW_TRACKING_URI": "http://127.0.0.1:1"})
     assert done.returncode == 0
@@ -213,6 +215,7 @@ def test_what_is_broken_costs_one_line(dvc_root: Path, break_it: str) -> None:
 
 def test_two_first_writers_share_the_database_that_they_create(dvc_root: Path) -> None:
     """Their inputs end without an end event, as a killed stage's: both are written at once."""
+    (dvc_root / "mlflow.db").unlink()
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     processes = [subprocess.Popen(COMMAND, cwd=dvc_root, env=environment(), **pipes) for _ in range(2)]
     errors = [process.communicate(json.dumps(METRICS).encode())[1] for process in processes]

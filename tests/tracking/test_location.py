@@ -140,13 +140,17 @@ def test_a_moved_file_store_is_refused(root: Path, monkeypatch: pytest.MonkeyPat
     assert not (root / "before").exists()
 
 
-@pytest.mark.parametrize("given", ["sqlite:///x.db", "sqlite:///store/x.db", "runs"])
+@pytest.mark.parametrize(
+    "given",
+    ["sqlite:///store/x.db", *(pytest.param(each, marks=pytest.mark.stress) for each in ("sqlite:///x.db", "runs"))],
+)
 def test_a_temporary_clone_writes_into_the_repositorys_store(
     dvc_repository: Path, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
     """An address that is relative: DVC removes the clone, and all in it, when the experiment ends."""
     from mlflow.tracking import MlflowClient
 
+    (dvc_repository / "mlflow.db").unlink()
     env = {"MLFLOW_TRACKING_URI": given, "MLFLOW_ALLOW_FILE_STORE": "true"}
     change = "translation.train.learning_rate=1e-2"
     command = ("dvc", "exp", "run", "--temp", "--name", "warm", "--set-param", change, "report@translation")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.core.params import read_params
+from transformer.commands.profiles import DEFAULT, profile_values
 from transformer.registry import TASKS
 from transformer.results.chain import Chain, Stage
 from transformer.results.naming import registered_name
@@ -41,8 +41,8 @@ def test_a_given_name_is_taken() -> None:
 
 
 def test_no_profile_fixes_the_name() -> None:
-    for file in [ROOT / "params.yaml", *(ROOT / "profiles").glob("*.yaml")]:
-        assert {read_params(file)[task]["export"]["registered_name"] for task in TASKS} == {None}
+    for name in [DEFAULT, *(path.stem for path in (ROOT / "profiles").glob("*.yaml"))]:
+        assert {profile_values(ROOT, name)[task]["export"]["registered_name"] for task in TASKS} == {None}
 
 
 def test_odd_folders_make_names_that_mlflow_takes(store: Store) -> None:

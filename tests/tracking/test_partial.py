@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +43,9 @@ class Story:
         found = all_chains((self.root / "dvc.lock").read_bytes())
         return next(chain for chain in found if chain.task == "translation")
 
-
-def transformer(root: Path, command: str) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; from transformer.cli import main; sys.argv = ['transformer', *{command.split()}]; main()"
-    return subprocess.run((sys.executable, "-c", code), cwd=root, env=environment(), capture_output=True, text=True)
+    def transformer(self, command: str) -> subprocess.CompletedProcess[str]:
+        code = f"import sys; from transformer.cli import main; sys.argv = ['transformer', *{command.split()}]; main()"
+        return subprocess.run(("python", "-c", code), cwd=self.root, env=environment(), capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +57,8 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     run_in(root, "git", "commit", "--quiet", "--message", "result")
     change = "translation.train.learning_rate=5e-2"
     story.step("train", "dvc", "exp", "run", "--name", "trainonly", "--set-param", change, "train@translation")
-    story.said["summary"] = transformer(root, "summary").stdout
-    done = transformer(root, "compare HEAD trainonly")
+    story.said["summary"] = story.transformer("summary").stdout
+    done = story.transformer("compare HEAD trainonly")
     story.said["compare"] = done.stderr
     assert (done.returncode, done.stdout) == (1, "")
     with pytest.raises(UserError) as refused:
@@ -69,8 +67,8 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     old = open_store(root, "translation")
     tags = {"kind": "result", "row_key": story.chain().row_key(), "task": "translation"}
     old.client.set_terminated(old.client.create_run(old.experiment_id, tags=tags, run_name="old").info.run_id)
-    story.step("synced", sys.executable, "-c", SYNC)
-    story.step("synced again", sys.executable, "-c", SYNC)
+    story.step("synced", "python", "-c", SYNC)
+    story.step("synced again", "python", "-c", SYNC)
     story.step("export", "dvc", "repro", "--single-item", "export@translation")
     story.step("whole", "dvc", "repro", "report@translation")
     return story
@@ -120,7 +118,7 @@ def test_files_of_another_result_are_refused_until_dvc_checkout(story: Story, tm
         (root / "reports/translation/predictions.tsv").unlink()
         (root / "reports/translation/predictions.tsv").write_text("split\tsource\n")
         find_results(root, "workspace").predictions("translation")
-    assert "translation: no report: reports/translation/" in transformer(root, "summary").stdout
+    assert "translation: no report: reports/translation/" in Story(root).transformer("summary").stdout
     assert (root / "reports/translation/report.html").read_bytes() == page, "the page of another result stays"
     assert sync(root, echo=print) == 0
     reports = {key: run.data.tags["report"] for key, run in story.rows["whole"].items()}

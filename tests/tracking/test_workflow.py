@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 def sync(root: Path) -> str:
-    return run_in(root, sys.executable, "-c", SYNC)
+    return run_in(root, "python", "-c", SYNC)
 
 
 def edit(root: Path, old: str, new: str) -> None:
@@ -103,7 +103,8 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     run_in(root, "git", "commit", "--quiet", "--message", "results")
     override = "translation.train.learning_rate=1e-2"
     story.step("temp", "dvc", "exp", "run", "--temp", "--name", "warm", "--set-param", override)
-    run_in(root, "dvc", "exp", "run", "--queue", "--name", "queued", "--set-param", "sentiment.evaluate.bonus=7")
+    queued = ("--queue", "--name", "queued", "--set-param", "sentiment.evaluate.bonus=7")
+    run_in(root, "dvc", "exp", "run", *queued)
     story.step("queue", "dvc", "exp", "run", "--run-all")
     edit(root, "batch_size: 1.0", "batch_size: 2")
     run_in(root, "dvc", "repro")
@@ -240,7 +241,7 @@ def test_a_clone_without_the_local_notes_has_the_same_results(story: Story, tmp_
     run_in(tmp_path, "git", "clone", "--quiet", str(story.root), "clone")
     clone = tmp_path / "clone"
     assert "2 older results of commits or experiments have no row: their files are not here" in sync(clone)
-    quiet = run_in(clone, sys.executable, "-c", "from transformer.commands.summary import *; print_summary(Path())")
+    quiet = run_in(clone, "python", "-c", "from transformer.commands.summary import *; print_summary(Path())")
     assert "not here" not in quiet and "\nNext\n" in quiet  # nobody asked
     shutil.copytree(story.root / ".dvc" / "cache" / "files", clone / ".dvc" / "cache" / "files")
     assert "rows 2\n" in sync(clone)

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ruamel.yaml import YAML
 
+from transformer.commands.profiles import profile_values
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.training.stage import TrainingPaths
 
 ROOT = Path(__file__).parents[2]
-SMOKE = ROOT / "profiles" / "smoke.yaml"
 OUTPUTS = {"trained": "models/{}/trained", "metrics": "reports/{}/training.json", "history": "reports/{}/history.tsv"}
 """What the train stage writes, by its argument; {} is the task."""
 Changes = Mapping[str, Mapping[str, Any]]
@@ -22,7 +21,7 @@ Changes = Mapping[str, Mapping[str, Any]]
 
 def smoke(task: str, changes: Changes) -> dict[str, Any]:
     """The profile with changes, by section of the task, then leaf; a `model` that names its kind is taken whole."""
-    content: dict[str, Any] = YAML(typ="safe", pure=True).load(SMOKE.read_text())
+    content = profile_values(ROOT, "smoke")
     for section, values in changes.items():
         whole = section == "model" and "kind" in values
         content[task][section] = dict(values) if whole else content[task][section] | values

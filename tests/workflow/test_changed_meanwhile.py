@@ -74,7 +74,7 @@ HARMFUL = {
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with all that training reads."""
-    clone = make_clone(tmp_path_factory.mktemp("prepared") / "clone")
+    clone = make_clone(tmp_path_factory.mktemp("prepared") / "clone", warm=True)
     clone.change(SETTINGS)
     clone.repro("build_vocab@translation")
     clone.commit("prepared")
@@ -91,7 +91,7 @@ def clone(prepared: Clone) -> Iterator[Clone]:
 
 def edit(clone: Clone, code: str) -> subprocess.CompletedProcess[str]:
     clone.change({"runtime.tracking": False})
-    return clone.run(sys.executable, "-c", EDITED, code, check=False)
+    return clone.run("python", "-c", EDITED, code, check=False)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -145,7 +145,7 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
     assert not re.search(r"epoch \d+/", done.stderr)
     assert outputs(clone.root / "models") == written
     assert not list((clone.root / ".dvc/tmp/resume/translation").iterdir())
-    runs = json.loads(clone.run(sys.executable, "-c", RUNS).stdout)
+    runs = json.loads(clone.run("python", "-c", RUNS).stdout)
     assert [run["status"] for run in runs] == ["FAILED", "FINISHED"]
     locked = parse_lock((clone.root / "dvc.lock").read_bytes())["stages"][TRAIN]["params"]["params.yaml"]
     assert signature(read_json(clone.root / "reports/translation/training.json"), "train") == parameters_digest(locked)

@@ -74,7 +74,7 @@ def test_two_worktrees_with_one_store(workflow: Clone, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'shared.db'}"
     here = make_clone(tmp_path / "clone", MLFLOW_TRACKING_URI=store)
     here.run("git", "worktree", "add", "-q", str(tmp_path / "other"))
-    there = Clone(tmp_path / "other", here.environment)
+    there = Clone(tmp_path / "other", here.environment, here.commands)
     both = [clone.start("dvc", "repro") for clone in (here, there)]
     assert not any(refused(process) for process in both)
     for clone in (here, there):

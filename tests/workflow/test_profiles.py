@@ -1,27 +1,49 @@
-"""Profiles replace params.yaml, but never a person's edits."""
+"""Profiles are laid over the default params.yaml, and never over a person's edits."""
 
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.conftest import ROOT
 from transformer.commands.check import check_params
-from transformer.commands.profiles import use_profile
+from transformer.commands.profiles import DEFAULT, default_params, profile_params, profile_values, use_profile
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
+
+PROFILES = ("seed", "paper", "rnn", "smoke")
+WHOLE = "0f09d43"
+"""The last commit in which each profile was a whole params.yaml."""
+CHANGED_SINCE: frozenset[tuple[str, str]] = frozenset()
+"""Profile and leaf, such as ("seed", ".translation.train.epochs"), of values that were changed on purpose."""
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A repository with our params.yaml and profiles, committed."""
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    (tmp_path / "params.yaml").write_text(default_params(ROOT))
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
-    for command in ("init -q", "add -A", "-c user.name=t -c user.email=t@example.org commit -qm start"):
-        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
     return tmp_path
+
+
+def git(root: Path, *command: str) -> str:
+    return subprocess.run(["git", *command], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def commit(root: Path) -> None:
+    git(root, "add", "-A")
+    git(root, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "what is there")
+
+
+def overlay(project: Path, text: str) -> None:
+    """A profile `mine`."""
+    (project / "profiles" / "mine.yaml").write_text(text)
 
 
 @pytest.fixture
@@ -34,22 +56,136 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def leaves(values: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(values, dict):
+        return {prefix: values}
+    return {path: leaf for name, value in values.items() for path, leaf in leaves(value, f"{prefix}.{name}").items()}
+
+
+@pytest.mark.parametrize("name", [DEFAULT, *PROFILES])
+def test_merged_profiles_have_the_values_of_the_whole_files_before(name: str) -> None:
+    """So a change of the default that changes a profile as well is seen. New leaves are no fault."""
+    file = "params.yaml" if name == DEFAULT else f"profiles/{name}.yaml"
+    done = subprocess.run(["git", "show", f"{WHOLE}:./{file}"], cwd=ROOT, capture_output=True)
+    if done.returncode:
+        pytest.skip(f"the history does not reach back to {WHOLE}")
+    now, before = leaves(profile_values(ROOT, name)), leaves(YAML(typ="safe", pure=True).load(done.stdout))
+    wanted = {path: repr(value) for path, value in before.items() if (name, path) not in CHANGED_SINCE}
+    assert {path: repr(now.get(path, ...)) for path in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_holds_only_what_differs(name: str) -> None:
+    default, merged = (leaves(profile_values(ROOT, each)) for each in (DEFAULT, name))
+    written = leaves(YAML(typ="safe", pure=True).load((ROOT / "profiles" / f"{name}.yaml").read_text()))
+    assert all(merged[path] == value for path, value in written.items())
+    repeated = {path for path, value in written.items() if default.get(path, ...) == value}
+    assert {path.rpartition(".")[0] for path in repeated if name == "rnn"} <= {".translation.model", ".sentiment.model"}
+    assert name == "rnn" or not repeated  # a model of another kind is a whole section
+
+
+def test_comments_and_order_are_those_of_the_default(project: Path) -> None:
+    """Line by line: the profile's head, and then the default with other values."""
+    use_profile(project, "paper", None)
+    lines = (project / "params.yaml").read_text().splitlines()
+    start = lines.index("hardware:")
+    assert lines[0] == "# Profile paper: the default with what profiles/paper.yaml changes."
+    assert "# English to German: make repro PROFILE=paper, then" in lines[:start]
+    default = default_params(ROOT).splitlines()
+    body = [line for line in default[default.index("hardware:") :] if not line.startswith("      - ")]  # sentences
+    names = [[line.split(":")[0] for line in each] for each in (body, lines[start:])]
+    assert names[0] == names[1]
+    comments = [[line.partition(" # ")[2] for line in each] for each in (body, lines[start:])]
+    (other,) = [pair for pair in zip(*comments, strict=True) if pair[0] != pair[1]]
+    assert other == ("", "a factor: the peak is 1.8 * (d_model * warmup)^-0.5, 5e-3")
+    assert "  #" not in "\n".join(lines)
+
+
+def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
+    overlay(project, "sentiment:\n  model:\n    kind: recurrent # mine\n    cell: gru\n  tokenize:\n    kind: spacy\n")
+    use_profile(project, "mine", None)
+    content = read_params(project / "params.yaml")
+    assert content["sentiment"]["model"] == {"kind": "recurrent", "cell": "gru"}
+    assert content["sentiment"]["tokenize"] == {"kind": "spacy", "language": "en", "lowercase": True}
+    assert "kind: recurrent # mine\n" in (project / "params.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("translation: {train: {epoch: 3}}", r"profiles/mine.yaml: `translation.train.epoch` is not a parameter"),
+        ("summarisation: {}", r"profiles/mine.yaml: `summarisation` is not a parameter"),
+        ("translation: {train: 3}", r"profiles/mine.yaml: `translation.train` must be a section"),
+        ("translation:", r"profiles/mine.yaml: `translation` must be a section"),
+        ("hardware: {threads: {a: 1}}", r"profiles/mine.yaml: `hardware.threads` must be one value"),
+        ("hardware: [", r"profiles/mine.yaml cannot be read"),
+        ("- hardware", r"profiles/mine.yaml must be a mapping of sections, not CommentedSeq"),
+        ("", r"profiles/mine.yaml must be a mapping of sections, not NoneType"),
+        ("hardware: {threads: 1}\nhardware: {threads: 2}", r"profiles/mine.yaml cannot be read"),
+    ],
+)
+def test_a_fault_of_a_profile_is_one_line_and_changes_nothing(project: Path, text: str, message: str) -> None:
+    overlay(project, text)
+    with pytest.raises(UserError, match=message) as caught:
+        use_profile(project, "mine", None)
+    assert "\n" not in str(caught.value)
+    assert (project / "params.yaml").read_bytes() == default_params(ROOT).encode()
+
+
 def test_a_profile_is_put_in_place_once(project: Path) -> None:
     assert use_profile(project, "seed", None) is True
-    assert (project / "params.yaml").read_bytes() == (project / "profiles" / "seed.yaml").read_bytes()
+    assert (project / "params.yaml").read_text() == profile_params(ROOT, "seed")
     assert use_profile(project, "seed", None) is False
 
 
-def test_one_profile_after_the_other_is_no_edit(project: Path, data: Path) -> None:
-    use_profile(project, "seed", data)
-    assert use_profile(project, "smoke", None) is True
+@pytest.mark.parametrize("committed", [False, True])
+def test_one_profile_after_another_is_the_other_alone(committed: bool, project: Path, data: Path) -> None:
+    """Whether or not the first one was committed in between, and back to the default."""
+    for name, corpora in [("rnn", data), ("paper", None), (None, data), ("smoke", None), ("seed", None)]:
+        assert use_profile(project, name, corpora) is True
+        if name and corpora is None:
+            assert (project / "params.yaml").read_text() == profile_params(ROOT, name)
+        if committed:
+            commit(project)
+    assert use_profile(project, DEFAULT, None) is True
+    assert (project / "params.yaml").read_bytes() == default_params(ROOT).encode()
+    assert use_profile(project, DEFAULT, None) is False
 
 
-def test_edits_that_are_not_committed_are_never_overwritten(project: Path) -> None:
+def test_a_profile_follows_the_committed_default(project: Path) -> None:
+    edited = (project / "params.yaml").read_text().replace("device: auto", "device: cuda")
+    (project / "params.yaml").write_text(edited)
+    commit(project)
+    use_profile(project, "seed", None)
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
+    use_profile(project, DEFAULT, None)
+    assert (project / "params.yaml").read_text() == edited
+
+
+def test_default_corpora_in_place_are_not_the_default(project: Path, data: Path) -> None:
+    use_profile(project, None, data)
+    assert profile_params(project, "smoke") == profile_params(ROOT, "smoke")
+
+
+def test_without_a_default_in_the_history_it_is_one_line(project: Path) -> None:
+    use_profile(project, "seed", None)
+    shutil.rmtree(project / ".git")
+    git(project, "init", "-q")
+    commit(project)
+    seed = (project / "params.yaml").read_bytes()
+    with pytest.raises(UserError, match="no commit here has the default"):
+        use_profile(project, "paper", None)
+    assert (project / "params.yaml").read_bytes() == seed
+
+
+@pytest.mark.parametrize("name", [DEFAULT, "seed"])
+@pytest.mark.parametrize("before", [DEFAULT, "paper"])
+def test_edits_that_are_not_committed_are_never_overwritten(before: str, name: str, project: Path) -> None:
+    use_profile(project, before, None)
     edited = re.sub(r"epochs: \d+", "epochs: 9", (project / "params.yaml").read_text())
     (project / "params.yaml").write_text(edited)
     with pytest.raises(UserError, match="edits that are not committed"):
-        use_profile(project, "seed", None)
+        use_profile(project, name, None)
     assert (project / "params.yaml").read_text() == edited
 
 
@@ -83,7 +219,7 @@ def test_make_runs_one_task_alone() -> None:
 
 
 def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no profile `nowhere`: choose one of"):
+    with pytest.raises(UserError, match="no profile `nowhere`: choose one of default, paper, rnn, seed, smoke"):
         use_profile(project, "nowhere", None)
     with pytest.raises(UserError, match="has none of the folders multi30k, translation, imdb"):
         use_profile(project, "seed", tmp_path / "profiles")

@@ -2,23 +2,23 @@
 
 from pathlib import Path
 
+from transformer.commands.profiles import profile_values
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
-from transformer.core.params import read_params, stage_params
+from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.vocabulary.training import word_vocabulary
 
 
 def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:
-    profile = Path(__file__).parents[2] / "profiles" / "seed.yaml"
-    content = read_params(profile)
+    content = profile_values(Path(__file__).parents[2], "seed")
     content["translation"]["download"].update(source="files", path=str(real_corpora / "multi30k"))
     for stage, paths in (
         ("download", {"output": tmp_path / "corpus"}),
         ("tokenize", {"corpus": tmp_path / "corpus", "tokens": tmp_path / "tokens"}),
     ):
         module = family_module(open_task("translation"), stage)
-        params = stage_params(content, "translation", module.Params, where=profile)
+        params = stage_params(content, "translation", module.Params, where=Path("seed"))
         module.run(open_task("translation"), params, **paths, observer=Observer())
     sizes = {}
     for side in ("source", "target"):

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moto.server import ThreadedMotoServer
 
-from tests.conftest import Clone
+from tests.conftest import Clone, clone_at
 from transformer.registry import TASKS
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -18,6 +17,8 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "A
 @pytest.fixture
 def s3() -> Iterator[str]:
     """A real S3 server on loopback, empty."""
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()
@@ -54,20 +55,20 @@ def use(clone: Clone, remote: tuple[str, dict[str, str]]) -> None:
 def test_a_fresh_clone_that_pulls_runs_nothing_and_shows_the_rows(
     workflow: Clone, remote: tuple[str, dict[str, str]], tmp_path: Path
 ) -> None:
-    pushing = Clone(workflow.root, workflow.environment | CREDENTIALS)
+    pushing = clone_at(workflow.root, warm=True, **CREDENTIALS)
     use(pushing, remote)
     try:
         pushing.run("dvc", "push", "--quiet")
     finally:
         (workflow.root / ".dvc" / "config.local").unlink()
     workflow.run("git", "clone", "--quiet", str(workflow.root), str(tmp_path / "fresh"))
-    fresh = Clone(tmp_path / "fresh", pushing.environment)
+    fresh = clone_at(tmp_path / "fresh", warm=True, **CREDENTIALS)
     use(fresh, remote)
     fresh.run("dvc", "pull", "--quiet")
     assert fresh.repro() == []
     assert fresh.run("transformer", "sync").stdout == "2 rows written\n"
     assert (
-        fresh.run("transformer", "translate", "Ein Hund.").stdout
+        clone_at(fresh.root).run("transformer", "translate", "Ein Hund.").stdout
         == workflow.run("transformer", "translate", "Ein Hund.").stdout
     )
     for task in TASKS:
@@ -79,7 +80,7 @@ def test_a_fresh_clone_that_pulls_runs_nothing_and_shows_the_rows(
 
 
 def test_a_broken_cache_file_is_made_again(workflow: Clone, tmp_path: Path) -> None:
-    clone = Clone(Path(shutil.copytree(workflow.root, tmp_path / "copy", symlinks=True)), workflow.environment)
+    clone = clone_at(Path(shutil.copytree(workflow.root, tmp_path / "copy", symlinks=True)), warm=True)
     lock = (clone.root / "dvc.lock").read_bytes()
     tokens = clone.root / "data" / "translation" / "tokens"
     before = {path.name: path.read_bytes() for path in tokens.iterdir()}

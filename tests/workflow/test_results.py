@@ -42,7 +42,7 @@ QUIET = {"runtime.tracking": False}
 
 
 def rows(clone: Clone) -> list[dict[str, Any]]:
-    result: list[dict[str, Any]] = json.loads(clone.run(sys.executable, "-c", ROWS).stdout)
+    result: list[dict[str, Any]] = json.loads(clone.run("python", "-c", ROWS).stdout)
     return result
 
 
@@ -172,7 +172,7 @@ bundle = transformer.load("models/sentiment/bundle").classify(texts)
 assert [tuple(row) for row in served.itertuples(index=False)] == [tuple(answer) for answer in bundle], served
 assert str(model.metadata.signature.inputs.input_names()) == "['text']"
 """
-    workflow.run(sys.executable, "-c", code)
+    workflow.run("python", "-c", code)
 
 
 def test_a_bundle_opens_without_dvc_and_mlflow(workflow: Clone, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_export_fails_if_its_answers_differ_from_evaluates(restored: Clone) -> N
     *cells, prediction, probability = first.split("\t")
     first = "\t".join((*cells, other[prediction], probability))
     path.write_text("\n".join((header, first, *rest)) + "\n", encoding="utf-8")
-    done = restored.run(sys.executable, "-m", "stages.export", "sentiment", check=False)
+    done = restored.run("python", "-m", "stages.export", "sentiment", check=False)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1].startswith("error: export@sentiment: the exported model answers")
 
@@ -309,7 +309,7 @@ def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: s
 
 def test_a_stage_with_a_bad_parameter_ends_in_one_line(restored: Clone) -> None:
     restored.change({"sentiment.tokenize.kind": "magic"})
-    done = restored.run(sys.executable, "-m", "stages.tokenize", "sentiment", check=False)
+    done = restored.run("python", "-m", "stages.tokenize", "sentiment", check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: tokenize@sentiment: params.yaml: `sentiment.tokenize.kind`")
     assert len(done.stderr.strip().splitlines()) == 1

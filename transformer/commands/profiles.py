@@ -1,35 +1,45 @@
-"""Putting a whole profile in place as params.yaml, and pointing its corpora at local files."""
+"""Putting a profile in place as params.yaml, and pointing its corpora at local files.
+
+`profiles/NAME.yaml` holds what differs from the default. The default is the params.yaml whose first line says so: a
+profile in place has another one, and then the default is the newest committed params.yaml that has it.
+"""
 
 import hashlib
 import io
 import subprocess
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
-from transformer.core.params import read_params
 from transformer.core.task import open_task, words_of
 from transformer.registry import TASKS
 
 PARAMS = Path("params.yaml")
+DEFAULT = "default"
+"""The name of the profile that changes nothing."""
+_DEFAULT_HEAD = "# The default"
+_KIND = "kind"
 _PLACED = Path(".dvc", "tmp", "placed-profile")  # the checksum of what was last put in place: such a file is no edit
 _VOCABULARY = "bert-base-uncased"
 
+Values = MutableMapping[str, Any]
+
 
 def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
-    """Make `profiles/<name>.yaml` (None: the params.yaml as it is) the params.yaml, with corpora from `data` if given.
+    """Make the profile `name` (None: the params.yaml as it is) the params.yaml, with corpora from `data` if given.
 
-    Returns whether the file changed. Raises UserError when there is no such profile or folder, and when params.yaml
-    holds edits that are neither committed nor put there by this function.
+    It is laid over the committed default, whatever profile is in place or committed. Returns whether the file changed.
+    Raises UserError when there is no such profile or folder, when the profile names an unknown parameter, and when
+    params.yaml holds edits that are neither committed nor put there by this function.
     """
-    source = root / PARAMS if name is None else root / "profiles" / f"{name}.yaml"
-    if not source.is_file():
-        known = ", ".join(sorted(path.stem for path in (root / "profiles").glob("*.yaml")))
-        raise UserError(f"there is no profile `{name}`: choose one of {known}")
-    wanted = source.read_bytes() if data is None else _with_local_corpora(source, data)
+    text = _read(root / PARAMS) if name is None else _laid_over(root, name, _committed_default(root))
+    wanted = (text if data is None else with_local_corpora(text, data)).encode()
     current = (root / PARAMS).read_bytes() if (root / PARAMS).exists() else b""
     if wanted == current:
         return False
@@ -44,13 +54,28 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     return True
 
 
-def _with_local_corpora(source: Path, data: Path) -> bytes:
-    """The profile with source `files` for each corpus that `data` holds, and its vocab.txt in place of the Hub's."""
-    read_params(source)  # for its one-line error
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    content: Any = yaml.load(source.read_text(encoding="utf-8"))
+def profile_params(root: Path, name: str) -> str:
+    """The params.yaml of a profile, over the default as it is in the working tree. Raises UserError."""
+    return _laid_over(root, name, default_params(root))
+
+
+def profile_values(root: Path, name: str) -> dict[str, Any]:
+    """The same as plain values."""
+    values: dict[str, Any] = YAML(typ="safe", pure=True).load(profile_params(root, name))
+    return values
+
+
+def default_params(root: Path) -> str:
+    """The default: the params.yaml in place with its edits, or the committed one while a profile is in place."""
+    text = _read(root / PARAMS) if (root / PARAMS).is_file() else ""
+    if text.startswith(_DEFAULT_HEAD) and not _placed(root, text.encode()):
+        return text
+    return _committed_default(root)
+
+
+def with_local_corpora(params: str, data: Path) -> str:
+    """A params.yaml with source `files` for each corpus that `data` holds, and its vocab.txt in place of the Hub's."""
+    content = _load(params, PARAMS)
     names = {task: (*words_of(open_task(task)).folders, task) for task in TASKS}
     folders = {
         task: next((data / name for name in known if (data / name).is_dir()), None) for task, known in names.items()
@@ -64,14 +89,126 @@ def _with_local_corpora(source: Path, data: Path) -> bytes:
         content[task]["download"].update(source="files", path=str(folder.resolve()))
         if content[task]["vocab"]["source"] == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
             content[task]["vocab"].update(source="path", path=str((data / _VOCABULARY).resolve()))
-    stream = io.BytesIO()
-    yaml.dump(content, stream)
+    return _dump(content)
+
+
+def _laid_over(root: Path, name: str, default: str) -> str:
+    """The default with the profile's values and its head comment."""
+    if name == DEFAULT:
+        return default
+    source = root / "profiles" / f"{name}.yaml"
+    if not source.is_file():
+        known = ", ".join([DEFAULT, *sorted(path.stem for path in (root / "profiles").glob("*.yaml"))])
+        raise UserError(f"there is no profile `{name}`: choose one of {known}")
+    (_, default_body), (head, body) = _parts(default), _parts(_read(source))
+    where = source.relative_to(root)
+    content = _load(default_body, PARAMS)
+    _lay_over(content, _load(body, where), "", where)
+    return f"# Profile {name}: the default with what {where} changes.\n{head}{_dump(content)}"
+
+
+def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> None:
+    for name, value in changes.items():
+        path = f"{prefix}{name}"
+        if name not in section:
+            raise UserError(f"{where}: `{path}` is not a parameter: the default params.yaml has none of this name")
+        is_section = isinstance(section[name], MutableMapping)
+        if isinstance(value, MutableMapping) is not is_section:
+            raise UserError(f"{where}: `{path}` must be {'a section' if is_section else 'one value'}")
+        if is_section and not _another_kind(section[name], value):
+            _lay_over(section[name], value, f"{path}.", where)
+        else:
+            _set(section, changes, name)
+
+
+def _another_kind(section: Values, changes: Values) -> bool:
+    """Whether these are the parameters of another `kind`, as of a recurrent model, which stand for the whole section.
+
+    A kind with the same parameters, such as that of a vocabulary, changes this one leaf.
+    """
+    return changes.get(_KIND, section.get(_KIND)) != section.get(_KIND) and not changes.keys() <= section.keys()
+
+
+def _set(section: Any, changes: Any, name: str) -> None:
+    """Take over a value, with its comment if it has one; the blank line behind a section stays where it is."""
+    section[name] = changes[name]
+    own, new = (part.ca.items.get(name, [None] * 4)[2] for part in (section, changes))
+    if own is None:
+        if new is not None and new.value.startswith("#"):
+            section.yaml_add_eol_comment(new.value.strip(), name, column=0)
+        return
+    if new is not None and new.value.startswith("#"):
+        own.value = new.value.splitlines()[0] + own.value[own.value.index("\n") :]
+    own.column = 0  # one space behind the value, however long it is
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The comment at the head of a file, with the blank line behind it, and the rest."""
+    lines = text.splitlines(keepends=True)
+    first = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    return "".join(lines[:first]), "".join(lines[first:])
+
+
+class _Representer(RoundTripRepresenter):
+    """Writes `null`, as our files do."""
+
+
+_Representer.add_representer(type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null"))
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.Representer = _Representer
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _load(text: str, where: Path) -> Any:
+    """A file's mapping with its comments. Raises UserError when it is no YAML mapping."""
+    try:
+        content = _yaml().load(text)
+    except YAMLError as error:
+        raise UserError(f"{where} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, MutableMapping):
+        raise UserError(f"{where} must be a mapping of sections, not {type(content).__name__}")
+    return content
+
+
+def _dump(content: Any) -> str:
+    stream = io.StringIO()
+    _yaml().dump(content, stream)
     return stream.getvalue()
 
 
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read ({error}): restore it with `git checkout {path}`") from error
+
+
+def _committed_default(root: Path) -> str:
+    """The newest committed params.yaml that is the default."""
+    listed = _git(root, "rev-list", "--first-parent", "HEAD", "--", str(PARAMS)) or b""
+    for commit in listed.decode().split():
+        text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode(errors="replace")
+        if text.startswith(_DEFAULT_HEAD):
+            return text
+    raise UserError(
+        f"no commit here has the default params.yaml (its first line starts with `{_DEFAULT_HEAD}`): fetch the whole"
+        " history with `git fetch --unshallow`, or commit one"
+    )
+
+
 def _committed(root: Path, current: bytes) -> bool:
-    head = subprocess.run(["git", "show", f"HEAD:./{PARAMS}"], cwd=root, capture_output=True, check=False)
-    return head.returncode == 0 and head.stdout == current
+    return _git(root, "show", f"HEAD:./{PARAMS}") == current
+
+
+def _git(root: Path, *command: str) -> bytes | None:
+    done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)
+    return None if done.returncode else done.stdout
 
 
 def _placed(root: Path, current: bytes) -> bool:

@@ -1,0 +1,59 @@
+"""Clean environments, copies of the working tree and changed parameters, for the tests and the benchmarks."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from transformer.core.files import atomic_write
+
+ROOT = Path(__file__).parents[1]
+_SETTINGS = ("DVC_", "MLFLOW_", "GIT_", "ONEDNN_")
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """A user's shell in which this environment's commands are found and nothing is configured, with `more`."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS) and name != "PYTHONPATH"
+    }
+    identity = {
+        f"GIT_{role}_{what}": "test@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    own = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "DVC_NO_ANALYTICS": "true",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+    return inherited | identity | own | more
+
+
+def copy_working_tree(root: Path, params: str) -> None:
+    """A repository at `root` with these parameters and the files here, tracked or new, but what the stages wrote."""
+    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True)
+    for name in listed.stdout.decode().split("\0"):
+        written = name == "dvc.lock" or (name.startswith("reports/") and not name.endswith(".gitignore"))
+        if name and (ROOT / name).is_file() and not written:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, root / name)
+    (root / "params.yaml").write_text(params, encoding="utf-8")
+    subprocess.run(["git", "init", "-q", "-b", "main", root], check=True)
+
+
+def set_leaves(path: Path, changes: Mapping[str, Any]) -> None:
+    """Set dotted leaves of a params.yaml."""
+    yaml = YAML()
+    content: Any = yaml.load(path)
+    for name, value in changes.items():
+        *sections, leaf = name.split(".")
+        section = content
+        for part in sections:
+            section = section[part]
+        section[leaf] = value
+    with atomic_write(path) as stream:
+        yaml.dump(content, stream)
