@@ -52,7 +52,8 @@ def write_corpus(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
-    clone = make_clone(tmp_path_factory.mktemp("topics") / "clone", warm=True)
+    root = tmp_path_factory.mktemp("topics") / "clone"
+    clone = make_clone(root, PYTHONPATH=str(root))  # its own package, also for the console command
     folder = clone.root / "transformer" / "tasks" / "topics"
     folder.mkdir()
     for name, content in FILES.items():
