@@ -47,6 +47,7 @@ def test_all_that_we_ship_is_valid(path: str) -> None:
         ("translation.train.speed", 1, r"`translation.train.speed`: Extra inputs"),
         ("translation.train.clip", ..., r"`translation.train.clip`: Field required"),
         ("translation.model.heads", 3, r"`translation.model`: d_model \(128\) must be a multiple of heads \(3\)"),
+        ("translation.model.positions", "absolute", r"`translation.model.positions`: .*'rotary'.*, not 'absolute'"),
         ("translation.model.kind", "cnn", r"`translation.model.kind`: .*'transformer', 'recurrent', not 'cnn'"),
         ("translation.model.kind", 3, r"`translation.model.kind`: .*'transformer', 'recurrent', not 3"),
         ("translation.model.kind", ..., r"`translation.model.kind`: Field required"),
@@ -105,6 +106,15 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
     with pytest.raises(UserError, match=message) as caught:
         check_params(written(tmp_path, path, value))
     assert str(tmp_path / "params.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("task", "leaf", "value"), [("translation", "head_dim", 5), ("sentiment", "heads", 64)])
+def test_rotary_positions_need_pairs_of_dimensions(task: str, leaf: str, value: int, tmp_path: Path) -> None:
+    path = written(tmp_path, f"{task}.model.positions", "rotary")
+    check_params(path)
+    with pytest.raises(UserError, match=rf"`{task}.model`: positions `rotary` turns pairs .* a head has \d") as caught:
+        check_params(written(tmp_path, f"{task}.model.{leaf}", value, of=str(path)))
     assert "\n" not in str(caught.value)
 
 

@@ -16,9 +16,9 @@ from tests.conftest import ROOT
 from transformer.core.params import read_params
 from transformer.drawing.style import in_house_style, plain, save
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import Maps
 from transformer.figures.schedules import learning_rates
 from transformer.figures.theory import random_weights, softmax_gradient_norm
+from transformer.reporting.attention_maps import Maps
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from transformer.drawing.style import WEIGHTS, plain
-from transformer.figures.attention_maps import Maps
+from transformer.reporting.attention_maps import Maps
 
 Weights = NDArray[np.float32]
 _CELL = 0.17  # inches, room for a token's letters

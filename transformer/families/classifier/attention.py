@@ -6,8 +6,8 @@ import torch
 
 from transformer.encoded.vocabulary import clip
 from transformer.families.classifier.decoding.labels import Prediction, Reviewer, prediction
-from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.tokens import token_labels
+from transformer.reporting.attention_maps import Maps, collect_attention
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.decoding.translator import Translator
-from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.tokens import token_labels
+from transformer.reporting.attention_maps import Maps, collect_attention
 
 
 @dataclass(frozen=True)

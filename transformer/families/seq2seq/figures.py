@@ -12,11 +12,11 @@ from transformer.drawing.style import TITLE, plain, save
 from transformer.families.seq2seq.attention import AttendedTranslation, translate_with_attention
 from transformer.families.seq2seq.decoding.translator import EvaluateParams, Translator
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import Maps
 from transformer.figures.config import FiguresParams
 from transformer.figures.explain import explain
 from transformer.figures.explorer import write_explorer
 from transformer.figures.inputs import FigureInputs
+from transformer.reporting.attention_maps import Maps
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
