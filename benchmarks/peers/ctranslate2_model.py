@@ -9,6 +9,7 @@ import numpy as np
 from ctranslate2.specs import Activation, TransformerSpec
 from torch import nn
 
+from benchmarks.peers.positions import require_added
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.nn.config import Seq2SeqParams
@@ -50,10 +51,11 @@ def convert(model: Seq2SeqTransformer, source: Vocabulary, target: Vocabulary, f
     """Write our weights as a CTranslate2 model into `folder`, which must not exist yet.
 
     The sources that it is given begin and end with our special tokens. Its own sinusoidal table differs from the
-    paper's, so the positions are always given.
+    paper's, so the positions are always given. Raises UserError where they are not added to the embeddings.
     """
     params = model.config.model
     assert isinstance(params, Seq2SeqParams)
+    require_added(params)
     spec = TransformerSpec.from_config(
         (params.encoder_layers, params.decoder_layers),
         params.heads,

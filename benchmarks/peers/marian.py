@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
+from benchmarks.peers.positions import require_added
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
@@ -38,9 +39,11 @@ class MarianTranslator(nn.Module):
     """MarianMT behind the same call as the other peers. Its positions are sinusoidal, unless ours are loaded."""
 
     def __init__(self, config: Seq2SeqConfig, target: Vocabulary) -> None:
+        """Raises UserError where it has no positions of our kind."""
         super().__init__()
         params = config.model
         assert isinstance(params, Seq2SeqParams)
+        require_added(params)
         self.pad_id = config.target_pad_id
         self.marian = MarianMTModel(
             MarianConfig(

@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from benchmarks.peers.positions import require_added
 from transformer.families.classifier.nn.config import ClassifierParams
 from transformer.families.seq2seq.nn.config import Seq2SeqParams
 from transformer.nn.config import TransformerParams
@@ -104,7 +105,9 @@ class Embedding(nn.Module):
     """Scaled token embedding plus positions, learned or sinusoidal."""
 
     def __init__(self, size: int, params: TransformerParams) -> None:
+        """Raises UserError for other positions."""
         super().__init__()
+        require_added(params)
         self.tokens = nn.Embedding(size, params.d_model)
         self.scale = math.sqrt(params.d_model)
         self.dropout = nn.Dropout(params.dropout)

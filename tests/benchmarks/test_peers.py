@@ -109,6 +109,26 @@ def test_peers_refuse_what_they_cannot_express() -> None:
         straightforward(seq2seq(norm="pre").config)
 
 
+@pytest.mark.parametrize("positions", ["rotary", "none"])
+def test_peers_refuse_positions_that_are_not_added_to_embeddings(positions: str, tmp_path: Path) -> None:
+    ours, target = seq2seq(positions=positions), vocabulary(30)
+    refused = pytest.raises(UserError, match=f"model.positions is `{positions}`")
+    with refused:
+        straightforward(ours.config)
+    with refused:
+        TorchTranslator(*sizes(ours.config))
+    from benchmarks.peers.marian import MarianTranslator
+
+    with refused:
+        MarianTranslator(ours.config, target)
+    with refused:
+        convert(ours, vocabulary(40), target, tmp_path / "converted")
+    with refused:
+        StraightforwardClassifier(
+            ClassifierParams(**(LAYERS | {"layers": 2, "pooling": "first", "positions": positions})), 40, 0, 2
+        )
+
+
 def our_ids(
     model: Seq2SeqTransformer, sources: list[Ids], target: Vocabulary, params: DecodingParams
 ) -> list[list[int]]:

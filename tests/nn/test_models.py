@@ -7,6 +7,7 @@ import torch
 
 from tests.builders import classifier, seq2seq
 from transformer.encoded.batching import pad
+from transformer.nn.layout import Padded
 from transformer.nn.positions import sinusoidal_table
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
@@ -14,7 +15,7 @@ SEQUENCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3]]
 
 
 @NORMS
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none"])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "none"])
 def test_padding_never_changes_a_translation_model(norm: str, positions: str) -> None:
     model = seq2seq(norm=norm, positions=positions)
     target = torch.tensor([[2, 4, 6]])
@@ -36,9 +37,9 @@ def test_padding_never_changes_a_classification(norm: str, pooling: str) -> None
 @NORMS
 def test_no_target_position_sees_a_later_one(norm: str) -> None:
     model = seq2seq(norm=norm)
-    embedded = model.target_embedding(torch.tensor([[2, 4, 6, 8]])).detach().requires_grad_()
-    encoded, mask = model.encode(torch.tensor([[2, 9, 3]]))
-    decoded = model.decoder(embedded, encoded, mask)[0, 1]
+    source, target = Padded(torch.tensor([[2, 9, 3]]), 0), Padded(torch.tensor([[2, 4, 6, 8]]), 0)
+    embedded = model.target_embedding(target.token_ids).detach().requires_grad_()
+    decoded = model.decoder(embedded, target, model.encode(source), target.mask(source))[0, 1]
     (decoded * torch.arange(16)).sum().backward()  # a plain sum behind a normalisation has no gradient
     assert embedded.grad is not None
     assert (embedded.grad[0, 2:] == 0).all()

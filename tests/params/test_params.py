@@ -16,16 +16,17 @@ from transformer.core.params import read_params, stage_params
 from transformer.core.task import family_module, open_task
 
 
-def written(tmp_path: Path, path: str, value: Any, *, profile: str = DEFAULT) -> Path:
-    """A profile's params.yaml with one leaf changed; `...` removes it."""
+def written(tmp_path: Path, path: str, value: Any, *, profile: str = DEFAULT, **more: Any) -> Path:
+    """A profile's params.yaml with one leaf changed; `...` removes it. more: further leaves."""
     content = profile_values(ROOT, profile)
-    *sections, leaf = path.split(".")
-    section = content
-    for name in sections:
-        section = section[name]
-    section[leaf] = value
-    if value is ...:
-        del section[leaf]
+    for name, given in {path: value, **more}.items():
+        *sections, leaf = name.split(".")
+        section = content
+        for part in sections:
+            section = section[part]
+        section[leaf] = given
+        if given is ...:
+            del section[leaf]
     with (tmp_path / "params.yaml").open("w") as stream:
         YAML().dump(content, stream)
     return tmp_path / "params.yaml"
@@ -48,6 +49,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("translation.train.speed", 1, r"`translation.train.speed`: Extra inputs"),
         ("translation.train.clip", ..., r"`translation.train.clip`: Field required"),
         ("translation.model.heads", 3, r"`translation.model`: d_model \(128\) must be a multiple of heads \(3\)"),
+        ("translation.model.positions", "absolute", r"`translation.model.positions`: .*'rotary'.*, not 'absolute'"),
         ("translation.model.kind", "cnn", r"`translation.model.kind`: .*'transformer', 'recurrent', not 'cnn'"),
         ("translation.model.kind", 3, r"`translation.model.kind`: .*'transformer', 'recurrent', not 3"),
         ("translation.model.kind", ..., r"`translation.model.kind`: Field required"),
@@ -106,6 +108,14 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
     with pytest.raises(UserError, match=message) as caught:
         check_params(written(tmp_path, path, value))
     assert str(tmp_path / "params.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("task", "leaf", "value"), [("translation", "head_dim", 5), ("sentiment", "heads", 64)])
+def test_rotary_positions_need_pairs_of_dimensions(task: str, leaf: str, value: int, tmp_path: Path) -> None:
+    check_params(written(tmp_path, f"{task}.model.positions", "rotary"))
+    with pytest.raises(UserError, match=rf"`{task}.model`: positions `rotary` turns pairs .* a head has \d") as caught:
+        check_params(written(tmp_path, f"{task}.model.{leaf}", value, **{f"{task}.model.positions": "rotary"}))
     assert "\n" not in str(caught.value)
 
 

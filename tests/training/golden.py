@@ -32,6 +32,7 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "post-norm, learned positions": ("translation", {"model": POST}),
     "pre-norm, sinusoidal positions": ("translation", {}),
     "scaled residuals": ("translation", {"model": POST | {"residual_init": "scaled"}}),
+    "rotary positions": ("translation", {"model": {"positions": "rotary"}}),
     "no positions, GELU": ("translation", {"model": {"positions": "none", "activation": "gelu"}}),
     "all dropouts": (
         "translation",
@@ -69,6 +70,7 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "classifier, first token": ("sentiment", {"model": {"pooling": "first"}}),
     "classifier, [CLS]": ("sentiment", {"model": {"pooling": "cls"}}),
     "classifier, mean": ("sentiment", {"model": {"pooling": "mean"}}),
+    "classifier, rotary positions": ("sentiment", {"model": {"positions": "rotary"}}),
     "classifier, word dropout": ("sentiment", {"train": {"word_dropout": 0.3}}),
     "classifier, max": ("sentiment", {"model": {"pooling": "max"}}),
     "classifier, attention": ("sentiment", {"model": {"pooling": "attention"}}),

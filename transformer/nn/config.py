@@ -28,7 +28,8 @@ class TransformerParams(Section):
     activation: Literal["relu", "gelu"]
     norm: Literal["post", "pre"]
     """Layer normalisation after the residual sum, as in the paper, or before the sublayer with a final one."""
-    positions: Literal["learned", "sinusoidal", "none"]
+    positions: Literal["learned", "sinusoidal", "rotary", "none"]
+    """Added to the embeddings (section 3.5), or `rotary`: in self-attention (Su et al. 2021)."""
     max_length: int = Field(ge=3)
     """Longest sequence in tokens, the special ones included."""
     embedding_init: Literal["xavier", "normal"]
@@ -54,5 +55,14 @@ class TransformerParams(Section):
         if self.head_dim is None and self.d_model % self.heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be a multiple of heads ({self.heads}) where head_dim is null"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _rotary_turns_pairs(self) -> Self:
+        if self.positions == "rotary" and self.dimension_of_head % 2:
+            raise ValueError(
+                f"positions `rotary` turns pairs of dimensions, and a head has {self.dimension_of_head}: set head_dim"
+                " to an even number, or take other positions"
             )
         return self

@@ -7,7 +7,9 @@ from torch import Tensor, nn
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.dropout import Dropout
-from transformer.nn.ragged import Ragged
+from transformer.nn.kernels.attention import Mask
+from transformer.nn.layout import Layout
+from transformer.nn.positions import AttentionPositions, attention_positions
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 
@@ -54,10 +56,14 @@ def final_norm(params: TransformerParams) -> nn.Module:
     return nn.LayerNorm(params.d_model) if params.norm == "pre" else nn.Identity()
 
 
-def multi_head_attention(params: TransformerParams) -> MultiHeadAttention:
-    """Attention of the sizes that `params` name."""
+def multi_head_attention(params: TransformerParams, positions: AttentionPositions | None = None) -> MultiHeadAttention:
+    """Attention of the sizes that `params` name; positions: as in `MultiHeadAttention`."""
     return MultiHeadAttention(
-        params.d_model, params.heads, head_dim=params.dimension_of_head, dropout=params.attention_dropout
+        params.d_model,
+        params.heads,
+        head_dim=params.dimension_of_head,
+        dropout=params.attention_dropout,
+        positions=positions,
     )
 
 
@@ -66,23 +72,21 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, params: TransformerParams) -> None:
         super().__init__()
-        self.attention = multi_head_attention(params)
+        self.attention = multi_head_attention(params, attention_positions(params))
         self.attention_residual = Residual(params)
         self.feed_forward = FeedForward(params)
         self.feed_forward_residual = Residual(params)
 
-    def forward(self, states: Tensor, mask: Tensor | None, layout: Ragged | None = None) -> Tensor:
-        """states: (B, S, C); mask: (B, 1, 1, S). With a layout: (N, C), and its masks. Returns the shape of states."""
-        states = self.attention_residual(states, lambda x: self._attend(x, mask, layout))
+    def forward(self, states: Tensor, mask: Mask | None, positions: Tensor | None = None) -> Tensor:
+        """states: (B, S, C), or (N, C) packed; mask as in `attend`; positions: (S,) or (N,). Returns the same shape."""
+
+        def attend(x: Tensor) -> Tensor:
+            attended: Tensor = self.attention(x, self.attention.project(x, positions), mask, positions=positions)
+            return attended
+
+        states = self.attention_residual(states, attend)
         encoded: Tensor = self.feed_forward_residual(states, self.feed_forward)
         return encoded
-
-    def _attend(self, states: Tensor, mask: Tensor | None, layout: Ragged | None) -> Tensor:
-        attention = self.attention
-        if layout is not None:
-            return attention.attend_ragged(states, layout, attention.project_ragged(states, layout), layout.masks)
-        attended: Tensor = attention(states, attention.project(states), mask)
-        return attended
 
 
 class Encoder(nn.Module):
@@ -93,10 +97,11 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(params) for _ in range(layers))
         self.norm = final_norm(params)
 
-    def forward(self, states: Tensor, mask: Tensor | None, layout: Ragged | None = None) -> Tensor:
-        """Shapes as in `EncoderLayer`."""
+    def forward(self, states: Tensor, layout: Layout) -> Tensor:
+        """states: (B, S, C) or (N, C), as `layout` says. Returns the same shape."""
+        mask = layout.mask(layout)
         for layer in self.layers:
-            states = layer(states, mask, layout)
+            states = layer(states, mask, layout.positions)
         encoded: Tensor = self.norm(states)
         return encoded
 

@@ -1,6 +1,7 @@
 """What tells the layers where a token stands (Vaswani et al. 2017, section 3.5)."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -55,32 +56,73 @@ class NoPositions(nn.Module):
         return 0.0
 
 
-def make_positions(params: TransformerParams, *, extra: int = 0) -> nn.Module:
-    """The module that `params.positions` names; extra: positions beyond those of the longest text."""
-    if params.positions == "learned":
-        return LearnedPositions(params.max_length + extra, params.d_model)
-    if params.positions == "sinusoidal":
-        return SinusoidalPositions(params.max_length + extra, params.d_model)
-    return NoPositions()
+class AttentionPositions(nn.Module):
+    """What self-attention is told of positions: nothing, unless a subclass says otherwise."""
+
+    def transform(self, heads: Tensor, positions: Tensor | None) -> Tensor:
+        """Queries or keys (..., T, D) at these positions (T,), as their scores shall see them; the same shape."""
+        return heads
+
+    def bias(self, queries: int, keys: int) -> Tensor | None:
+        """What is added to the scores, (H, T, S); the T queries are the last of the S positions."""
+        return None
+
+
+class RotaryPositions(AttentionPositions):
+    """Each pair of dimensions (2i, 2i+1) turned by pos * 10000^(-2i/D) (Su et al. 2021, eqs. 14 and 15).
+
+    The product of a query at m and a key at n then depends on n - m alone (eq. 16).
+    """
+
+    table: Tensor
+
+    def __init__(self, max_length: int, head_dim: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoidal_table(max_length, head_dim), persistent=False)
+
+    def transform(self, heads: Tensor, positions: Tensor | None) -> Tensor:
+        """As `AttentionPositions.transform`, in the dtype of `heads`. Raises ValueError without positions."""
+        if positions is None:
+            raise ValueError("rotary attention needs the positions of its tokens")
+        sine, cosine = self.table[positions].view(len(positions), -1, 2).unbind(-1)  # (T, D / 2)
+        one, two = heads.view(*heads.shape[:-1], -1, 2).unbind(-1)  # (..., T, D / 2)
+        turned = torch.stack((one * cosine - two * sine, one * sine + two * cosine), dim=-1)
+        return turned.flatten(-2).to(heads.dtype)
+
+
+# By the value of `model.positions`: what is added to the embeddings, and what attention is given.
+_ADDED: dict[str, Callable[[int, int], nn.Module]] = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
+_IN_ATTENTION: dict[str, Callable[[TransformerParams], AttentionPositions]] = {
+    "rotary": lambda params: RotaryPositions(params.max_length + 1, params.dimension_of_head),  # 1: a [CLS] token
+}
+
+
+def embedding_positions(params: TransformerParams, *, extra: int = 0) -> nn.Module:
+    """What `params.positions` adds to the embeddings; extra: positions beyond those of the longest text."""
+    make = _ADDED.get(params.positions)
+    return NoPositions() if make is None else make(params.max_length + extra, params.d_model)
+
+
+def attention_positions(params: TransformerParams) -> AttentionPositions:
+    """What `params.positions` tells self-attention."""
+    make = _IN_ATTENTION.get(params.positions)
+    return AttentionPositions() if make is None else make(params)
 
 
 class TokenEmbedding(nn.Module):
     """Token embedding, scaled by sqrt(d_model) if asked, plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
 
-    def __init__(self, tokens: nn.Embedding, params: TransformerParams, *, extra_positions: int = 0) -> None:
-        """tokens: the table, which other parts of a model may share."""
+    def __init__(self, tokens: nn.Embedding, positions: nn.Module, params: TransformerParams) -> None:
+        """tokens: the table, which other parts of a model may share; positions: gives what is added to it."""
         super().__init__()
         self.tokens = tokens
-        self.positions = make_positions(params, extra=extra_positions)
+        self.positions = positions
         self.scale = math.sqrt(params.d_model) if params.scale_embeddings else 1.0
         self.dropout = Dropout(params.dropout)
 
-    def forward(self, token_ids: Tensor, *, start: int = 0) -> Tensor:
-        """token_ids: (B, T), of which the first stands at position `start`. Returns (B, T, C)."""
-        places = torch.arange(start, start + token_ids.shape[1], device=token_ids.device)
-        return self.at(token_ids, places)
-
-    def at(self, token_ids: Tensor, places: Tensor) -> Tensor:
-        """Tokens at given positions; `places`: broadcastable to token_ids (...). Returns (..., C)."""
-        dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(places))
+    def forward(self, token_ids: Tensor, positions: Tensor | None = None) -> Tensor:
+        """token_ids: (B, T) or (N,); positions: (T,) or (N,), from 0 on if not given. Returns (B, T, C) or (N, C)."""
+        if positions is None:
+            positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
+        dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(positions))
         return dropped

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.nn.dropout import Dropout
-from transformer.nn.ragged import gather, scatter
+from transformer.nn.kernels.packing import gather, scatter
 
 State = tuple[Tensor, ...]
 """What a step hands to the next one, (B, C) each: the hidden state, then with an LSTM the cell state."""

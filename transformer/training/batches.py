@@ -12,7 +12,7 @@ def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) 
 
     lengths: (N,), a row's longest side in tokens. The same seed and epoch give the same batches. Rows of like length
     are not put together: batches of one length each train worse (docs/design.md has the figures), and padding is not
-    computed anyway (nn/ragged.py).
+    computed anyway (nn/layout.py).
     """
     order = np.random.default_rng([params.seed, epoch]).permutation(len(lengths))
     if params.batch_unit == "rows":

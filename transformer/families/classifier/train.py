@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from transformer.checkpoint.device import Compute, prepare
 from transformer.core.observer import Observer
@@ -60,7 +61,7 @@ class ClassifierTraining:
         """The summed cross-entropy of the labels."""
         ids, labels = self.seen.batch(rows, self.compute.device)
         pad_id, share = self.model.config.pad_id, self.params.word_dropout
-        summed = objective(lambda: (self.model.forward_ragged(drop_tokens(ids, pad_id, share)), labels), self.params)
+        summed = objective(lambda: (self._logits(drop_tokens(ids, pad_id, share)), labels), self.params)
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
@@ -68,12 +69,16 @@ class ClassifierTraining:
         loss, correct = 0.0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
-            logits = self.model.forward_ragged(ids)
+            logits = self._logits(ids)
             # Summed on the CPU: not every device has float64.
             loss += F.cross_entropy(logits, labels, reduction="none").cpu().double().sum().item()
             correct += int((logits.argmax(dim=-1) == labels).sum())
         count = max(len(self.validation), 1)
         return {"validation_loss": loss / count, "validation_accuracy": correct / count}
+
+    def _logits(self, ids: Tensor) -> Tensor:
+        logits: Tensor = self.model(ids, packed=not self.model.pads(self.compute.device))
+        return logits
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:

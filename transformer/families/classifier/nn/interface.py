@@ -19,14 +19,9 @@ class ClassifierModel(nn.Module, ABC):
         return self.config.model.width
 
     def pads(self, device: torch.device) -> bool:
-        """Whether this device computes the padding of a batch, as all but CPUs do."""
+        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
         return device.type != "cpu"
 
     @abstractmethod
-    def forward(self, token_ids: Tensor) -> Tensor:
-        """token_ids: (B, S). Returns logits (B, K)."""
-
-    def forward_ragged(self, token_ids: Tensor) -> Tensor:
-        """The values of `forward`; a model that can leaves out the padding. What training and scoring need."""
-        logits: Tensor = self(token_ids)
-        return logits
+    def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
+        """token_ids: (B, S). Returns logits (B, K). packed: a model that can computes nothing for padding."""

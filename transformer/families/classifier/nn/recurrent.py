@@ -35,8 +35,8 @@ class RecurrentClassifier(ClassifierModel):
         """No device computes padding: a step takes the rows that have not ended."""
         return False
 
-    def forward(self, token_ids: Tensor) -> Tensor:
-        """token_ids: (B, S). Returns logits (B, K)."""
+    def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
+        """As `ClassifierModel.forward`."""
         real = token_ids != self.config.pad_id
         recurrence = self.encoder(self.dropout(self.embedding(token_ids)), real)
         logits: Tensor = self.output(self.dropout(self._pool(recurrence, real[:, :, None])))

@@ -17,7 +17,7 @@ from transformer.encoded.store import EncodedColumn
 from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
-from transformer.nn.ragged import gather
+from transformer.nn.kernels.packing import gather
 
 
 class EncodedPairs:
@@ -104,8 +104,7 @@ def next_token_states(
     if places is not None:
         states = model(source, given).flatten(0, 1)
         return gather(states, places), target[:, 1:].flatten().index_select(0, places)
-    states, real = model.real_states(source, given)
-    return states, target[:, 1:][real]
+    return model(source, given, packed=True), target[:, 1:][given != model.config.target_pad_id]
 
 
 def _without_last(target: Tensor, pad_id: int) -> Tensor:

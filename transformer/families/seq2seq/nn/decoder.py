@@ -1,16 +1,21 @@
 """The decoder: causal self-attention, attention to the source, feed-forward (Vaswani et al. 2017, section 3.1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from torch import Tensor, nn
 
-from transformer.families.seq2seq.nn.cache import DecoderCache
 from transformer.nn.attention import KeyValue
 from transformer.nn.config import TransformerParams
+from transformer.nn.kernels.attention import Mask
 from transformer.nn.layers import FeedForward, Residual, final_norm, multi_head_attention
-from transformer.nn.ragged import Ragged
+from transformer.nn.layout import Layout
+from transformer.nn.positions import attention_positions
 
-Sublayer = Callable[[Tensor], Tensor]
+
+def _alone(new: KeyValue) -> KeyValue:
+    """What a layer extends where nothing came before: the whole target."""
+    return new
 
 
 class DecoderLayer(nn.Module):
@@ -18,53 +23,43 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, params: TransformerParams) -> None:
         super().__init__()
-        self.attention = multi_head_attention(params)
+        self.attention = multi_head_attention(params, attention_positions(params))
         self.attention_residual = Residual(params)
         self.source_attention = multi_head_attention(params)
         self.source_residual = Residual(params)
         self.feed_forward = FeedForward(params)
         self.feed_forward_residual = Residual(params)
 
-    def forward(self, states: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
-        """states: (B, T, C), all target positions; encoded: (B, S, C); source_mask: (B, 1, 1, S). Returns (B, T, C)."""
-        source = self.source_attention.project(encoded)
-        return self._layer(
-            states,
-            lambda x: self.attention(x, self.attention.project(x), causal=True),
-            lambda x: self.source_attention(x, source, source_mask),
-        )
+    def forward(
+        self,
+        states: Tensor,
+        encoded: Tensor | KeyValue,
+        source_mask: Mask | None,
+        mask: Mask | None = None,
+        *,
+        positions: Tensor | None = None,
+        extend: Callable[[KeyValue], KeyValue] = _alone,
+    ) -> Tensor:
+        """Returns the shape of the states: (B, T, C), or (N, C) packed.
 
-    def forward_ragged(self, states: Tensor, encoded: Tensor, target: Ragged, source: Ragged) -> Tensor:
-        """The same for states (N, C) and encoded (M, C) that lie as `target` and `source` say. Returns (N, C)."""
-        memory = self.source_attention.project_ragged(encoded, source)
-        unmasked = [None] * len(memory)  # no target token sees the padding behind it
+        encoded: (B, S, C) or (M, C); or its keys and values (B', H, S, D), each for B / B' neighbouring rows.
+        source_mask, mask: of the attention to the source and to the target, as in `attend`; positions: of the states,
+        (T,) or (N,); extend: puts the keys and values of the target before them in front.
+        """
+        source = encoded if isinstance(encoded, KeyValue) else self.source_attention.project(encoded)
 
         def attend_to_target(x: Tensor) -> Tensor:
-            held = self.attention.project_ragged(x, target)
-            return self.attention.attend_ragged(x, target, held, unmasked, causal=True)
+            target = extend(self.attention.project(x, positions))
+            attended: Tensor = self.attention(x, target, mask, causal=True, positions=positions)
+            return attended
 
-        return self._layer(
-            states,
-            attend_to_target,
-            lambda x: self.source_attention.attend_ragged(x, target, memory, source.masks),
-        )
+        def attend_to_source(x: Tensor) -> Tensor:
+            queries = x if source is not encoded else x.reshape(len(source.key), -1, x.shape[-1])
+            attended: Tensor = self.source_attention(queries, source, source_mask)
+            return attended.view_as(x)
 
-    def step(self, states: Tensor, cache: DecoderCache, layer: int) -> Tensor:
-        """states: (B, 1, C), the next position; the cache grows by it. Returns (B, 1, C)."""
-        return self._layer(
-            states,
-            lambda x: self.attention(x, cache.extend(layer, self.attention.project(x))),
-            lambda x: self._attend_to_source(x, cache, layer),
-        )
-
-    def _attend_to_source(self, states: Tensor, cache: DecoderCache, layer: int) -> Tensor:
-        queries = cache.by_source(states)
-        attended: Tensor = self.source_attention(queries, cache.source[layer], cache.source_mask)
-        return attended.view_as(states)
-
-    def _layer(self, states: Tensor, to_target: Sublayer, to_source: Sublayer) -> Tensor:
-        states = self.attention_residual(states, to_target)
-        states = self.source_residual(states, to_source)
+        states = self.attention_residual(states, attend_to_target)
+        states = self.source_residual(states, attend_to_source)
         decoded: Tensor = self.feed_forward_residual(states, self.feed_forward)
         return decoded
 
@@ -77,33 +72,25 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(params) for _ in range(layers))
         self.norm = final_norm(params)
 
-    def forward(self, states: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
-        """states: (B, T, C); encoded: (B, S, C); source_mask: (B, 1, 1, S). Returns (B, T, C)."""
-        for layer in self._layers():
-            states = layer(states, encoded, source_mask)
+    def forward(
+        self, states: Tensor, target: Layout, encoded: Tensor | Sequence[KeyValue], source_mask: Mask | None
+    ) -> Tensor:
+        """states: (B, T, C) or (N, C), as `target` says. Returns the same shape.
+
+        encoded: (B, S, C) or (M, C), or what `project` made of it; source_mask: as in `DecoderLayer`.
+        """
+        mask = target.mask(target, causal=True)
+        for index, layer in enumerate(self.layers):
+            source = encoded if isinstance(encoded, Tensor) else encoded[index]
+            extend = partial(target.extend, index)
+            states = layer(states, source, source_mask, mask, positions=target.positions, extend=extend)
         decoded: Tensor = self.norm(states)
         return decoded
 
-    def forward_ragged(self, states: Tensor, encoded: Tensor, target: Ragged, source: Ragged) -> Tensor:
-        """states: (N, C); encoded: (M, C); their layouts. Returns (N, C)."""
-        for layer in self._layers():
-            states = layer.forward_ragged(states, encoded, target, source)
-        decoded: Tensor = self.norm(states)
-        return decoded
-
-    def start(self, encoded: Tensor, source_mask: Tensor) -> DecoderCache:
-        """The cache before the first step; shapes as in `forward`."""
-        projected = [layer.source_attention.project(encoded) for layer in self._layers()]
+    def project(self, encoded: Tensor) -> list[KeyValue]:
+        """The keys and values of the encoded source (B, S, C) for the attention of each layer, to be kept."""
+        projected = [
+            layer.source_attention.project(encoded) for layer in self.layers if isinstance(layer, DecoderLayer)
+        ]
         # Every step reads them whole, and products of scattered rows would copy them each time.
-        return DecoderCache([KeyValue(*(part.contiguous() for part in held)) for held in projected], source_mask)
-
-    def step(self, states: Tensor, cache: DecoderCache) -> Tensor:
-        """states: (B, 1, C), the next position. Returns (B, 1, C)."""
-        for index, layer in enumerate(self._layers()):
-            states = layer.step(states, cache, index)
-        cache.length += 1
-        decoded: Tensor = self.norm(states)
-        return decoded
-
-    def _layers(self) -> list[DecoderLayer]:
-        return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
+        return [KeyValue(*(part.contiguous() for part in held)) for held in projected]

@@ -30,23 +30,16 @@ class Seq2SeqModel(nn.Module, ABC):
     """From states (..., C) to logits (..., V)."""
 
     @abstractmethod
-    def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+    def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
         """The states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
 
-        `output` turns states into logits (B, T, V); the loss needs it on real positions only.
+        packed: the states (N, C) of all positions but padding, in the order of target_ids[target_ids != padding]; a
+        model that can computes nothing for padding, as `pads` says. `output` turns states into logits (..., V).
         """
 
     def pads(self, device: torch.device) -> bool:
-        """Whether this device computes the padding of a batch, as all but CPUs do."""
+        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
         return device.type != "cpu"
-
-    def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """The states (N, C) of all positions but padding, in the order of target_ids[real], and real (B, T).
-
-        What training and scoring need; a model that can leaves out the padding.
-        """
-        real = target_ids != self.config.target_pad_id
-        return self(source_ids, target_ids)[real], real
 
     @abstractmethod
     def start(self, source_ids: Tensor) -> Cache:

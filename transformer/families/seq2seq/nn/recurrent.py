@@ -11,7 +11,7 @@ from transformer.families.seq2seq.nn.recurrent_cache import RecurrentCache
 from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
 from transformer.families.seq2seq.nn.recurrent_decoder import make_decoder
 from transformer.nn.dropout import Dropout
-from transformer.nn.ragged import gather
+from transformer.nn.kernels.packing import gather
 from transformer.nn.recurrent import Recurrent, State, Steps
 
 
@@ -49,25 +49,21 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         self.output = nn.Linear(params.hidden, config.target_size)
         self.dropout = Dropout(params.dropout)
 
-    def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
+    def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
         """As `Seq2SeqModel.forward`. Training with a teacher forcing below 1 replaces some of the target ids."""
-        cache = self.start(source_ids)
+        real = target_ids != self.config.target_pad_id
         if self.training and self.teacher_forcing < 1:
-            return self._forward_sampled(target_ids, cache)
-        return self._decode(target_ids, cache)
+            states = self._forward_sampled(target_ids, self.start(source_ids))
+            return states[real] if packed else states
+        if not packed:
+            return self._decode(target_ids, self.start(source_ids))
+        steps = Steps(real)
+        states = self._next(target_ids.flatten()[steps.index], steps.sizes, self.start(source_ids[steps.order]))
+        return gather(states, steps.index.argsort())
 
     def pads(self, device: torch.device) -> bool:
         """No device computes padding: a step takes the rows that have not ended."""
         return False
-
-    def real_states(self, source_ids: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """As `Seq2SeqModel.real_states`; nothing is computed for padding, unless the model reads its own answers."""
-        if self.training and self.teacher_forcing < 1:
-            return super().real_states(source_ids, target_ids)
-        real = target_ids != self.config.target_pad_id
-        steps = Steps(real)
-        states = self._next(target_ids.flatten()[steps.index], steps.sizes, self.start(source_ids[steps.order]))
-        return gather(states, steps.index.argsort()), real
 
     def encode(self, source_ids: Tensor) -> Encoded:
         """source_ids: (B, S)."""

@@ -91,7 +91,7 @@ class AttentionWeights(nn.Module):
     """The softmax of the scores; its output is what the decoder attends to, so a forward hook here sees the map."""
 
     is_attention_weights = True
-    """For `nn.attention_maps`."""
+    """For `reporting.attention_maps`."""
 
     def __init__(self, window: int | None) -> None:
         super().__init__()

@@ -1,0 +1,85 @@
+"""Scattering and gathering rows is indexing; packed attention is that of a dense block-diagonal mask."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.nn.attention import KeyValue, scaled_dot_product_attention
+from transformer.nn.kernels.attention import attend
+from transformer.nn.kernels.packing import Blocks, gather, merged, scatter
+from transformer.nn.layout import Packed
+
+INDEX = torch.tensor([4, 0, 2])
+ROWS = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_scatter_and_gather_are_indexing() -> None:
+    places = torch.zeros(6, 5, dtype=torch.float64)
+    places[INDEX] = ROWS
+    assert torch.equal(scatter(ROWS, INDEX, 6), places)
+    assert torch.equal(gather(places, INDEX), places[INDEX])
+
+
+def test_their_gradients_are_those_of_indexing() -> None:
+    weights = torch.randn(6, 5, dtype=torch.float64)
+    rows = ROWS.clone().requires_grad_()
+    (scattered,) = torch.autograd.grad((scatter(rows, INDEX, 6) * weights).sum(), rows)
+    assert torch.equal(scattered, weights[INDEX])
+    places = weights.clone().requires_grad_()
+    (found,) = torch.autograd.grad((gather(places, INDEX) * ROWS).sum(), places)
+    (expected,) = torch.autograd.grad((places[INDEX] * ROWS).sum(), places)
+    assert torch.equal(found, expected)
+
+
+def test_gradients_of_split_and_join() -> None:
+    blocks = Blocks([(2, 3), (1, 1)], torch.tensor([0, 1, 2, 6, 3, 4]))
+    tokens = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: blocks.join([b.exp() for b in blocks.split(x)]), tokens)
+
+
+def packed(lengths: list[int], width: int) -> Packed:
+    """Rows 0 and 2 in one block, row 1 in another, row 2 before row 0."""
+    ids = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
+    return Packed(ids, 0, [np.array([2, 0]), np.array([1])])
+
+
+def owners(lengths: list[int]) -> Tensor:
+    """The sequence of each packed token."""
+    return torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+
+
+def heads(tokens: int) -> Tensor:
+    return torch.randn(2, tokens, 4, dtype=torch.float64, requires_grad=True)
+
+
+def test_packed_attention_is_that_of_a_block_diagonal_mask() -> None:
+    asked, seen = [3, 1, 2], [2, 4, 5]
+    queries, keys = packed(asked, 3), packed(seen, 5)
+    query, key, value = heads(sum(asked)), heads(sum(seen)), heads(sum(seen))
+    dense = owners(asked)[:, None] == owners(seen)
+    found = attend(query, key, value, queries.mask(keys))
+    expected = scaled_dot_product_attention(query, KeyValue(key, value), dense)
+    _same(found, expected, [query, key, value])
+
+
+def test_packed_causal_attention_is_that_of_a_block_diagonal_causal_mask() -> None:
+    lengths = [3, 1, 2]
+    layout = packed(lengths, 3)
+    query, key, value = heads(6), heads(6), heads(6)
+    dense = owners(lengths)[:, None] == owners(lengths)
+    found = attend(query, key, value, layout.mask(layout, causal=True), causal=True)
+    expected = scaled_dot_product_attention(query, KeyValue(key, value), dense, causal=True)
+    _same(found, expected, [query, key, value])
+
+
+def _same(found: Tensor, expected: Tensor, given: list[Tensor]) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    weights = torch.randn_like(expected)
+    gradients = [torch.autograd.grad((result * weights).sum(), given) for result in (found, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_merged_heads_lie_side_by_side() -> None:
+    states = torch.arange(24).view(2, 3, 4)  # H, T, D
+    assert merged(states).tolist() == [[*states[0, t].tolist(), *states[1, t].tolist()] for t in range(3)]

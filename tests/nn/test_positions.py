@@ -1,0 +1,221 @@
+"""Positions in attention: rotary ones against complex numbers, and any kind with packing, caches and attention maps."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.builders import LAYERS, classifier, seq2seq
+from transformer.families.seq2seq.nn.decoder import DecoderLayer
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.figures.attention_maps import collect_attention
+from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.config import TransformerParams
+from transformer.nn.layers import EncoderLayer
+from transformer.nn.layout import Padded
+from transformer.nn.positions import AttentionPositions, RotaryPositions
+
+D = 6
+SOURCE = torch.tensor([[2, 9, 8, 7, 3], [2, 5, 3, 0, 0], [4, 6, 6, 3, 0]])
+TARGET = torch.tensor([[2, 4, 6, 11, 5, 9], [2, 9, 5, 7, 4, 4], [2, 8, 8, 12, 13, 14]])
+
+
+class DistancePositions(AttentionPositions):
+    """A trained penalty a head for each position between query and key (after Press et al. 2022, ALiBi)."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.slopes = nn.Parameter(torch.linspace(0.1, 0.7, heads, dtype=torch.float64))
+
+    def bias(self, queries: int, keys: int) -> Tensor:
+        """Minus the slope times the distance, (H, T, S)."""
+        distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
+        return -self.slopes[:, None, None] * distance.abs()
+
+
+def translation(kind: str) -> Seq2SeqTransformer:
+    """A model with positions of this kind; `distance` ones are put into it."""
+    if kind != "distance":
+        return seq2seq(positions=kind)
+    model = seq2seq(positions="none")
+    for layer in model.modules():
+        if isinstance(layer, EncoderLayer | DecoderLayer):
+            layer.attention.positions = DistancePositions(layer.attention.heads)
+    return model
+
+
+def turned(states: Tensor, positions: Tensor) -> Tensor:
+    """Each pair of dimensions as a complex number, times e^{i m theta} (Su et al. 2021, eq. 12)."""
+    numbers = torch.view_as_complex(states.reshape(*states.shape[:-1], -1, 2))
+    theta = 10000.0 ** (-torch.arange(0, states.shape[-1], 2, dtype=torch.float64) / states.shape[-1])
+    angles = positions[:, None] * theta
+    return torch.view_as_real(numbers * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 7, D), (3, 7, D)])
+def test_rotary_positions_turn_complex_numbers(shape: tuple[int, ...]) -> None:
+    heads = torch.randn(shape, dtype=torch.float64)
+    positions = torch.tensor([0, 1, 2, 5, 11, 48, 49])
+    found = RotaryPositions(50, D).double().transform(heads, positions)
+    torch.testing.assert_close(found, turned(heads, positions), rtol=0, atol=1e-6)  # the table is float32
+
+
+def test_scores_depend_on_the_distance_alone() -> None:
+    rotary = RotaryPositions(50, D).double()
+    query, key = torch.randn(2, 1, 1, D, dtype=torch.float64).unbind()
+
+    def score(m: int, n: int) -> Tensor:
+        one, two = (rotary.transform(x, torch.tensor([place])) for x, place in ((query, m), (key, n)))
+        return (one * two).sum()
+
+    for m, n in ((0, 0), (3, 1), (1, 3), (10, 2)):
+        torch.testing.assert_close(score(m, n), score(m + 37, n + 37), rtol=0, atol=1e-6)
+    assert not torch.allclose(score(3, 1), score(1, 3), atol=1e-3)
+    assert not torch.allclose(score(3, 1), score(4, 1), atol=1e-3)
+
+
+def test_a_shifted_sequence_has_the_same_states_and_another_order_has_not() -> None:
+    layer = EncoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"}))).double()
+    states = torch.randn(1, 5, LAYERS["d_model"], dtype=torch.float64)
+    at_once, later = (layer(states, None, torch.arange(5) + start) for start in (0, 20))
+    torch.testing.assert_close(at_once, later, rtol=0, atol=1e-6)
+    order = torch.tensor([1, 0, 2, 3, 4])
+    assert not torch.allclose(layer(states[:, order], None, torch.arange(5))[:, order], at_once, atol=1e-3)
+
+
+def test_a_shifted_target_has_the_same_states() -> None:
+    layer = DecoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"}))).double()
+    states, encoded = torch.randn(2, 1, 5, LAYERS["d_model"], dtype=torch.float64).unbind()
+    at_once, later = (layer(states, encoded, None, positions=torch.arange(5) + start) for start in (0, 20))
+    torch.testing.assert_close(at_once, later, rtol=0, atol=1e-6)
+
+
+def test_rotary_attention_is_the_equation_with_turned_queries_and_keys() -> None:
+    module = MultiHeadAttention(12, 2, head_dim=D, dropout=0.0, positions=RotaryPositions(9, D)).double()
+    states, positions = torch.randn(2, 5, 12, dtype=torch.float64), torch.arange(3, 8)
+
+    def heads(linear: nn.Linear) -> Tensor:
+        split: Tensor = linear(states).view(2, 5, 2, D).transpose(1, 2)
+        return split
+
+    query, key = turned(heads(module.query), positions), turned(heads(module.key), positions)
+    weights = (query @ key.mT / D**0.5).softmax(dim=-1)
+    expected = module.output((weights @ heads(module.value)).transpose(1, 2).flatten(2))
+    found = module(states, module.project(states, positions), positions=positions)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+def test_attention_to_the_source_knows_no_positions() -> None:
+    layer = DecoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"}))).double()
+    states, encoded = torch.randn(2, 3, 4, LAYERS["d_model"], dtype=torch.float64).unbind()
+    mixed = encoded[:, torch.tensor([2, 0, 3, 1])]
+    one, other = (layer(states, source, None, positions=torch.arange(4)) for source in (encoded, mixed))
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_rotary_attention_without_positions_is_refused() -> None:
+    layer = EncoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"})))
+    with pytest.raises(ValueError, match="needs the positions"):
+        layer(torch.randn(1, 5, LAYERS["d_model"]), None)
+
+
+def test_rotary_positions_keep_bf16() -> None:
+    heads = torch.randn(2, 4, D).bfloat16()
+    found = RotaryPositions(9, D).transform(heads, torch.arange(4))
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), turned(heads.double(), torch.arange(4)), rtol=0.01, atol=0.01)
+
+
+def test_rotary_positions_are_no_weights() -> None:
+    assert list(seq2seq(positions="rotary").state_dict()) == list(seq2seq(positions="none").state_dict())
+
+
+KINDS = pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "none", "distance"])
+
+
+@KINDS
+def test_steps_are_the_whole_target(kind: str) -> None:
+    model = translation(kind)
+    together = model(SOURCE, TARGET)
+    cache = model.start(SOURCE)
+    for position in range(TARGET.shape[1]):
+        assert cache.length == position
+        torch.testing.assert_close(model.step(TARGET[:, position], cache), together[:, position], rtol=0, atol=1e-12)
+
+
+@KINDS
+def test_steps_of_chosen_and_repeated_rows_are_the_whole_target(kind: str) -> None:
+    """As in a beam: two hypotheses a source at first, then rows of some sources alone."""
+    model = translation(kind)
+    cache, rows = model.start(SOURCE), torch.arange(len(SOURCE))
+    given = TARGET[:, :0]
+    for choice, tokens in (
+        ([0, 0, 1, 1, 2, 2], [2] * 6),
+        ([1, 0, 3, 2, 5, 4], [4, 5, 6, 7, 8, 9]),
+        ([4, 5, 0, 1], [9, 8, 7, 6]),
+        ([3, 3, 0], [4, 6, 8]),
+    ):
+        chosen = torch.tensor(choice)
+        cache.select(chosen)
+        rows, given = rows[chosen], torch.cat((given[chosen], torch.tensor(tokens)[:, None]), dim=1)
+        states = model.step(given[:, -1], cache)
+        torch.testing.assert_close(states, model(SOURCE[rows], given)[:, -1], rtol=0, atol=1e-12)
+
+
+@KINDS
+def test_packed_is_padded(kind: str) -> None:
+    model, target = translation(kind).train(), TARGET.clone()
+    target[1, 2:], target[2, 5:] = 0, 0
+    packed, padded = model(SOURCE, target, packed=True), model(SOURCE, target)[target != 0]
+    torch.testing.assert_close(packed, padded, rtol=0, atol=1e-12)
+    weights = torch.randn_like(packed)
+    parameters = [parameter for name, parameter in model.named_parameters() if not name.startswith("output")]
+    gradients = [torch.autograd.grad((states * weights).sum(), parameters) for states in (packed, padded)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+@KINDS
+def test_maps_are_the_weights_of_the_model(kind: str) -> None:
+    """Those of the whole target and of its steps are the same, and weights times values give the states."""
+    model = translation(kind)
+    with collect_attention(model) as whole:
+        model(SOURCE, TARGET)
+    with torch.no_grad(), collect_attention(model) as stepwise:
+        cache = model.start(SOURCE)
+        for position in range(TARGET.shape[1]):
+            model.step(TARGET[:, position], cache)
+    assert list(whole) == list(stepwise)
+    for name, weights in whole.items():
+        torch.testing.assert_close(stepwise[name], weights, rtol=0, atol=1e-12)
+    attention, states = model.encoder.layers[0].attention, model.source_embedding(SOURCE)
+    assert isinstance(attention, MultiHeadAttention)
+    layout = Padded(SOURCE, 0)
+    memory = attention.project(states, layout.positions)
+    expected = attention(states, memory, layout.mask(layout), positions=layout.positions)
+    values = (whole["encoder.layers.0.attention"] @ memory.value).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(attention.output(values), expected, rtol=0, atol=1e-12)
+
+
+def test_packed_sequences_have_no_maps() -> None:
+    model = classifier()
+    with pytest.raises(TypeError, match="no attention maps"), collect_attention(model):
+        model(SOURCE, packed=True)
+
+
+def test_the_gradient_reaches_a_trained_additive_term() -> None:
+    model = translation("distance")
+    model(SOURCE, TARGET, packed=True).square().sum().backward()
+    slopes = [parameter for name, parameter in model.named_parameters() if name.endswith("slopes")]
+    assert len(slopes) == 4
+    for parameter in slopes:
+        assert parameter.grad is not None
+        assert (parameter.grad != 0).all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"pooling": "cls"}])
+def test_the_longest_text_has_rotary_positions(changes: dict[str, Any]) -> None:
+    model = classifier(positions="rotary", **changes)
+    ids = torch.full((2, LAYERS["max_length"]), 5)
+    torch.testing.assert_close(model(ids, packed=True), model(ids), rtol=0, atol=1e-12)

@@ -1,0 +1,71 @@
+"""Cross-entropy over a large vocabulary without the logits of a whole batch."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.nn.kernels.first_order import first_order
+
+# Rows whose logits a CPU holds at a time. All of a batch's, a few times over, would be most of a training's memory.
+_ROWS = 512
+
+
+def smoothed_cross_entropy(logits: Tensor, classes: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Cross-entropy with `smoothing` of the probability spread over all classes (Szegedy et al. 2016, section 7).
+
+    logits: (N, V); classes: (N,). Returns two sums over the rows: this loss, and the plain negative log-likelihood in
+    nats, detached.
+    """
+    if not smoothing:
+        total = F.cross_entropy(logits, classes, reduction="sum")
+        return total, total.detach()
+    log_probabilities = F.log_softmax(logits, dim=-1)
+    nll = -log_probabilities.gather(-1, classes[:, None]).sum()
+    uniform = -log_probabilities.mean(dim=-1).sum()
+    return (1 - smoothing) * nll + smoothing * uniform, nll.detach()
+
+
+def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smoothing: float) -> tuple[Tensor, Tensor]:
+    """`smoothed_cross_entropy(output(states), ...)`, but no more than a few rows' logits are held at a time.
+
+    states: (N, C); classes: (N,). The gradient is computed with the loss, where the logits are.
+    """
+    assert output.bias is not None
+    total, nll = _LinearCrossEntropy.apply(states, output.weight, output.bias, classes, smoothing)  # type: ignore[no-untyped-call]
+    return total, nll
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, classes: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        grad_states, grad_weight, grad_bias = (torch.zeros_like(tensor) for tensor in (states, weight, bias))
+        total, nll = weight.new_zeros(()), weight.new_zeros(())
+        rows = _ROWS if states.device.type == "cpu" else max(1, len(states))
+        for start in range(0, len(states), rows):
+            part, right = states[start : start + rows], classes[start : start + rows, None]
+            logits = F.linear(part, weight, bias)
+            log_probabilities = logits.to(weight.dtype).log_softmax(dim=-1)
+            likelihood = log_probabilities.gather(1, right).sum()
+            nll -= likelihood
+            total -= (1 - smoothing) * likelihood
+            if smoothing:
+                total -= smoothing * log_probabilities.mean(dim=-1).sum()
+            gradient = log_probabilities.exp_().sub_(smoothing / len(weight))
+            gradient.scatter_add_(1, right, gradient.new_full(right.shape, smoothing - 1))
+            gradient = gradient.to(logits.dtype)
+            grad_states[start : start + rows] = gradient @ weight
+            grad_weight += gradient.t() @ part
+            grad_bias += gradient.sum(dim=0)
+        ctx.save_for_backward(grad_states, grad_weight, grad_bias)
+        ctx.mark_non_differentiable(nll)
+        return total, nll
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        grad_states, grad_weight, grad_bias = ctx.saved_tensors
+        return grad_states * gradient, grad_weight * gradient, grad_bias * gradient, None, None

@@ -1,0 +1,97 @@
+"""Packed sequences: all real tokens of a batch in one row of N, which attention cuts into blocks of like length."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+def scatter(rows: Tensor, index: Tensor, size: int) -> Tensor:
+    """(N, C) -> (size, C): the rows at the places that `index` (N,) names, each once; zeros elsewhere.
+
+    `places = zeros(size, C); places[index] = rows`, whose gradient copies all places first.
+    """
+    places: Tensor = _Scatter.apply(rows, index, size)  # type: ignore[no-untyped-call]
+    return places
+
+
+def gather(places: Tensor, index: Tensor) -> Tensor:
+    """The inverse, (size, C) -> (N, C): `places[index]`, whose gradient adds as if places could come twice."""
+    rows: Tensor = _Gather.apply(places, index)  # type: ignore[no-untyped-call]
+    return rows
+
+
+class _Scatter(torch.autograd.Function):
+    """No two rows share a place, so the gradient is a plain look-up."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, index: Tensor, size: int) -> Tensor:
+        ctx.save_for_backward(index)
+        return rows.new_zeros(size, rows.shape[1]).index_copy_(0, index, rows)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (index,) = ctx.saved_tensors
+        return gradient.index_select(0, index), None, None
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, places: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.size = len(places)
+        return places.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.size, gradient.shape[1]).index_copy_(0, index, gradient), None
+
+
+class Blocks:
+    """Where packed tokens stand in blocks of rows of like length, each padded to its longest row."""
+
+    def __init__(self, shapes: Sequence[tuple[int, int]], index: Tensor) -> None:
+        """shapes: rows and length of each block; index: (N,), each token's place in all blocks, one after the other."""
+        self.shapes, self._index = shapes, index
+        self._sizes = [rows * length for rows, length in shapes]
+
+    def split(self, tokens: Tensor) -> list[Tensor]:
+        """(N, C) -> the blocks, (B', T', C) each, zero on padding."""
+        parts = torch.split(scatter(tokens, self._index, sum(self._sizes)), self._sizes)
+        return [part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def join(self, blocks: Sequence[Tensor]) -> Tensor:
+        """The blocks, (B', T', C) each -> (N, C)."""
+        return gather(torch.cat([block.flatten(0, 1) for block in blocks]), self._index)
+
+
+class BlockDiagonal(NamedTuple):
+    """The mask of packed sequences: each query sees the keys of its own sequence.
+
+    A block of queries and the block of keys beside it hold the same sequences.
+    """
+
+    queries: Blocks
+    keys: Blocks
+    masks: Sequence[Tensor | None]
+    """(B', 1, 1, S') a block, True on its real keys; None where a block hides none."""
+
+    def split(self, query: Tensor, key: Tensor, value: Tensor) -> list[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
+        """Heads (H, N, D) and (H, M, D) -> the heads (B', H, T', D), (B', H, S', D) and the mask of each block."""
+        queries, keys, values = (
+            [block.view(*block.shape[:2], len(heads), -1).transpose(1, 2) for block in side.split(merged(heads))]
+            for side, heads in ((self.queries, query), (self.keys, key), (self.keys, value))
+        )
+        return list(zip(queries, keys, values, self.masks, strict=True))
+
+    def join(self, attended: Sequence[Tensor]) -> Tensor:
+        """Each block's heads (B', H, T', D) -> (H, N, D)."""
+        tokens = self.queries.join([merged(block) for block in attended])
+        return tokens.view(len(tokens), attended[0].shape[1], -1).transpose(0, 1)
+
+
+def merged(heads: Tensor) -> Tensor:
+    """The heads side by side: (..., H, T, D) -> (..., T, H * D)."""
+    return heads.transpose(-3, -2).flatten(-2)

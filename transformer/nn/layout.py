@@ -1,0 +1,136 @@
+"""How the tokens of a batch lie: padded, or packed without padding. A decoding step is a padded layout with a cache."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer.nn.attention import KeyValue, padding_mask
+from transformer.nn.kernels.attention import Mask
+from transformer.nn.kernels.packing import BlockDiagonal, Blocks
+
+Pooling = Callable[[Tensor, Tensor], Tensor]
+"""Whole sequences (B', T', C) and where they are real, (B', T', 1) -> one state each, (B', C)."""
+
+# Rows attend together in blocks: larger ones are padded more and their scores leave the cache, smaller ones are more
+# calls of small kernels.
+_BLOCK_ROWS = 64
+_BLOCK_SCORES = 2**20  # a head
+
+
+class Cache:
+    """The keys and values of the tokens before a decoding step."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, KeyValue] = {}
+        """(B, H, T, D) each, by the number of the layer."""
+
+    @property
+    def length(self) -> int:
+        """Positions that are held, T."""
+        return next((held.key.shape[2] for held in self.held.values()), 0)
+
+    def extend(self, layer: int, new: KeyValue) -> KeyValue:
+        """Append the step's keys and values in a layer, (B, H, 1, D) each, and return all of them so far."""
+        if (held := self.held.get(layer)) is not None:
+            new = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(held, new, strict=True)))
+        self.held[layer] = new
+        return new
+
+
+class Layout(ABC):
+    """What a stack of layers is told of its tokens; the states lie in the same way."""
+
+    token_ids: Tensor
+    """(B, T), or (N,) where packed."""
+    positions: Tensor
+    """Each token's place in its sequence: (T,), the same for all rows, or (N,) where packed."""
+    cache: Cache | None = None
+    """Of the tokens before these."""
+
+    def extend(self, layer: int, new: KeyValue) -> KeyValue:
+        """The keys and values of a layer, those of the cache before the new ones."""
+        return new if self.cache is None else self.cache.extend(layer, new)
+
+    @abstractmethod
+    def mask(self, keys: Self, *, causal: bool = False) -> Mask | None:
+        """What attention of these tokens to the tokens `keys` is given: it hides their padding.
+
+        causal: no token sees a later one, and so none the padding at the end, which need not be hidden then.
+        """
+
+    @abstractmethod
+    def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
+        """One state a sequence, (B, C) in the order of the batch, from the states as they lie."""
+
+
+class Padded(Layout):
+    """States (B, T, C), with padding at the end of shorter sequences."""
+
+    def __init__(self, token_ids: Tensor, pad_id: int, cache: Cache | None = None) -> None:
+        """token_ids: (B, T), which follow those in the cache."""
+        self.token_ids, self.pad_id, self.cache = token_ids, pad_id, cache
+        start = 0 if cache is None else cache.length
+        self.positions = torch.arange(start, start + token_ids.shape[1], device=token_ids.device)
+
+    def mask(self, keys: Self, *, causal: bool = False) -> Tensor | None:
+        """(B, 1, 1, S), True on the real tokens of `keys`."""
+        return None if causal else padding_mask(keys.token_ids, keys.pad_id)
+
+    def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
+        """As `Layout.pooled`."""
+        return pooling(states, (self.token_ids != self.pad_id)[:, :, None])
+
+
+class Packed(Layout):
+    """States (N, C): all real tokens of a batch in one row, on CPUs.
+
+    Layers that work on each token alone (projections, feed-forward, norms, dropout) take the N tokens as they are;
+    attention cuts them into blocks of like length and joins the blocks again. So a batch of mixed lengths costs hardly
+    more than one of equal lengths, and batches need not be of like length, which trains worse.
+    """
+
+    def __init__(self, token_ids: Tensor, pad_id: int, groups: Sequence[NDArray[np.int64]]) -> None:
+        """token_ids: (B, T), padded at the end; groups: the row numbers of each block."""
+        real = token_ids != pad_id
+        lengths = real.sum(dim=1).numpy()
+        self.token_ids = token_ids[real]
+        self.positions = torch.arange(token_ids.shape[1]).expand_as(token_ids)[real]
+        self._groups = groups
+        shapes = [(len(rows), int(lengths[rows].max())) for rows in groups]
+        starts, offset = np.zeros(len(lengths), dtype=np.int64), 0
+        for rows, (count, length) in zip(groups, shapes, strict=True):
+            starts[rows] = offset + np.arange(count) * length
+            offset += count * length
+        self.blocks = Blocks(shapes, torch.from_numpy(np.repeat(starts, lengths)) + self.positions)
+        self._real = self.blocks.split(torch.ones(len(self.positions), 1).bool())
+        self._masks = [None if bool(block.all()) else block[:, None, None, :, 0] for block in self._real]
+
+    def mask(self, keys: Self, *, causal: bool = False) -> BlockDiagonal:
+        """As `Layout.mask`; `keys` has the same groups."""
+        return BlockDiagonal(self.blocks, keys.blocks, [None] * len(keys._masks) if causal else keys._masks)
+
+    def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
+        """As `Layout.pooled`."""
+        blocks = zip(self.blocks.split(states), self._real, strict=True)
+        by_group = torch.cat([pooling(block, real) for block, real in blocks])
+        rows = torch.from_numpy(np.concatenate(self._groups))
+        places = torch.empty_like(rows)
+        places[rows] = torch.arange(len(rows))
+        return by_group[places]
+
+
+def groups_of_like_length(lengths: Tensor) -> list[NDArray[np.int64]]:
+    """The numbers of all rows by length, in groups; lengths: (B,) of whatever tells most about the cost of a row."""
+    order = np.argsort(-lengths.numpy(), kind="stable")
+    groups, start = [], 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        stop = start + min(_BLOCK_ROWS, max(1, _BLOCK_SCORES // longest**2))
+        groups.append(order[start:stop])
+        start = stop
+    return groups
