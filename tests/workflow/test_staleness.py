@@ -20,8 +20,9 @@ from transformer.tasks import STAGES, TASKS, implementation
 
 @pytest.fixture
 def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone, whose params.yaml is put back afterwards."""
+    """The shared clone, whose params.yaml is put back afterwards. Without tracking, which nothing here asks about."""
     before = workflow.params.read_bytes()
+    workflow.change({"runtime.tracking": False})
     yield workflow
     workflow.params.write_bytes(before)
 
