@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.warm import with_warm_commands
 
 ROOT = Path(__file__).parents[1]
 
@@ -189,5 +190,6 @@ def download(
         "HTTPS_PROXY": endpoint,
         "NO_PROXY": "127.0.0.1",
     }
-    command = [sys.executable, "-c", _CLIENT, task, json.dumps(params), str(output)]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    command = ["python", "-c", _CLIENT, task, json.dumps(params), str(output)]  # the server has no `datasets`
+    warm = with_warm_commands(environment)
+    return subprocess.run(command, cwd=ROOT, env=warm, capture_output=True, text=True, timeout=120, check=False)

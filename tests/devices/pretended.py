@@ -87,7 +87,9 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["R-Drop", "tokens", *(pytest.param(kind, marks=pytest.mark.stress) for kind in ("plain", "smoothing"))]
+)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_whole_training_runs_and_learns_what_a_cpu_does(task: str, kind: str, data: dict[str, Path]) -> None:
     with pretending(NoFloat64(), Deterministic()):

@@ -19,7 +19,10 @@ from transformer.results.times import times_of
 from transformer.tracking.child import write_kept
 from transformer.tracking.store import Store, open_store, waiting
 
-COMMAND = (sys.executable, "-m", "transformer.tracking.live", "translation", "download")
+OBSERVER = ("-m", "transformer.tracking.live", "translation", "download")
+COMMAND = (sys.executable, *OBSERVER)
+WARM = ("python", *OBSERVER)
+"""The same, forked from a process that has MLflow (tests/warm)."""
 METRICS = {"event": "metrics", "step": 120, "time": 1795230000123, "values": {"train_loss": 3.25, "speed": 7}}
 END = {"event": "end", "status": "FINISHED"}
 
@@ -27,7 +30,7 @@ END = {"event": "end", "status": "FINISHED"}
 def observe(root: Path, *events: Any, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     lines = "".join(event if isinstance(event, str) else json.dumps(event) + "\n" for event in events)
     shell = environment() | dict(env or {})
-    return subprocess.run(COMMAND, cwd=root, input=lines, env=shell, text=True, capture_output=True, timeout=60)
+    return subprocess.run(WARM, cwd=root, input=lines, env=shell, text=True, capture_output=True, timeout=60)
 
 
 def runs(store: Store) -> list[Any]:
@@ -66,7 +69,7 @@ def test_a_short_stage_waits_for_the_next_writer(dvc_root: Path) -> None:
 
 def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
     """More events than one batch holds make a stage long at once; one holds more points than MLflow takes at a time."""
-    process = subprocess.Popen(COMMAND, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True)
+    process = subprocess.Popen(WARM, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True)
     assert process.stdin is not None
     process.stdin.write(json.dumps({"event": "resumed", "step": 20}) + "\n")
     values = {"train_loss": 3.25, "learning_rate": 0.5, "speed": 7}
@@ -142,10 +145,8 @@ def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> 
     run_in(dvc_root, "dvc", "repro", "evaluate@translation")
     params = dvc_root / "params.yaml"
     before = params.read_bytes()
-    run_in(
-        dvc_root, sys.executable, "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"}
-    )
-    command = (sys.executable, "-c", EDITED)
+    run_in(dvc_root, "python", "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"})
+    command = ("python", "-c", EDITED)
     done = subprocess.run(
         command, cwd=dvc_root, input=json.dumps(END), env=environment(), text=True, capture_output=True, timeout=60
     )

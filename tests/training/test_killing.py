@@ -17,7 +17,7 @@ CASES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "translation": (
         "translation",
         {
-            "download": {"sample_rows": {"train": 400, "validation": 20, "test": 10}},
+            "download": {"sample_rows": {"train": 200, "validation": 20, "test": 10}},
             "tokenize": {"kind": "none"},
             "vocab": {"kind": "bpe", "joint": True, "max_size": 300, "bpe_dropout": 0.1},
             "train": {"epochs": 6, "batch_size": 32, "averaging": "ema", "ema_decay": 0.9, "patience": None},

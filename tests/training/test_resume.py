@@ -230,7 +230,8 @@ def test_a_state_of_another_training_is_never_taken(
     elif change == "code":
         module = ModuleType("transformer.another")
         paths = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "transformer").rglob("*.py")))
-        module.__file__ = str(ROOT / next(path for path in paths if path not in loaded_code()))
+        loaded = loaded_code()
+        module.__file__ = str(ROOT / next(path for path in paths if path not in loaded))
         monkeypatch.setitem(sys.modules, "transformer.another", module)
     elif change == "threads":
         monkeypatch.setitem(stopped.content, "hardware", stopped.content["hardware"] | {"threads": 2})

@@ -40,7 +40,9 @@ def train(root: Path, told: Mapping[str, str]) -> str:
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stderr
 
 
-@pytest.mark.parametrize("name", ["tcmalloc_minimal", "jemalloc", "mimalloc"])
+@pytest.mark.parametrize(
+    "name", ["jemalloc", *(pytest.param(name, marks=pytest.mark.stress) for name in ("tcmalloc_minimal", "mimalloc"))]
+)
 def test_an_allocator_that_is_given_is_kept(name: str, workspace: Path) -> None:
     library = find_library(name)
     if library is None:

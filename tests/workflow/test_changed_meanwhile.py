@@ -151,6 +151,7 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
     assert signature(read_json(clone.root / "reports/translation/training.json"), "train") == parameters_digest(locked)
 
 
+@pytest.mark.stress  # of the two parts above and below
 def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
     clone.change({"runtime.tracking": False})
     change = APPEND.format("transformer/training/schedule.py")

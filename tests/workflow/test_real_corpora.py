@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from transformer.commands.profiles import profile_values
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
@@ -10,6 +12,7 @@ from transformer.core.task import family_module, open_task
 from transformer.vocabulary.training import word_vocabulary
 
 
+@pytest.mark.stress
 def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:
     content = profile_values(Path(__file__).parents[2], "seed")
     content["translation"]["download"].update(source="files", path=str(real_corpora / "multi30k"))

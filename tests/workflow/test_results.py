@@ -48,7 +48,8 @@ def rows(clone: Clone) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone, put back to its commit afterwards."""
+    """The shared clone without tracking, put back to its commit afterwards."""
+    workflow.change(QUIET)
     yield workflow
     workflow.run("git", "checkout", "-q", "--", ".")
     workflow.run("dvc", "checkout", "-q", "--force")
@@ -93,7 +94,7 @@ def test_another_evaluation_adds_one_row(restored: Clone) -> None:
     before = rows(restored)
     assert restored.repro() == []
     assert rows(restored) == before
-    restored.change({"translation.evaluate.max_length": 9})
+    restored.change({"translation.evaluate.max_length": 9, "runtime.tracking": True})
     stages = ("figures", "evaluate", "export", "report")
     assert restored.repro() == [f"{stage}@translation" for stage in stages]
     added = [row for row in rows(restored) if row not in before]
@@ -212,7 +213,7 @@ def without_digest(path: Path) -> bytes:
 
 def test_evaluation_does_not_depend_on_the_batch_size(restored: Clone) -> None:
     before = {task: without_digest(restored.root / f"reports/{task}/evaluation.json") for task in TASKS}
-    restored.change({"translation.evaluate.batch_size": 3, "sentiment.evaluate.batch_size": 7, **QUIET})
+    restored.change({"translation.evaluate.batch_size": 3, "sentiment.evaluate.batch_size": 7})
     restored.repro("evaluate@translation", "evaluate@sentiment")
     for task, figures in before.items():
         assert without_digest(restored.root / f"reports/{task}/evaluation.json") == figures, task
@@ -223,7 +224,7 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
     name = restored.root / "data/local/baseline/sentiment/same.tsv"
     name.write_bytes((restored.root / "reports/sentiment/predictions.tsv").read_bytes())
     before = {task: read_json(restored.root / f"reports/{task}/evaluation.json") for task in TASKS}
-    restored.change({"translation.evaluate.baseline": commit, "sentiment.evaluate.baseline": name.name, **QUIET})
+    restored.change({"translation.evaluate.baseline": commit, "sentiment.evaluate.baseline": name.name})
     ran = restored.repro("evaluate@translation", "evaluate@sentiment")
     name.unlink()
     assert ran == ["evaluate@translation", "evaluate@sentiment"]
@@ -297,7 +298,7 @@ def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
 
 @pytest.mark.parametrize("method", ["beam", pytest.param("sample", marks=pytest.mark.stress)])
 def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: str) -> None:
-    restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3, **QUIET})
+    restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3})
     assert restored.repro("export@translation") == ["evaluate@translation", "export@translation"]
     figures = without_digest(restored.root / "reports/translation/evaluation.json")
     predictions = (restored.root / "reports/translation/predictions.tsv").read_bytes()

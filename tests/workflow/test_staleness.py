@@ -21,8 +21,9 @@ from transformer.registry import STAGES, TASKS
 
 @pytest.fixture
 def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone, whose params.yaml is put back afterwards."""
+    """The shared clone, whose params.yaml is put back afterwards. Without tracking, which nothing here asks about."""
     before = workflow.params.read_bytes()
+    workflow.change({"runtime.tracking": False})
     yield workflow
     workflow.params.write_bytes(before)
 
