@@ -36,7 +36,7 @@ from transformer.core.stage import main
 
 edit = sys.argv.pop()
 sys.argv.append("translation")
-main("download", lambda stage: (stages.download.download(stage), exec(edit)))
+main("download", lambda stage: (stages.download.download(stage), exec(edit))[0])
 """
 APPEND = "p = Path('{}'); p.write_bytes(p.read_bytes() + b'\\n# more\\n')"
 REPLACE = "p = Path('params.yaml'); p.write_text(p.read_text().replace({!r}, {!r}))"

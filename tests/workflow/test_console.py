@@ -106,7 +106,7 @@ def test_faults_of_the_command_line_are_one_line(
     assert "nowhere is no exported model" in done.stderr
     (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
     for arguments, message in [
-        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for sentiment, not for translation"),
+        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: name another"),
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
         (("translate", "-f", str(tmp_path / "bad")), "line 2: no UTF-8"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
