@@ -116,7 +116,7 @@ MUTATIONS = (
         "transformer/results/chain.py",
         "all(wrote.get(path, md5) == md5 for path, md5 in reader.deps.items()) and all(",
         "all(",
-        "tests/tracking/test_partial.py",
+        "tests/tracking/test_chain.py",
     ),
     Mutation(
         "transformer/tracking/sync.py",
