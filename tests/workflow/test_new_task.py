@@ -53,7 +53,7 @@ def write_corpus(folder: Path) -> None:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
     root = tmp_path_factory.mktemp("topics") / "clone"
-    clone = make_clone(root, PYTHONPATH=str(root))  # its own package, also for the console command
+    clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # its own package, also for the console command
     folder = clone.root / "transformer" / "tasks" / "topics"
     folder.mkdir()
     for name, content in FILES.items():
