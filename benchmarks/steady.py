@@ -10,7 +10,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from benchmarks.workspace import DATA_STAGES, FOLDER, ROOT, Workspace, ensure, n
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware
+from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.decoding.probabilities import class_probabilities
@@ -121,13 +121,14 @@ def _rows(stage: str, side: str = "") -> Callable[[Options], list[float]]:
 
 def _seconds_of_rows(given: tuple[Path, str, str, int]) -> list[float]:
     root, stage, side, pairs = given
-    workspace, work = Workspace(root), import_module(f"transformer.tasks.translation.{stage}")
+    workspace, task = Workspace(root), open_task("translation")
+    work = family_module(task, stage)
     data, out = workspace.data("translation"), root / "out"
     timed = _Timed(f"encode train {side}" if side else "tokenize train", pairs)
     paths: dict[str, Any] = {"corpus": data / "corpus", "tokens": data / "tokens"}
     if stage == "build_vocab":
         paths = {"tokens": data / "tokens", "vocab": out / "v", "encoded": out / "e", "statistics": out / "s.json"}
-    work.run(workspace.params("translation", work.Params), **paths, observer=timed)
+    work.run(task, workspace.params("translation", work.Params), **paths, observer=timed)
     return timed.times
 
 

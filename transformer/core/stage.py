@@ -122,7 +122,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         code = cast(Code, stage_code(declared, name))
         schema = code.Params
         params = stage_params(content, task, schema, where=PARAMS)
-        started = Started(PARAMS, content, name, task, schema)
+        started = Started(PARAMS, content, name, task, declared.family, schema)
         observer = StageObserver(task, name, params.runtime)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")

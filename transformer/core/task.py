@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # each stage loads its own, and `transformer --help` none of 
 STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "report")
 TASKS = Path(__file__).parents[1] / "tasks"
 FAMILIES = TASKS.with_name("families")
+MOST_CLASSES = 128
+"""A label is one signed byte in the encoded store."""
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
 
 
@@ -35,6 +37,15 @@ class Task:
     """The names of classes 0 to K - 1, for a classifier."""
     unit: str = "row"
     """What people call one row of the corpus; with an s, many."""
+
+    def __post_init__(self) -> None:
+        """Raises UserError, one line, for a declaration that would give wrong results or none."""
+        if self.family not in family_names():
+            raise UserError(f"task {self.name}: there is no family `{self.family}`: one of {', '.join(family_names())}")
+        if len({*self.classes}) < len(self.classes) or len(self.classes) == 1:
+            raise UserError(f"task {self.name}: classes must be at least two different names, not {self.classes}")
+        if len(self.classes) > MOST_CLASSES:
+            raise UserError(f"task {self.name}: {len(self.classes)} classes, and at most {MOST_CLASSES} can be stored")
 
     @property
     def units(self) -> str:

@@ -5,17 +5,18 @@ in DVC's run cache, as what made the result.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformer.core.code import CODE, code_at_start, code_now, files_of
-from transformer.core.declared import dependencies
+from transformer.core.declared import WORKFLOW, dependencies
 from transformer.core.digest import plain
 from transformer.core.errors import UserError
 from transformer.core.params import declared_sections, read_params
 from transformer.core.schema import StageParams
 
+_FAMILIES = "transformer/families"
 _SHOWN = 3
 
 
@@ -23,13 +24,14 @@ class Started:
     """What a stage was started with."""
 
     def __init__(
-        self, path: Path, content: Mapping[str, Any], stage: str, task: str, schema: type[StageParams]
+        self, path: Path, content: Mapping[str, Any], stage: str, task: str, family: str, schema: type[StageParams]
     ) -> None:
         """path: of the params.yaml with this `content`; schema: of the stage's parameters. Raises UserError."""
         self._path, self._task, self._schema = path, task, schema
         self.sections = declared_sections(content, task, schema, where=path)
         """The raw values of the sections that the stage declares, by dotted name."""
         declared = dependencies(stage, task, content)
+        _require_family(declared, task, family)
         self._code = [name for name in declared if name.split("/")[0] in CODE]
         self._inputs = [Path(name) for name in declared if name.split("/")[0] not in CODE]
         self._stamps = _stamps(self._inputs)
@@ -60,6 +62,15 @@ class Started:
 
     def _changed_inputs(self) -> Iterator[str]:
         yield from _differing(self._stamps, _stamps(self._inputs))
+
+
+def _require_family(declared: Sequence[str], task: str, family: str) -> None:
+    """DVC would watch another family's code, and show results of code that has changed as up to date."""
+    if declared and not any(_within(name, f"{_FAMILIES}/{family}") for name in declared):
+        raise UserError(
+            f"{WORKFLOW} names another family for {task} than transformer/tasks/{task}/task.py, which says"
+            f" `{family}`: correct one of them"
+        )
 
 
 def _differing(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

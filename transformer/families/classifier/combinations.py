@@ -9,4 +9,6 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Nothing to check."""
+    """Raises ValueError, one line, where the task names no classes."""
+    if not task.classes:
+        raise ValueError(f"transformer/tasks/{task.name}/task.py names no classes: a classifier needs at least two")

@@ -1,0 +1,55 @@
+"""Declarations that would give wrong results, or none, are one line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from transformer.core.declared import WORKFLOW
+from transformer.core.errors import UserError
+from transformer.core.params import read_params, stage_params
+from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
+from transformer.core.unchanged import Started
+from transformer.families.classifier.combinations import Params, check
+
+NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
+
+
+@pytest.mark.parametrize(
+    ("family", "classes", "message"),
+    [
+        ("clasifier", ("a", "b"), "task t: there is no family `clasifier`: one of classifier, seq2seq"),
+        ("classifier", ("a", "b", "a"), "at least two different names"),
+        ("classifier", ("a",), "at least two different names"),
+        ("classifier", (*NAMES, "one more"), "129 classes, and at most 128"),
+    ],
+)
+def test_a_faulty_declaration_is_one_line(family: str, classes: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        Task(name="t", family=family, classes=classes)
+    assert "\n" not in str(caught.value)
+
+
+def test_as_many_classes_as_a_byte_can_tell_apart_are_stored() -> None:
+    assert Task(name="t", family="classifier", classes=NAMES).classes == NAMES
+
+
+def test_a_classifier_without_classes_is_refused_before_anything_runs() -> None:
+    params = stage_params(read_params(ROOT / "params.yaml"), "sentiment", Params, where=Path("params.yaml"))
+    with pytest.raises(ValueError, match="names no classes"):
+        check(Task(name="t", family="classifier"), params)
+
+
+def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DVC would watch the code of the wrong family, and take results of changed code for up to date."""
+    monkeypatch.chdir(tmp_path)
+    text, content = (ROOT / WORKFLOW).read_text(), read_params(ROOT / "params.yaml")
+    schema = stage_code(open_task("sentiment"), "tokenize").Params
+    given = (Path("params.yaml"), content, "tokenize", "sentiment", "classifier", schema)
+    WORKFLOW.write_text(text)
+    Started(*given)
+    wrong = text.replace("sentiment: {family: classifier}", "sentiment: {family: seq2seq}")
+    assert wrong != text
+    WORKFLOW.write_text(wrong)
+    with pytest.raises(UserError, match=r"^dvc\.yaml names another family for sentiment than"):
+        Started(*given)
