@@ -1,6 +1,6 @@
 """A training that takes turns with others, a few updates each: what slows the machine down slows all of them.
 
-`python benchmarks/turns.py ROOT TASK UPDATES [CODE]` runs our real loop, as the train stage does, on the encoded store
+`python benchmarks/turns.py ROOT TASK UPDATES CODE` runs our real loop, as the train stage does, on the encoded store
 in ROOT, with the package in the folder CODE, which may be an older commit's. It waits for a line before each turn and
 answers with the turn's seconds, or with `-` where validation fell into it.
 """
@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,9 +50,11 @@ class Turns:
         self._since = self.now()
 
 
-def main(root: Path, task: str, updates: int) -> None:
+def main(root: Path, task: str, updates: int, code: Path) -> None:
     """Train as the stage does."""
-    core = "transformer.core" if find_spec("transformer.core") else ""  # older commits have another plan
+    # Older commits have another plan. The files tell: where this package is installed for editing, its finder has
+    # `transformer.core` for every other copy of the package too.
+    core = "transformer.core" if (code / "transformer" / "core").is_dir() else ""
     observer = importlib.import_module(f"{core or 'transformer'}.observer")
     loading = importlib.import_module("transformer.core.params" if core else "transformer.params.load")
     loop = importlib.import_module("transformer.training.loop")
@@ -102,4 +103,4 @@ def main(root: Path, task: str, updates: int) -> None:
 
 if __name__ == "__main__":
     sys.path[0] = sys.argv[4]
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
