@@ -28,9 +28,9 @@ from transformer.core.schema import Hardware
 from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.decoding.probabilities import class_probabilities
-from transformer.families.classifier.nn.build import build_model
+from transformer.families.classifier.decoding.labels import class_probabilities
 from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.families.classifier.nn.model import build_model
 from transformer.families.classifier.train import Params
 from transformer.registry import TASKS
 

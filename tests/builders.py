@@ -4,14 +4,12 @@ from typing import Any
 
 import torch
 
-from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
+from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
-from transformer.families.classifier.nn.recurrent_config import RecurrentClassifierParams
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
-from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
 
 LAYERS: dict[str, Any] = {
     "kind": "transformer",

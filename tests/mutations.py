@@ -41,7 +41,7 @@ MUTATIONS = (
         "tests/nn/test_recurrent_decoders.py",
     ),
     Mutation(
-        "transformer/families/seq2seq/nn/recurrent_cache.py",
+        "transformer/families/seq2seq/nn/cache.py",
         "self.fed = self.fed[rows]",
         "self.fed = self.fed[: len(rows)]",
         "tests/nn/test_recurrent_models.py -k chosen",

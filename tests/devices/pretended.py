@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.decoding.probabilities import class_probabilities
+from transformer.families.classifier.decoding.labels import class_probabilities
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.registry import TASKS
 from transformer.training.loop import Fitted, fit

@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.validation import validate
 from transformer.evaluation.baseline import Baseline
-from transformer.evaluation.config import ScoringParams
+from transformer.evaluation.inputs import ScoringParams
 from transformer.results.chain import STAGES
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tests.builders import recurrent_classifier, recurrent_seq2seq
 from transformer.encoded.batching import pad
-from transformer.families.classifier.nn.build import build_model as build_classifier
-from transformer.families.seq2seq.nn.build import build_model
+from transformer.families.classifier.nn.model import build_model as build_classifier
+from transformer.families.seq2seq.nn.model import build_model
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
 from transformer.nn.recurrent import Layer
 

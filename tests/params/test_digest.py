@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from transformer.core.digest import parameters_digest
+from transformer.core.digest import parameters_digest, signature
 from transformer.core.params import declared_sections, read_params
-from transformer.core.signing import signature
 from transformer.core.task import open_task, stage_code
 from transformer.registry import TASKS
 from transformer.results.lockfile import parse_lock

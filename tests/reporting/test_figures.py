@@ -16,9 +16,8 @@ from tests.conftest import ROOT
 from transformer.core.params import read_params
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
-from transformer.figures.schedules import learning_rates
 from transformer.figures.style import in_house_style, plain, save
-from transformer.figures.theory import random_weights, softmax_gradient_norm
+from transformer.figures.theory import learning_rates, random_weights, softmax_gradient_norm
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
@@ -28,7 +27,7 @@ import sys
 from pathlib import Path
 from tests.reporting.test_figures import drawing, train_params
 from transformer.figures.attention import attention_figure
-from transformer.figures.explain import explain
+from transformer.figures.theory import explain
 from transformer.figures.style import in_house_style, plain, save
 from transformer.training.schedule import Schedule
 folder = Path(sys.argv[1])

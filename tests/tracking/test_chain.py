@@ -8,8 +8,7 @@ import pytest
 
 from transformer.core.digest import parameters_digest
 from transformer.results.chain import STAGES, Chain, all_chains, chains_in_lock, running_chain
-from transformer.results.claims import never_run
-from transformer.results.partial import in_words
+from transformer.results.partial import in_words, never_run
 
 Lock = dict[str, Any]
 

@@ -23,9 +23,8 @@ from transformer.core.observer import Observer
 from transformer.registry import TASKS
 from transformer.training.config import TrainParams
 from transformer.training.identity import loaded_code
-from transformer.training.interrupts import interrupts_held_back
 from transformer.training.loop import Fitted, fit
-from transformer.training.resume import Resume
+from transformer.training.resume import Resume, interrupts_held_back
 from transformer.training.states import read_state, saved_states
 
 Changes = dict[str, dict[str, Any]]

@@ -12,9 +12,8 @@ import pytest
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
 from tests.workflow.test_interrupted import RUNS
-from transformer.core.digest import parameters_digest
+from transformer.core.digest import parameters_digest, signature
 from transformer.core.files import read_json
-from transformer.core.signing import signature
 from transformer.results.lockfile import parse_lock
 
 TRAIN = "train@translation"

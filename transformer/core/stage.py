@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from tqdm import tqdm
 
+from transformer.core.digest import sign
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.schema import Runtime, StageParams
-from transformer.core.signing import sign
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
 from transformer.core.versions import other_versions, versions_file

@@ -1,17 +1,17 @@
-"""The source `files`: the rows of a local folder, streamed."""
+"""The source `files`: the rows of a local folder, streamed, and rows out of Arrow's record batches."""
 
 import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.corpora.arrow import arrow_rows
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
 
@@ -141,3 +141,26 @@ def _check_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> 
     if missing := [column for column in columns if column not in found]:
         names = ", ".join(found)
         raise UserError(f"{path} has no column `{missing[0]}` (it has: {names}); TSV files need a header row")
+
+
+def arrow_rows(batches: Iterable[Any], *, name: str) -> Iterator[Row]:
+    """Stream the rows of record batches or tables of `name`. Raises UserError that names a row that is no UTF-8."""
+    first = 1
+    for batch in batches:
+        try:
+            rows = batch.to_pylist()
+        except UnicodeDecodeError as error:
+            number = first + next(index for index in range(batch.num_rows) if not _is_text(batch.slice(index, 1)))
+            raise UserError(
+                f"{name}, row {number}: no UTF-8 ({error.reason}); correct it, or choose another `source`"
+            ) from error
+        yield from rows
+        first += len(rows)
+
+
+def _is_text(batch: Any) -> bool:
+    try:
+        batch.to_pylist()
+    except UnicodeDecodeError:
+        return False
+    return True

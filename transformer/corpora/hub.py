@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.corpora.arrow import arrow_rows
 from transformer.corpora.corpus import Corpus, Part
+from transformer.corpora.files import arrow_rows
 from transformer.corpora.output import scratch_folder
 
 _BATCH = 1000

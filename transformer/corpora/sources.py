@@ -1,18 +1,50 @@
-"""The corpus that a task's `download` section names, from whichever source."""
+"""The parameters of a corpus that all tasks share, and the corpus they name, from whichever source.
+
+A family adds its own parameters in its `download.py`.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from transformer.core.errors import UserError
+from transformer.core.schema import Section
 from transformer.core.task import TASKS, Task
-from transformer.corpora.config import Download
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.files import read_folder
 from transformer.corpora.hub import open_hub
+
+
+class SampleRows(Section):
+    """How many rows a split of the sample corpus has."""
+
+    train: int = Field(ge=1)
+    validation: int = Field(ge=1)
+    test: int = Field(ge=1)
+
+
+class Download(Section):
+    """Where a corpus comes from."""
+
+    source: Literal["sample", "files", "hub"]
+    """`sample`: the project's generator; `files`: the folder `path`; `hub`: `repository` on the Hugging Face Hub."""
+    path: str = Field(min_length=1)
+    """The folder of the source `files`."""
+    repository: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*(/[\w.-]+)?$")
+    """The data set's name on the Hub."""
+    revision: str = Field(pattern=r"^[0-9a-f]{40}$")
+    """The data set's commit: a branch or a tag can move, a commit cannot."""
+    sample_rows: SampleRows
+    seed: int = Field(ge=0)
+    """Draws the sample corpus, and the validation split where one is held out of train."""
+    expected_sha256: str | None = Field(pattern=r"^[0-9a-f]{64}$")
+    """The `content_sha256` that provenance.json must come to; null: any."""
+
 
 Sample = Callable[[str, int, int], Iterator[Row]]
 """A generator of sample rows: (split, number of rows, seed)."""

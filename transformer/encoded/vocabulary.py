@@ -1,7 +1,7 @@
 """One interface to every vocabulary: a tokenizer.json of the `tokenizers` library."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -78,6 +78,10 @@ class Vocabulary:
         reserved = {self.pad_id, self.begin_id, self.end_id}
         text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
         return text
+
+    def entries(self, ids: Iterable[int]) -> list[str]:
+        """The vocabulary's entry of each id, special tokens included."""
+        return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
 
     def _as_text(self, ids: Sequence[int]) -> Ids:
         array = np.asarray(ids, dtype=np.int64)

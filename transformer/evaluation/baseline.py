@@ -10,7 +10,7 @@ from typing import Self
 
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.evaluation.config import COMMIT
+from transformer.evaluation.inputs import COMMIT
 
 Row = dict[str, str]
 _MEND = "name another in `evaluate.baseline`, or null for none"

@@ -1,7 +1,36 @@
-"""What the evaluate stages of all tasks read and write."""
+"""The parameters of evaluation that all tasks share, and what the stage reads and writes."""
 
+import re
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from transformer.core.schema import Section
+
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+"""The id of a commit."""
+_FILE = re.compile(r"[\w][\w.-]*\.tsv")
+
+
+class ScoringParams(Section):
+    """How answers are judged: no leaf of it changes an answer."""
+
+    bootstrap_samples: int = Field(ge=0, le=1_000_000)
+    """Resamples of the test sentences behind every interval and p value; 0 for neither."""
+    baseline: str | None
+    """The result to compare with: a commit's id, or a file in `data/local/baseline/TASK`; null for none."""
+
+    @field_validator("baseline")
+    @classmethod
+    def _means_the_same_for_ever(cls, baseline: str | None) -> str | None:
+        if baseline is None or COMMIT.fullmatch(baseline) or _FILE.fullmatch(baseline):
+            return baseline
+        raise ValueError(
+            "baseline must be a commit's id (`git rev-parse NAME` gives that of a branch or tag, which may move) or the"
+            f" name of a .tsv file in data/local/baseline/, not {reprlib.repr(baseline)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

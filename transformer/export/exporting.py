@@ -1,4 +1,6 @@
-"""The export stage's common part: bundle, model card, and whether the bundle answers as the evaluated model did."""
+"""The export stage's common part: its parameters, the bundle, the model card, and whether the bundle answers as the
+evaluated model did.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +8,34 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field, field_validator
+
+from transformer.core.digest import KEY
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
+from transformer.core.schema import Section
 from transformer.core.task import Task
 from transformer.export.bundle import open_bundle, write_bundle
-from transformer.export.card import model_card
+
+
+class ExportParams(Section):
+    """`export` of a task."""
+
+    registered_name: str | None = Field(min_length=1, pattern=r"^[^/:\s'\"]+$")
+    """The model's name in MLflow's registry; null: one of the task, the languages and the corpus."""
+    alias: str = Field(min_length=1, pattern=r"^[A-Za-z_-]+$")
+    """Points to the best version by the main metric on the validation split of the newest result."""
+    verify_rows: int | None = Field(ge=1)
+    """Predictions that the exported model must repeat; null for all of them."""
+
+    @field_validator("alias")
+    @classmethod
+    def _is_free(cls, alias: str) -> str:
+        if alias.lower() == "latest":
+            raise ValueError("MLflow keeps `latest` for the newest version; name another, such as `best`")
+        return alias
+
 
 Row = dict[str, str]
 Answers = Callable[[Any, Sequence[Row]], Sequence[tuple[str, bool]]]
@@ -103,3 +127,32 @@ def check_bundle(
         if verified == limit:
             break
     return {"verified": float(verified)}
+
+
+_NOT_FOR_PEOPLE = (KEY, f"training.{KEY}", "signatures.parameters")
+
+
+def model_card(
+    title: str, use: str, *, provenance: Mapping[str, Any], params: Mapping[str, Any], figures: Mapping[str, Any]
+) -> str:
+    """Markdown with the data, the parameters and the metrics as tables.
+
+    provenance: the corpus's provenance.json; params: sections of parameters by name; figures: metrics by name.
+    """
+    parts = [f"# {title}\n", use, "## Data\n", _table("property", "value", _flat(provenance)), "## Parameters\n"]
+    parts += [_table("parameter", "value", _flat(params)), "## Metrics\n", _table("metric", "value", _flat(figures))]
+    return "\n".join(parts)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in sorted(values.items()):
+        path = f"{prefix}{name}"
+        flat |= _flat(value, f"{path}.") if isinstance(value, Mapping) else {path: value}
+    return flat
+
+
+def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in rows.items() if name not in _NOT_FOR_PEOPLE}
+    lines = [f"| {left} | {right} |", "|---|---|", *(f"| {name} | {value} |" for name, value in shown.items())]
+    return "\n".join(lines) + "\n"

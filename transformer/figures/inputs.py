@@ -1,12 +1,32 @@
-"""What the figures stages of all tasks read."""
+"""The parameters of the figures stage that all tasks share, and what the stage reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
 
 from transformer.core.files import read_rows, read_table
-from transformer.figures.config import FiguresParams
+from transformer.core.schema import Section
+
+
+class FiguresParams(Section):
+    """`figures` of a task."""
+
+    sentences: list[str] = Field(max_length=20)
+    """Raw texts whose attention is drawn; with none, the first 3 of the validation split."""
+    layers: Literal["last", "all"]
+    """The layers whose heads are drawn."""
+
+    @field_validator("sentences")
+    @classmethod
+    def _no_empty_text(cls, sentences: list[str]) -> list[str]:
+        if not all(sentence.strip() for sentence in sentences):
+            raise ValueError("a sentence is empty: write one, or take its line out")
+        return sentences
+
 
 _FIRST = 3  # validation texts where none is chosen
 

@@ -1,7 +1,11 @@
-"""Figures of the code itself: positions, the scale of attention scores, masks (Vaswani et al. 2017, section 3)."""
+"""The figures that need no trained model: positions, the scale of attention scores, masks (Vaswani et al. 2017,
+section 3) and the learning rate of every schedule (equation 3, and its relatives).
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -11,12 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from torch import Tensor
 
-from transformer.figures.style import COLOURS, DASHES
+from transformer.figures.style import COLOURS, DASHES, save
 from transformer.nn.attention import attention_weights, causal_mask, padding_mask
 from transformer.nn.positions import sinusoidal_table
+from transformer.training.config import TrainParams
+from transformer.training.schedule import Schedule
 
 _KEYS, _DRAWS = 16, 256
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_POINTS = 400
 _SENTENCES = (("A", "dog", "runs", ".", "<eos>"), ("Two", "cats", "<eos>", "<pad>", "<pad>"))
 
 
@@ -117,3 +124,57 @@ def _mask(axes: Axes, mask: Tensor, tokens: Sequence[str]) -> None:
     axes.tick_params(which="both", length=0)
     axes.set_xlabel("key")
     axes.set_ylabel("query")
+
+
+def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float]]:
+    """The learning rate at each of `steps` (from 1) by schedule; all else as with the given one.
+
+    A schedule that does not go with the other parameters is left out.
+    """
+    rates = {}
+    for name in get_args(TrainParams.model_fields["schedule"].annotation):
+        try:
+            other = TrainParams.model_validate(schedule.params.model_dump() | {"schedule": name})
+        except ValueError:
+            continue
+        rates[name] = [replace(schedule, params=other)(step) for step in steps]
+    return rates
+
+
+def schedules_figure(schedule: Schedule) -> Figure:
+    """Every schedule with this training's parameters as a share of its highest rate, its own one thick."""
+    params, total = schedule.params, schedule.total
+    steps = sorted({max(1, round(total * point / _POINTS)) for point in range(_POINTS + 1)})
+    figure = Figure(figsize=(8.0, 3.6))
+    axes = figure.subplots()
+    for index, (name, rates) in enumerate(learning_rates(schedule, steps).items()):
+        own, highest = name == params.schedule, max(rates)
+        axes.plot(
+            steps,
+            [rate / highest for rate in rates],
+            color=COLOURS[index % len(COLOURS)],
+            linestyle=DASHES[index % len(DASHES)],
+            linewidth=3.0 if own else 1.2,
+            zorder=3 if own else 2,
+            label=f"{name} (this training)\nhighest {highest:.3g}" if own else name,
+        )
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, total)
+    axes.set_title(f"Learning-rate schedules, {params.warmup} steps of warmup")
+    axes.set_xlabel("update")
+    axes.set_ylabel("learning rate / its highest")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def explain(folder: Path, schedule: Schedule) -> int:
+    """Write them to `folder` and return how many; schedule: that of the training."""
+    figures = {
+        "positions": ("Heat map of the sinusoidal position table", positions_figure),
+        "scale": ("Softmax of scores with and without division by the root of d_k", scale_figure),
+        "masks": ("Padding and causal masks", masks_figure),
+        "schedules": ("Learning rate by update for every schedule", lambda: schedules_figure(schedule)),
+    }
+    for name, (title, draw) in figures.items():
+        save(folder / f"{name}.svg", title, draw)
+    return len(figures)

@@ -9,10 +9,9 @@ from typing import Any
 
 from transformer.core.errors import UserError
 from transformer.results.chain import Chain, all_chains, chains_in_lock
-from transformer.results.claims import never_run
 from transformer.results.git import blob, experiments, git, head, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
-from transformer.results.partial import claim_in_words, in_words
+from transformer.results.partial import claim_in_words, in_words, never_run
 from transformer.results.workspace import content_md5, not_as_locked
 
 WORKSPACE = "workspace"

@@ -9,13 +9,12 @@ from transformer.core.files import read_json, write_json
 from transformer.core.task import family_module, open_task
 from transformer.results import git
 from transformer.results.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
-from transformer.results.claims import never_run
 from transformer.results.content import Content, MissingContentError, file_md5, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
 from transformer.results.naming import export_params, registered_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
-from transformer.results.partial import claim_in_words
+from transformer.results.partial import claim_in_words, never_run
 from transformer.results.place import is_page_of, page_path
 from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, version_tags

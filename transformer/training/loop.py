@@ -17,10 +17,9 @@ from transformer.encoded.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
 from transformer.training.history import MONITORS, History, in_words
-from transformer.training.randomness import random_state, set_random_state
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
-from transformer.training.states import Tree
+from transformer.training.states import Tree, random_state, set_random_state
 from transformer.training.update import BatchLoss, Learner, MeanLoss, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60

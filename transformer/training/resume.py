@@ -1,19 +1,23 @@
-"""Going on with a training that was killed, so that it ends with the bytes of one that never was."""
+"""Resume an interrupted training: the result is byte-identical to that of an uninterrupted one.
+
+Ctrl-C and SIGTERM wait until the update is done: between two updates a state can be saved, within one it cannot.
+"""
 
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from transformer.checkpoint.device import Compute
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.training.identity import training_key
-from transformer.training.interrupts import interrupts_held_back
 from transformer.training.living import living, prune_others
 from transformer.training.states import BrokenStateError, Tree, read_state, saved_states, write_state
 
@@ -119,3 +123,30 @@ def resumable(
     every = params.runtime.save_every
     folder = states / training_key(params, compute, inputs) if states is not None and every else None
     return Resume(folder, every, observer)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[Callable[[], bool]]:
+    """While the block runs, the first Ctrl-C or SIGTERM is only noted; yields what says whether one came.
+
+    The second one raises KeyboardInterrupt at once. Outside the main thread, where Python lets nobody handle signals,
+    none is noted.
+    """
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        if len(noted) > 1:
+            raise KeyboardInterrupt
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield lambda: bool(noted)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,7 +1,7 @@
-"""A saved state as a file: safe to open, and a broken one is known.
+"""Checkpoint files for resuming: no pickle, and corruption is detected.
 
 One safetensors file holds the tensors, and the rest as JSON in its header. Its name holds the SHA-256 of its content:
-so one rename brings a whole state or none, and it shows when a byte changes later.
+so one rename publishes a whole state or none, and a byte that changes later is noticed.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -77,3 +78,22 @@ def _put_back(value: Tree, tensors: Mapping[str, Tensor]) -> Tree:
     if isinstance(value, list):
         return [_put_back(item, tensors) for item in value]
     return value
+
+
+def random_state(device: torch.device) -> Tree:
+    """The state of the CPU's generator and of the device's."""
+    state = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        state["mps"] = torch.mps.get_rng_state()
+    return state
+
+
+def set_random_state(state: Tree, device: torch.device) -> None:
+    """Draw on from what `random_state` gave on the same device."""
+    torch.set_rng_state(state["cpu"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state["cuda"], device)
+    if device.type == "mps":
+        torch.mps.set_rng_state(state["mps"])

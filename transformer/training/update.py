@@ -12,9 +12,7 @@ from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.optimizer import make_optimizer
-from transformer.training.randomness import random_state, set_random_state
-from transformer.training.states import Tree
+from transformer.training.states import Tree, random_state, set_random_state
 
 
 class BatchLoss(NamedTuple):
@@ -202,3 +200,22 @@ class MeanLoss:
         """Go on from a checkpoint."""
         self._total.copy_(state["total"])
         self.count = state["count"]
+
+
+def make_optimizer(model: nn.Module, params: TrainParams) -> torch.optim.Optimizer:
+    """Adam, or AdamW that decays matrices only; fused, one kernel for all parameters."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if params.optimizer == "adam":
+        return torch.optim.Adam(
+            trained, lr=params.learning_rate, betas=_pair(params.betas), eps=params.epsilon, fused=True
+        )
+    groups = [
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": params.weight_decay},
+        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=params.learning_rate, betas=_pair(params.betas), eps=params.epsilon, fused=True)
+
+
+def _pair(betas: list[float]) -> tuple[float, float]:
+    first, second = betas
+    return first, second

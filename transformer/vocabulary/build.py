@@ -16,7 +16,6 @@ from transformer.encoded.vocabulary import Vocabulary, write_bpe_dropout
 from transformer.text.parallel import chunks
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
 from transformer.vocabulary.config import VocabParams
-from transformer.vocabulary.hub import vocabulary_from_hub
 from transformer.vocabulary.subword_training import train_bpe, train_unigram
 from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
 
@@ -127,3 +126,21 @@ def _quantiles(lengths: Counter[int]) -> dict[str, float]:
     ranks = np.ceil(np.multiply(_QUANTILES, ends[-1] - 1))
     found: Sequence[float] = values[np.searchsorted(ends, ranks, side="right")].tolist()
     return {f"length_p{round(100 * q)}": value for q, value in zip(_QUANTILES, found, strict=True)}
+
+
+def vocabulary_from_hub(repository: str, revision: str) -> Path:
+    """Download (or find in the Hub's local cache) `vocab.txt` of a model repository at a revision.
+
+    Raises UserError when the Hub cannot be reached or has no such file.
+    """
+    import httpx  # the Hub's client and its transport: here, since no other vocabulary needs them
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(repository, "vocab.txt", revision=revision))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError, httpx.HTTPError) as error:
+        raise UserError(
+            f"cannot get vocab.txt of {repository} at {revision[:12]} from the Hub ({type(error).__name__}):"
+            " set vocab.source to `path` and vocab.path to a local vocab.txt, or check the network and HF_ENDPOINT"
+        ) from error

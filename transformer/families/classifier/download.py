@@ -13,10 +13,9 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
-from transformer.corpora.config import Download
 from transformer.corpora.corpus import Corpus, Row, checked_rows, clean_text
 from transformer.corpora.output import beside, write_corpus
-from transformer.corpora.sources import open_corpus, sample_of
+from transformer.corpora.sources import Download, open_corpus, sample_of
 
 UNSUPERVISED = "unsupervised"
 UNLABELLED = -1

@@ -16,12 +16,10 @@ from transformer.encoded.vocabulary import clip
 from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction, prediction
 from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
-from transformer.figures.config import FiguresParams
-from transformer.figures.explain import explain
 from transformer.figures.explorer import write_explorer
-from transformer.figures.inputs import FigureInputs
+from transformer.figures.inputs import FigureInputs, FiguresParams
 from transformer.figures.style import save
-from transformer.figures.tokens import token_labels
+from transformer.figures.theory import explain
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
@@ -53,7 +51,7 @@ def classify_with_attention(classifier: Classifier, text: str, *, longest: int) 
     probabilities = logits[0].float().softmax(dim=-1).cpu().numpy()
     answer = prediction(probabilities if len(probabilities) > 2 else probabilities[1], classifier.classes)
     put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
-    return AttendedText(put_before + token_labels(classifier.vocabulary, ids), answer, maps)
+    return AttendedText(put_before + classifier.vocabulary.entries(ids), answer, maps)
 
 
 class Params(StageParams):

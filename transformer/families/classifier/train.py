@@ -13,8 +13,8 @@ from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.nn.build import build_model
 from transformer.families.classifier.nn.config import AnyClassifierParams, ClassifierConfig
+from transformer.families.classifier.nn.model import build_model
 from transformer.nn.dropout import drop_tokens
 from transformer.training.batches import pieces_of_like_length, random_batches
 from transformer.training.config import TrainParams

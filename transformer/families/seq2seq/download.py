@@ -9,10 +9,9 @@ from pydantic import Field, field_validator
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
-from transformer.corpora.config import Download
 from transformer.corpora.corpus import Row, checked_rows, clean_text
 from transformer.corpora.output import CORE_SPLITS, beside, write_corpus
-from transformer.corpora.sources import open_corpus, sample_of
+from transformer.corpora.sources import Download, open_corpus, sample_of
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
 

@@ -8,8 +8,7 @@ from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, words_of
-from transformer.export.config import ExportParams
-from transformer.export.exporting import ExportInputs, Model, Row, check_bundle, export_bundle
+from transformer.export.exporting import ExportInputs, ExportParams, Model, Row, check_bundle, export_bundle
 from transformer.families.seq2seq.decoding.translator import AnsweringParams, Translator
 from transformer.text.pretokenize import read_pretokenizers
 

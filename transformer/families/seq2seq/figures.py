@@ -17,12 +17,10 @@ from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.decoding.translator import AnsweringParams, Translator
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
-from transformer.figures.config import FiguresParams
-from transformer.figures.explain import explain
 from transformer.figures.explorer import write_explorer
-from transformer.figures.inputs import FigureInputs
+from transformer.figures.inputs import FigureInputs, FiguresParams
 from transformer.figures.style import TITLE, plain, save
-from transformer.figures.tokens import token_labels
+from transformer.figures.theory import explain
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
@@ -61,9 +59,9 @@ def translate_with_attention(translator: Translator, sentence: str, *, longest: 
     with torch.inference_mode(), collect_attention(translator.model) as maps:
         translator.model(torch.from_numpy(ids)[None].to(device), torch.tensor([given], device=device))
     return AttendedTranslation(
-        source=token_labels(source, ids),
-        given=token_labels(target, given),
-        predicted=token_labels(target, [*answer, target.end_id]),
+        source=source.entries(ids),
+        given=target.entries(given),
+        predicted=target.entries([*answer, target.end_id]),
         text=translator.text(target.decode(answer)),
         maps=maps,
     )

@@ -11,8 +11,8 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity
-from transformer.families.seq2seq.nn.build import build_model
 from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
+from transformer.families.seq2seq.nn.model import build_model
 from transformer.nn.dropout import drop_tokens
 from transformer.training.batches import pieces_of_like_length, random_batches
 from transformer.training.config import TrainParams

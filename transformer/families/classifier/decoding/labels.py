@@ -1,4 +1,4 @@
-"""Classifying with a trained model."""
+"""Class probabilities of many texts, and classifying with a trained model."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,13 +13,32 @@ from transformer.checkpoint.trained import load_config, load_weights
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
-from transformer.encoded.batching import Ids
+from transformer.encoded.batching import Ids, pad, sorted_batches
 from transformer.encoded.vocabulary import clip, read_vocabularies, require_size
-from transformer.families.classifier.decoding.probabilities import class_probabilities
-from transformer.families.classifier.nn.build import build_model
 from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.families.classifier.nn.interface import ClassifierModel
+from transformer.families.classifier.nn.model import build_model
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
+
+
+def class_probabilities(
+    model: ClassifierModel, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
+) -> NDArray[np.float64]:
+    """The softmax of the logits of each text, (N, K), in the order of `sequences`.
+
+    sequences: ids, none longer than the model's positions. Rounded to 6 decimals: below that, batches of another
+    size sum in another order.
+    """
+    device = next(model.parameters()).device
+    result = np.zeros((len(sequences), model.config.classes))
+    batches = sorted_batches(np.array([len(sequence) for sequence in sequences]), batch_size)
+    model.eval()
+    with torch.inference_mode():
+        for rows in observer.progress(batches, total=len(batches), what="classify"):
+            logits = model(pad([sequences[row] for row in rows], model.config.pad_id).to(device))
+            result[rows] = logits.cpu().double().softmax(dim=-1).numpy()
+    return result.round(6)
 
 
 class ClassificationParams(Section):

@@ -15,8 +15,7 @@ from transformer.core.task import Task
 from transformer.encoded.batching import Ids
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.bootstrap import Floats
-from transformer.evaluation.config import ScoringParams
-from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams
 from transformer.evaluation.leakage import LeakageCheck, words
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, prediction

@@ -1,12 +1,19 @@
-"""The parameters of the Transformer-encoder classifier, and what rebuilds a model of either kind."""
+"""The parameters of the classifiers, and the configuration that rebuilds one of either kind."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from transformer.core.schema import Section
-from transformer.families.classifier.nn.recurrent_config import RecurrentClassifierParams
-from transformer.nn.config import TransformerParams
+from transformer.nn.config import RecurrentLayerParams, TransformerParams
+
+
+class RecurrentClassifierParams(RecurrentLayerParams):
+    """`model` of a classification task, kind `recurrent`."""
+
+    layers: int = Field(ge=1)
+    pooling: Literal["last", "mean", "max"]
+    """How token states become one state: the last of each direction, or the mean or maximum over real tokens."""
 
 
 class ClassifierParams(TransformerParams):

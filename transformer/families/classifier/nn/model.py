@@ -1,11 +1,12 @@
-"""A Transformer encoder with a classification head."""
+"""A Transformer encoder with a classification head, and the choice between it and the recurrent classifier."""
 
 import torch
 from torch import Tensor, nn
 
-from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
+from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.pooling import make_pooling
+from transformer.families.classifier.nn.recurrent import RecurrentClassifier
 from transformer.nn.dropout import Dropout
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
@@ -47,3 +48,10 @@ class TransformerClassifier(ClassifierModel):
         if not self.extra:
             return token_ids
         return torch.cat((torch.full_like(token_ids[:, :1], self.config.size), token_ids), dim=1)
+
+
+def build_model(config: ClassifierConfig) -> ClassifierModel:
+    """A fresh model, its weights drawn from torch's generator."""
+    if isinstance(config.model, RecurrentClassifierParams):
+        return RecurrentClassifier(config)
+    return TransformerClassifier(config)

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.families.classifier.nn.config import ClassifierConfig, RecurrentClassifierParams
 from transformer.families.classifier.nn.interface import ClassifierModel
-from transformer.families.classifier.nn.recurrent_config import RecurrentClassifierParams
 from transformer.nn.dropout import Dropout
 from transformer.nn.recurrent import Recurrence, Recurrent
 

@@ -10,10 +10,9 @@ from transformer.encoded.batching import Ids, pad, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.beam import beam_search
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.greedy import greedy_search
 from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
 from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
-from transformer.families.seq2seq.decoding.sampling import sample
+from transformer.families.seq2seq.decoding.stepwise import greedy_search, sample
 
 _METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
 

@@ -13,8 +13,8 @@ from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.detokenize import detokenize
-from transformer.families.seq2seq.nn.build import build_model
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.nn.model import build_model
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 

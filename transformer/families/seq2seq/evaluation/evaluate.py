@@ -12,8 +12,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.evaluation.baseline import Baseline
-from transformer.evaluation.config import ScoringParams
-from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams
 from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
 from transformer.families.seq2seq.decoding.config import DecodingParams

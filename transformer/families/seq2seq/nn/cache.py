@@ -1,10 +1,14 @@
 """What a decoder keeps between two steps of generation."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
+from transformer.families.seq2seq.nn.recurrent_attention import Memory
 from transformer.nn.attention import KeyValue
 from transformer.nn.layout import Cache
+from transformer.nn.recurrent import State
 
 
 class DecoderCache(Cache):
@@ -37,3 +41,31 @@ class DecoderCache(Cache):
 
 def _rows(held: KeyValue, rows: Tensor) -> KeyValue:
     return KeyValue(held.key.index_select(0, rows), held.value.index_select(0, rows))
+
+
+@dataclass
+class RecurrentCache:
+    """The states so far, and what the source gives to every step."""
+
+    layers: list[State]
+    """By decoder layer, (B, C) each."""
+    fed: Tensor
+    """What the next step's cell reads beside the token: the fixed context (B, M), or Luong's last attentional vector
+    (B, C). Bahdanau's context is made in the step."""
+    memory: Memory | None
+    """What attention reads; None without attention."""
+
+    def select(self, rows: Tensor) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
+        self.layers = [tuple(part[rows] for part in state) for state in self.layers]
+        self.fed = self.fed[rows]
+        if self.memory is not None:
+            self.memory = Memory(*(part[rows] for part in self.memory))
+
+    def shorten(self, rows: int) -> None:
+        """Keep only the first `rows` rows."""
+        if rows < len(self.fed):
+            self.layers = [tuple(part[:rows] for part in state) for state in self.layers]
+            self.fed = self.fed[:rows]
+            if self.memory is not None:
+                self.memory = Memory(*(part[:rows] for part in self.memory))

@@ -1,12 +1,52 @@
-"""The parameters of the encoder-decoder Transformer, and what rebuilds a model of either kind."""
+"""The parameters of the translation models, and the configuration that rebuilds one of either kind."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from transformer.core.schema import Section
-from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
-from transformer.nn.config import TransformerParams
+from transformer.nn.config import RecurrentLayerParams, TransformerParams
+
+
+class RecurrentParams(RecurrentLayerParams):
+    """`model` of a translation task, kind `recurrent`. `bidirectional` is about the encoder."""
+
+    attention: Literal[
+        "none",
+        "bahdanau",
+        "luong_dot",
+        "luong_general",
+        "luong_concat",
+        "luong_scaled_dot",
+        "luong_scaled_general",
+    ]
+    """One fixed context vector (Cho et al. 2014), additive (Bahdanau et al. 2015), or a score of Luong et al. 2015.
+
+    `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates.
+    """
+    local_window: int | None = Field(ge=1)
+    """D of Luong's local-p attention: only so many positions on both sides of a predicted one; null looks at all."""
+    encoder_layers: int = Field(ge=1)
+    decoder_layers: int = Field(ge=1)
+    teacher_forcing: float = Field(gt=0, le=1)
+    """While training: the probability that a step reads the reference's token and not the model's own (argmax)."""
+
+    @model_validator(mode="after")
+    def _local_is_luong(self) -> Self:
+        if self.local_window is not None and not self.attention.startswith("luong"):
+            raise ValueError(
+                f"local_window ({self.local_window}) needs a Luong attention, not `{self.attention}`: set it to null"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _dot_needs_equal_widths(self) -> Self:
+        if self.attention.endswith("dot") and self.bidirectional:
+            raise ValueError(
+                f"attention `{self.attention}` multiplies states of one width, and those of a bidirectional encoder are"
+                f" twice as wide: set bidirectional to false, or take `{self.attention.replace('dot', 'general')}`"
+            )
+        return self
 
 
 class Seq2SeqParams(TransformerParams):

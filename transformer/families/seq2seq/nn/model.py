@@ -1,13 +1,14 @@
-"""The encoder-decoder Transformer, "Attention Is All You Need" (Vaswani et al. 2017)."""
+"""The encoder-decoder Transformer, "Attention Is All You Need" (Vaswani et al. 2017), and the choice of a model's kind."""
 
 from collections.abc import Sequence
 
 from torch import Tensor, nn
 
 from transformer.families.seq2seq.nn.cache import DecoderCache
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.decoder import Decoder
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
 from transformer.nn.attention import KeyValue, padding_mask
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.layers import Encoder, initialise
@@ -65,3 +66,10 @@ class Seq2SeqTransformer(Seq2SeqModel):
             return Padded(source_ids, source_pad), Padded(target_ids, target_pad)
         groups = groups_of_like_length((source_ids != source_pad).sum(dim=1))
         return Packed(source_ids, source_pad, groups), Packed(target_ids, target_pad, groups)
+
+
+def build_model(config: Seq2SeqConfig) -> Seq2SeqModel:
+    """A fresh model, its weights drawn from torch's generator."""
+    if isinstance(config.model, RecurrentParams):
+        return RecurrentSeq2Seq(config)
+    return Seq2SeqTransformer(config)

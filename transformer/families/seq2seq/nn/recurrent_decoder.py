@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from transformer.families.seq2seq.nn.cache import RecurrentCache
+from transformer.families.seq2seq.nn.config import RecurrentParams
 from transformer.families.seq2seq.nn.recurrent_attention import Memory, make_attention
-from transformer.families.seq2seq.nn.recurrent_cache import RecurrentCache
-from transformer.families.seq2seq.nn.recurrent_config import RecurrentParams
 from transformer.nn.dropout import Dropout
 from transformer.nn.recurrent import CELLS, Cell, State
 
