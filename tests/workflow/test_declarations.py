@@ -43,7 +43,7 @@ _WIDER = {
         "text/tokens",
     },
     "report": {
-        *("evaluation/baseline", "evaluation/config", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
+        *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "evaluate", "groups", "linear")),
         *("families/*/evaluation/metrics", "results/content", "results/reproduction", "results/runcache"),
     },
