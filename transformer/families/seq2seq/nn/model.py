@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer, "Attention Is All You Need" (Vaswani et al. 2017), and which kind of model is built."""
+"""The encoder-decoder Transformer (Vaswani et al. 2017), and which kind of translation model is built."""
 
 from collections.abc import Sequence
 
