@@ -16,7 +16,8 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from transformer.figures.style import COLOURS, DASHES, save
-from transformer.nn.attention import attention_weights, causal_mask, padding_mask
+from transformer.nn.attention import attention_weights
+from transformer.nn.masks import causal_mask, padding_mask
 from transformer.nn.positions import sinusoidal_table
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from transformer.nn.kernels.attention import Mask, attend
 from transformer.nn.kernels.packing import merged
+from transformer.nn.masks import causal_mask
 from transformer.nn.positions import AttentionPositions
 
 
@@ -121,16 +122,3 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, states: Tensor) -> Tensor:
         return states.view(*states.shape[:-1], self.heads, -1).transpose(-3, -2)  # (..., T, H * D) -> (..., H, T, D)
-
-
-def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
-    """The mask (B, 1, 1, S) that hides padding; token_ids: (B, S)."""
-    return (token_ids != pad_id)[:, None, None, :]
-
-
-def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
-    """The mask (T, S) that lets each query, the last of which is at the last key, see the keys up to its own position.
-
-    With as many queries as keys: position t sees the keys up to t (section 3.2.3).
-    """
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.nn.attention import KeyValue, padding_mask
+from transformer.nn.attention import KeyValue
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.kernels.packing import BlockDiagonal, Blocks
+from transformer.nn.masks import padding_mask
 
 Pooling = Callable[[Tensor, Tensor], Tensor]
 """Whole sequences (B', T', C) and where they are real, (B', T', 1) -> one state each, (B', C)."""

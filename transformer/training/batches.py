@@ -1,10 +1,78 @@
-"""The batches of an epoch."""
+"""The batches of an epoch, and what the families' training on an encoded corpus has in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from transformer.checkpoint.device import Compute
 from transformer.encoded.batching import Ids
+from transformer.encoded.bpe_dropout import BpeDropout
+from transformer.nn.model import Model
 from transformer.training.config import TrainParams
+from transformer.training.update import BatchLoss
+
+
+class Corpus(Protocol):
+    """A split of the encoded store."""
+
+    lengths: NDArray[np.int64]
+    """Tokens that are read of each row: (N,), or (N, sides)."""
+
+    def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
+        """The same rows in the pieces of this epoch."""
+
+
+CorpusT = TypeVar("CorpusT", bound=Corpus)
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
+    """What `fit` trains, but for the loss of a batch and the validation, which belong to the family."""
+
+    def __init__(
+        self,
+        build: Callable[[], ModelT],
+        train: CorpusT,
+        validation: CorpusT,
+        params: TrainParams,
+        compute: Compute,
+        dropout: BpeDropout | None,
+    ) -> None:
+        """build: makes the model with weights from torch's generator, which `params.seed` seeds."""
+        self.train, self.validation, self.params, self.compute = train, validation, params, compute
+        self.dropout, self.seen = dropout, train
+        """seen: `train` in the pieces of the current epoch."""
+        torch.manual_seed(params.seed)
+        self.model = build().to(compute.device)
+        self.d_model = self.model.d_model
+        self.pads = self.model.pads(compute.device)
+        self._sides = train.lengths.reshape(len(train.lengths), -1)
+        self._lengths = self._sides.max(axis=1)
+
+    @abstractmethod
+    def loss(self, rows: Ids) -> BatchLoss:
+        """The summed loss of these rows of `seen`."""
+
+    @abstractmethod
+    def validate(self) -> dict[str, float]:
+        """As `Trainable.validate`."""
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        """All rows in a random order."""
+        self.seen = self.train.resegmented(self.dropout, epoch)
+        return random_batches(self._lengths, self.params, epoch)
+
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """As `Learner.pieces`."""
+        return pieces_of_like_length(rows, self._lengths, self.params) if self.pads else [rows]
+
+    def tokens(self, rows: Ids) -> int:
+        """Real tokens of these rows."""
+        return int(self._sides[rows].sum())
 
 
 def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) -> list[Ids]:

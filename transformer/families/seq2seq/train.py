@@ -1,10 +1,8 @@
 """train: the encoder-decoder on the encoded pairs."""
 
-from collections.abc import Sequence
+from functools import partial
 
-import torch
-
-from transformer.checkpoint.device import Compute, prepare
+from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.task import Task
 from transformer.encoded.batching import Ids
@@ -12,11 +10,11 @@ from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity
 from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
+from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.model import build_model
 from transformer.nn.dropout import drop_tokens
-from transformer.training.batches import pieces_of_like_length, random_batches
-from transformer.training.config import TrainParams
-from transformer.training.objective import next_token_objective
+from transformer.nn.objective import next_token_objective
+from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.update import BatchLoss
 
@@ -27,45 +25,21 @@ class Params(TrainStageParams):
     model: AnySeq2SeqParams
 
 
-class Seq2SeqTraining:
-    """What the training loop needs: batches, their loss, and validation."""
-
-    def __init__(
-        self,
-        config: Seq2SeqConfig,
-        train: EncodedPairs,
-        validation: EncodedPairs,
-        params: TrainParams,
-        compute: Compute,
-        dropout: BpeDropout | None,
-    ) -> None:
-        self.train, self.validation, self.params, self.compute = train, validation, params, compute
-        self.dropout, self.seen = dropout, train
-        torch.manual_seed(params.seed)
-        self.model = build_model(config).to(compute.device)
-        self.d_model = self.model.d_model
-
-    def batches(self, epoch: int) -> Sequence[Ids]:
-        """All pairs in a random order."""
-        self.seen = self.train.resegmented(self.dropout, epoch)
-        return random_batches(self.train.lengths.max(axis=1), self.params, epoch)
-
-    def pieces(self, rows: Ids) -> Sequence[Ids]:
-        """As `Learner.pieces`."""
-        pads = self.model.pads(self.compute.device)
-        return pieces_of_like_length(rows, self.train.lengths.max(axis=1), self.params) if pads else [rows]
+class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
+    """Training on pairs."""
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
         source, target = self.seen.batch(rows, self.compute.device)
-        places = self.seen.places(rows, self.compute.device) if self.model.pads(self.compute.device) else None
+        places = self.seen.places(rows, self.compute.device) if self.pads else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
         summed = next_token_objective(
             lambda: next_token_states(self.model, drop_tokens(source, pad_id, share), target, places),
             self.model.output,
-            self.params,
+            smoothing=self.params.label_smoothing,
+            r_drop=self.params.r_drop,
         )
-        return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
+        return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def validate(self) -> dict[str, float]:
         """Loss, perplexity and accuracy a target token, in fp32."""
@@ -90,6 +64,6 @@ def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer)
     )
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
-    training = Seq2SeqTraining(config, train, validation, params.train, compute, dropout)
+    training = Seq2SeqTraining(partial(build_model, config), train, validation, params.train, compute, dropout)
     train.report(observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformer.nn.kernels.dropout import draw_mask
 from transformer.nn.kernels.first_order import first_order
 from transformer.nn.kernels.packing import BlockDiagonal
+from transformer.nn.masks import causal_mask
 
 Mask = Tensor | BlockDiagonal
 Bias = Callable[[int, int], Tensor | None]
@@ -42,7 +43,7 @@ def attend(
     added = None if bias is None else bias(queries, keys)
     causal = causal and queries > 1
     if causal and mask is not None:
-        mask, causal = mask & _earlier(queries, keys, mask.device), False
+        mask, causal = mask & causal_mask(queries, keys, mask.device), False
     if query.device.type == "cpu" and (dropout or queries * keys <= _FEW_SCORES or query.dtype == torch.bfloat16):
         # No fused CPU kernel drops weights, PyTorch's fallback is slower, and the fused kernel's backward pass is slow
         # in bf16: 1.7 times as long for a step of the profile `seed`'s translation model, 1.4 times for sentiment's.
@@ -59,16 +60,11 @@ def _fused(
     """PyTorch's kernel, which takes one of three: a mask, an additive term, or a square causal mask of its own."""
     queries, keys = query.shape[-2], key.shape[-2]
     if causal and (bias is not None or queries < keys):
-        mask, causal = _earlier(queries, keys, query.device), False
+        mask, causal = causal_mask(queries, keys, query.device), False
     if bias is not None:
         bias = bias.to(query.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, torch.finfo(bias.dtype).min)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal)
-
-
-def _earlier(queries: int, keys: int, device: torch.device) -> Tensor:
-    """(T, S), True on the keys up to each query's own position."""
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 class _Attention(torch.autograd.Function):
@@ -92,7 +88,7 @@ class _Attention(torch.autograd.Function):
         if bias is not None:
             scores = scores + bias
         if causal:
-            mask = _earlier(query.shape[-2], key.shape[-2], query.device)
+            mask = causal_mask(query.shape[-2], key.shape[-2], query.device)
         if mask is not None:
             scores = scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
         weights: Tensor = scores.softmax(dim=-1).to(value.dtype)

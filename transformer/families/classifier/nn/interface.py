@@ -1,14 +1,14 @@
 """What training, evaluating and predicting need of a classifier, whatever its kind."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.nn.model import Model
 
 
-class ClassifierModel(nn.Module, ABC):
+class ClassifierModel(Model):
     """Token ids in, class logits out."""
 
     config: ClassifierConfig
@@ -17,10 +17,6 @@ class ClassifierModel(nn.Module, ABC):
     def d_model(self) -> int:
         """Width of the model."""
         return self.config.model.width
-
-    def pads(self, device: torch.device) -> bool:
-        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
-        return device.type != "cpu"
 
     @abstractmethod
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:

@@ -1,12 +1,12 @@
 """What training, evaluating and decoding need of a translation model, whatever its kind."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
 
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.nn.model import Model
 
 
 class Cache(Protocol):
@@ -16,8 +16,8 @@ class Cache(Protocol):
         """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
 
 
-class Seq2SeqModel(nn.Module, ABC):
-    """Source ids in, target logits out."""
+class Seq2SeqModel(Model):
+    """Source and target ids in, the states before each next target token out; `output` makes logits of them."""
 
     config: Seq2SeqConfig
 
@@ -36,10 +36,6 @@ class Seq2SeqModel(nn.Module, ABC):
         packed: the states (N, C) of all positions but padding, in the order of target_ids[target_ids != padding]; a
         model that can computes nothing for padding, as `pads` says. `output` turns states into logits (..., V).
         """
-
-    def pads(self, device: torch.device) -> bool:
-        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
-        return device.type != "cpu"
 
     @abstractmethod
     def start(self, source_ids: Tensor) -> Cache:

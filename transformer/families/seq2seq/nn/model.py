@@ -9,10 +9,11 @@ from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfi
 from transformer.families.seq2seq.nn.decoder import Decoder
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
-from transformer.nn.attention import KeyValue, padding_mask
+from transformer.nn.attention import KeyValue
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
+from transformer.nn.masks import padding_mask
 from transformer.nn.positions import TokenEmbedding, embedding_positions
 
 

@@ -4,9 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.builders import TRAIN
-from transformer.training.config import TrainParams
-from transformer.training.objective import next_token_objective, objective, symmetric_divergence
+from transformer.nn.objective import next_token_objective, objective, symmetric_divergence
 
 LOGITS = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) * 3
 CLASSES = torch.tensor([0, 4, 2, 2, 1, 3, 0])
@@ -27,7 +25,7 @@ def test_r_drop_predicts_twice_and_adds_the_divergence() -> None:
     def predict() -> tuple[Tensor, Tensor]:
         return left.pop(0), CLASSES
 
-    loss = objective(predict, TrainParams(**(TRAIN | {"r_drop": 3.0})))
+    loss = objective(predict, smoothing=0.0, r_drop=3.0)
     entropies = [F.cross_entropy(logits.float(), CLASSES, reduction="sum") for logits in passes]
     divergence = symmetric_divergence(passes[0].float(), passes[1].float())
     torch.testing.assert_close(loss.total, sum(entropies) / 2 + 1.5 * divergence)
@@ -38,18 +36,16 @@ def test_r_drop_predicts_twice_and_adds_the_divergence() -> None:
 def test_r_drop_has_the_logits_of_the_states() -> None:
     output = nn.Linear(6, 5)
     states = torch.randn(7, 6)
-    params = TrainParams(**(TRAIN | {"r_drop": 3.0}))
-    found = next_token_objective(lambda: (states, CLASSES), output, params)
-    expected = objective(lambda: (output(states), CLASSES), params)
+    found = next_token_objective(lambda: (states, CLASSES), output, smoothing=0.0, r_drop=3.0)
+    expected = objective(lambda: (output(states), CLASSES), smoothing=0.0, r_drop=3.0)
     torch.testing.assert_close(found.total, expected.total)
 
 
 def test_without_r_drop_the_loss_of_states_is_that_of_their_logits() -> None:
     output = nn.Linear(6, 5)
     states = torch.randn(7, 6)
-    params = TrainParams(**(TRAIN | {"label_smoothing": 0.1}))
-    found = next_token_objective(lambda: (states, CLASSES), output, params)
-    expected = objective(lambda: (output(states), CLASSES), params)
+    found = next_token_objective(lambda: (states, CLASSES), output, smoothing=0.1, r_drop=0.0)
+    expected = objective(lambda: (output(states), CLASSES), smoothing=0.1, r_drop=0.0)
     torch.testing.assert_close(found.total, expected.total)
     torch.testing.assert_close(found.nll, expected.nll)
     assert found.predicted == expected.predicted == len(CLASSES)

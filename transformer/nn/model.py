@@ -1,0 +1,19 @@
+"""What training needs of a network, whatever its family."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module, ABC):
+    """A network that is trained on batches."""
+
+    @property
+    @abstractmethod
+    def d_model(self) -> int:
+        """Width of the model."""
+
+    def pads(self, device: torch.device) -> bool:
+        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
+        return device.type != "cpu"

@@ -1,0 +1,62 @@
+"""What training minimises: label-smoothed cross-entropy (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4), with
+R-Drop (Liang et al. 2021) if asked.
+
+Translation predicts one of many tokens, so its default is `linear_cross_entropy`, which never holds all logits; the
+plain formula is `smoothed_cross_entropy`. Both are in `kernels/cross_entropy.py`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.nn.kernels.cross_entropy import linear_cross_entropy, smoothed_cross_entropy
+
+
+class Objective(NamedTuple):
+    """Sums over all that is predicted."""
+
+    total: Tensor
+    """What is minimised: scalar."""
+    nll: Tensor
+    """The plain negative log-likelihood in nats, detached: scalar."""
+    predicted: int
+    """How many summands: N."""
+
+
+def objective(predict: Callable[[], tuple[Tensor, Tensor]], *, smoothing: float, r_drop: float) -> Objective:
+    """The loss of what `predict` returns: logits (N, V) and the right classes (N,).
+
+    With `r_drop` > 0 it predicts twice, each time with other dropout, and adds the mean of both divergences: half of
+    eq. 4 of Liang et al. 2021, so that the learning rate keeps its meaning.
+    """
+    logits, classes = predict()
+    total, nll = smoothed_cross_entropy(logits.float(), classes, smoothing)
+    if r_drop:
+        again, _ = predict()
+        total_again, nll_again = smoothed_cross_entropy(again.float(), classes, smoothing)
+        divergence = symmetric_divergence(logits.float(), again.float())
+        total, nll = (total + total_again) / 2 + r_drop / 2 * divergence, (nll + nll_again) / 2
+    return Objective(total, nll, len(classes))
+
+
+def next_token_objective(
+    predict: Callable[[], tuple[Tensor, Tensor]], output: nn.Linear, *, smoothing: float, r_drop: float
+) -> Objective:
+    """As `objective`, for many classes: `predict` returns states (N, C), which `output` turns into logits (N, V)."""
+    if not r_drop:
+        states, classes = predict()
+        return Objective(*linear_cross_entropy(states, classes, output, smoothing), len(classes))
+
+    def logits() -> tuple[Tensor, Tensor]:
+        states, classes = predict()
+        return output(states), classes
+
+    return objective(logits, smoothing=smoothing, r_drop=r_drop)
+
+
+def symmetric_divergence(first: Tensor, second: Tensor) -> Tensor:
+    """(KL(P1 || P2) + KL(P2 || P1)) / 2, summed over rows, for logits (N, V) of both."""
+    one, two = F.log_softmax(first, dim=-1), F.log_softmax(second, dim=-1)
+    return ((one.exp() - two.exp()) * (one - two)).sum() / 2
