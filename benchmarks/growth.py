@@ -87,7 +87,7 @@ def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
         words = generator.integers(4, size.vocabulary, (rows * (options.more.steps + 1), size.length - 2))
         ColumnWriter(folder / "train", side, size.vocabulary).write(np.array([2, *row, 3]) for row in words)
     pairs = EncodedPairs(folder / "train", config)
-    return OurLoop(Seq2SeqTraining(config, pairs, pairs, train, options.compute, None), train, options.compute)
+    return OurLoop(Seq2SeqTraining(pairs, pairs, train, options.compute, None), train, options.compute)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -44,7 +44,7 @@ def measure(options: Options) -> Report:
     if options.compute.precision != "fp32":
         computes["ours, fp32"] = Compute(options.compute.device, "fp32")
     trainings = {
-        name: ClassifierTraining(task.config, task.train, task.train, task.params.train, compute, None)
+        name: ClassifierTraining(task.train, task.train, task.params.train, compute, None)
         for name, compute in computes.items()
     }
     contenders = {

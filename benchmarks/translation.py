@@ -61,7 +61,7 @@ def open_task(options: Options) -> Task:
 
 def our_training(task: Task, compute: Compute, params: TrainParams | None = None) -> Seq2SeqTraining:
     """Our model, fresh."""
-    return Seq2SeqTraining(task.config, task.train, task.validation, params or task.params.train, compute, None)
+    return Seq2SeqTraining(task.train, task.validation, params or task.params.train, compute, None)
 
 
 def ours(training: Seq2SeqTraining) -> Seq2SeqTransformer:

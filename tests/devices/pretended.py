@@ -67,10 +67,10 @@ def training(task: str, folder: Path, where: torch.device, model: dict[str, Any]
             target_pad_id=held["target"].pad_id,
         )
         sides = (module.EncodedPairs(folder / "encoded" / split, config) for split in ("train", "validation"))
-        return module.Seq2SeqTraining(config, *sides, chosen.train, Compute(where, "fp32"), None)
+        return module.Seq2SeqTraining(*sides, chosen.train, Compute(where, "fp32"), None)
     config = module.ClassifierConfig(model=chosen.model, size=held["text"].size, pad_id=held["text"].pad_id, classes=2)
     sides = (module.EncodedTexts(folder / "encoded" / split, config) for split in ("train", "validation"))
-    return module.ClassifierTraining(config, *sides, chosen.train, Compute(where, "fp32"), None)
+    return module.ClassifierTraining(*sides, chosen.train, Compute(where, "fp32"), None)
 
 
 def fitted(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Fitted:
@@ -221,7 +221,6 @@ def test_pieces_hold_every_row_once(data: dict[str, Path]) -> None:
     given = training("translation", data["translation"], CPU, STILL, batch_unit="tokens", batch_size=200)
     rows = given.batches(1)[0]
     assert [piece.tolist() for piece in given.pieces(rows)] == [rows.tolist()], "a CPU computes no padding"
-    module = family_module(open_task("translation"), "train")
-    pieces = module.pieces_of_like_length(rows, given.train.lengths.max(axis=1), given.params)
+    pieces = pieces_of_like_length(rows, given.train.lengths.max(axis=1), given.params)
     assert len(pieces) > 1
     assert sorted(row for piece in pieces for row in piece.tolist()) == sorted(rows.tolist())

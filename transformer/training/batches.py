@@ -1,7 +1,7 @@
 """The batches of an epoch, and what the families' training on an encoded corpus has in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -35,23 +35,25 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
 
     def __init__(
         self,
-        build: Callable[[], ModelT],
         train: CorpusT,
         validation: CorpusT,
         params: TrainParams,
         compute: Compute,
         dropout: BpeDropout | None,
     ) -> None:
-        """build: makes the model with weights from torch's generator, which `params.seed` seeds."""
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
         self.dropout, self.seen = dropout, train
         """seen: `train` in the pieces of the current epoch."""
         torch.manual_seed(params.seed)
-        self.model = build().to(compute.device)
+        self.model = self.build().to(compute.device)
         self.d_model = self.model.d_model
         self.pads = self.model.pads(compute.device)
         self._sides = train.lengths.reshape(len(train.lengths), -1)
         self._lengths = self._sides.max(axis=1)
+
+    @abstractmethod
+    def build(self) -> ModelT:
+        """A fresh model, its weights drawn from torch's generator, which `params.seed` has seeded."""
 
     @abstractmethod
     def loss(self, rows: Ids) -> BatchLoss:

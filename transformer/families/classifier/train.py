@@ -1,7 +1,5 @@
 """train: the classifier on the encoded texts."""
 
-from functools import partial
-
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -30,6 +28,10 @@ class Params(TrainStageParams):
 
 class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
+
+    def build(self) -> ClassifierModel:
+        """As `CorpusTraining.build`."""
+        return build_model(self.train.config)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
@@ -67,7 +69,7 @@ def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer)
     config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
     train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
-    training = ClassifierTraining(partial(build_model, config), train, validation, params.train, compute, dropout)
+    training = ClassifierTraining(train, validation, params.train, compute, dropout)
     train.report(task, observer)
     validation.report_classes(task, observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

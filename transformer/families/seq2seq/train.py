@@ -1,7 +1,5 @@
 """train: the encoder-decoder on the encoded pairs."""
 
-from functools import partial
-
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.task import Task
@@ -27,6 +25,10 @@ class Params(TrainStageParams):
 
 class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
     """Training on pairs."""
+
+    def build(self) -> Seq2SeqModel:
+        """As `CorpusTraining.build`."""
+        return build_model(self.train.config)
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target token, on real tokens only."""
@@ -64,6 +66,6 @@ def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer)
     )
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
-    training = Seq2SeqTraining(partial(build_model, config), train, validation, params.train, compute, dropout)
+    training = Seq2SeqTraining(train, validation, params.train, compute, dropout)
     train.report(observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

@@ -1,0 +1,128 @@
+"""What each parameter means and may be, from the sections that declare them: `transformer parameters`."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from transformer.core.schema import Section
+from transformer.core.task import open_task, stage_code
+from transformer.core.validation import SHARED_SECTIONS
+from transformer.registry import STAGES, TASKS
+
+_LIMITS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "min_length": "length >=", "max_length": "length <="}
+_SHORT = 100  # characters of a default that are shown
+
+
+class Parameter(NamedTuple):
+    """One leaf of params.yaml."""
+
+    path: str
+    """Dotted, as `dvc exp run -S` takes it."""
+    values: str
+    """What it may be."""
+    default: str
+    """Its value in the given parameters; empty where another kind of the section is there."""
+    meaning: str
+
+
+def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
+    """Every parameter in the order of the stages, those that all tasks share first. content: of a params.yaml."""
+    done = set()
+    for task in TASKS:
+        for stage in STAGES:
+            for name, field in stage_code(open_task(task), stage).Params.model_fields.items():
+                shared = name in SHARED_SECTIONS
+                path = name if shared else f"{task}.{name}"
+                if path not in done:
+                    done.add(path)
+                    section = content[name] if shared else content[task][name]
+                    yield from _leaves(field.annotation, path, section)
+
+
+def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[Parameter]:
+    schemas = [each for each in _schemas(annotation) if issubclass(each, Section)]
+    for schema in schemas:
+        chosen = "kind" not in schema.model_fields or section.get("kind") in get_args(_kind(schema))
+        suffix = f" (kind {get_args(_kind(schema))[0]})" if len(schemas) > 1 else ""
+        for name, field in schema.model_fields.items():
+            if any(issubclass(each, Section) for each in _schemas(field.annotation)):
+                yield from _leaves(field.annotation, f"{path}.{name}", section[name])
+                continue
+            default = _shown(section[name]) if chosen and name in section else ""
+            yield Parameter(f"{path}.{name}", _values(field), default, _meanings(schema).get(name, "") + suffix)
+
+
+def _kind(schema: type[Section]) -> Any:
+    return schema.model_fields["kind"].annotation
+
+
+def _schemas(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is Annotated:
+        return _schemas(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [schema for each in get_args(annotation) for schema in _schemas(each)]
+    return [annotation] if inspect.isclass(annotation) else []
+
+
+def _values(field: FieldInfo) -> str:
+    limits = [
+        f"{sign} {getattr(each, limit)}"
+        for each in field.metadata
+        for limit, sign in _LIMITS.items()
+        if getattr(each, limit, None) is not None
+    ]
+    return ", ".join((_type(field.annotation), *limits))
+
+
+def _type(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return ", ".join(map(str, get_args(annotation)))
+    if get_origin(annotation) in (Union, UnionType):
+        named = [_type(each) for each in get_args(annotation) if each is not NoneType]
+        return " or ".join([*named, "null"] if NoneType in get_args(annotation) else named)
+    if get_origin(annotation) is Annotated:
+        return _type(get_args(annotation)[0])
+    return annotation.__name__ if inspect.isclass(annotation) and not get_args(annotation) else str(annotation)
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _SHORT else text[: _SHORT - 3] + "..."
+
+
+@cache
+def _meanings(schema: type[Section]) -> dict[str, str]:
+    """The docstring below each field, of the class and of those that it extends."""
+    found: dict[str, str] = {}
+    for each in reversed([each for each in schema.__mro__ if issubclass(each, Section) and each is not Section]):
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        assert isinstance(body, ast.ClassDef)
+        for field, doc in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(field.target, ast.Name):
+                found[field.target.id] = " ".join(str(ast.literal_eval(doc.value)).split())
+    return found
+
+
+def as_text(given: Iterator[Parameter]) -> str:
+    """For a terminal: path, default and what it may be on a line, the meaning below."""
+    return "\n".join(f"{each.path}: {each.default or '-'}  [{each.values}]\n    {each.meaning}" for each in given)
+
+
+def as_markdown(given: Iterator[Parameter]) -> str:
+    """A table per section."""
+    lines: list[str] = []
+    section = None
+    for each in given:
+        own, _, leaf = each.path.rpartition(".")
+        if own != section:
+            section = own
+            lines += ["", f"## {own}", "", "| leaf | default | values | meaning |", "|---|---|---|---|"]
+        cells = (f"`{leaf}`", f"`{each.default}`" if each.default else "", each.values, each.meaning)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines).strip() + "\n"
