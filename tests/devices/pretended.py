@@ -19,6 +19,7 @@ from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.decoding.labels import class_probabilities
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.registry import TASKS
+from transformer.training.batches import pieces_of_like_length
 from transformer.training.loop import Fitted, fit
 from transformer.training.update import Updates
 
