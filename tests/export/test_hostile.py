@@ -136,7 +136,7 @@ def test_a_device_that_is_not_there_is_not_blamed_on_the_model(
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
-    with pytest.raises(UserError, match=f"^there is no device `{device}` here: take `auto` or `cpu`$"):
+    with pytest.raises(UserError, match=f"^device `{device}` is not available: use `auto` or `cpu`$"):
         open_bundle(bundles["translation"], device)
 
 
@@ -160,7 +160,7 @@ def test_a_vocabulary_of_another_size_is_one_line(task: str, bundles: dict[str, 
         content = json.loads(path.read_text())
         content["model"]["vocab"]["another"] = len(content["model"]["vocab"])
         path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"the vocabulary has \d+ tokens, and the model \d+"):
+    with pytest.raises(UserError, match=r"the vocabulary has \d+ tokens, but the model \d+"):
         open_bundle(copy, "cpu")
 
 

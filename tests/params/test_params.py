@@ -93,13 +93,13 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("translation.vocab.byte_fallback", True, r"`translation.vocab`: vocab.byte_fallback must be false for kind"),
         ("translation.vocab.bpe_dropout", 0.1, r"`translation.vocab`: vocab.bpe_dropout must be 0 for kind `word`"),
         ("translation.vocab.bpe_dropout", 1.0, r"`translation.vocab.bpe_dropout`: .*less than 1, not 1.0"),
-        ("sentiment.export.alias", "Latest", r"`sentiment.export.alias`: MLflow keeps `latest` for the newest"),
+        ("sentiment.export.alias", "Latest", r"`sentiment.export.alias`: MLflow reserves `latest` for the newest"),
         ("sentiment.vocab.joint", True, r"`sentiment.vocab`: joint must be false: the texts are the only side"),
         ("hardware.threads", 0, r"`hardware.threads`: .*not 0"),
         ("hardware", ..., r"`hardware`"),
         ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),
         ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
-        ("sentiment", [1], r"the section `sentiment` is missing or no mapping"),
+        ("sentiment", [1], r"the section `sentiment` is missing or not a mapping"),
         ("summarisation", {}, r"`summarisation` is no section"),
         ("sentiment.labels", {}, r"`sentiment.labels` is no section"),
     ],
@@ -114,7 +114,7 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
 @pytest.mark.parametrize(("task", "leaf", "value"), [("translation", "head_dim", 5), ("sentiment", "heads", 64)])
 def test_rotary_positions_need_pairs_of_dimensions(task: str, leaf: str, value: int, tmp_path: Path) -> None:
     check_params(written(tmp_path, f"{task}.model.positions", "rotary"))
-    with pytest.raises(UserError, match=rf"`{task}.model`: positions `rotary` turns pairs .* a head has \d") as caught:
+    with pytest.raises(UserError, match=rf"`{task}.model`: positions `rotary` rotates pairs .*a head has \d") as caught:
         check_params(written(tmp_path, f"{task}.model.{leaf}", value, **{f"{task}.model.positions": "rotary"}))
     assert "\n" not in str(caught.value)
 

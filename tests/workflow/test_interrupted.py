@@ -71,7 +71,7 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
         killed += not (clone.root / "dvc.lock").exists() or TRAIN not in (clone.root / "dvc.lock").read_text()
     done = clone.run("dvc", "repro", TRAIN)
     assert killed >= 3
-    assert "goes on after step" in printed + done.stderr
+    assert "resuming after step" in printed + done.stderr
     assert (clone.root / "dvc.lock").read_bytes() == (expected.root / "dvc.lock").read_bytes()
     for folder in ("models", "reports"):
         assert outputs(clone.root / folder) == outputs(expected.root / folder)
@@ -122,7 +122,7 @@ def test_an_experiment_in_a_temporary_clone_goes_on(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     done = clone.run(*command)
-    assert "goes on after step" in done.stderr + done.stdout
+    assert "resuming after step" in done.stderr + done.stdout
     assert not list(states.iterdir())
 
 
@@ -141,7 +141,7 @@ def test_a_full_file_system_costs_one_line_and_no_output_is_half(expected: Clone
         else:
             assert files == whole
     assert [code for code, _, _ in ends] == [1, 1, 0, 0]
-    warned = [any("warning: no state saved" in line for line in errors) for _, _, errors in ends]
+    warned = [any("warning: no checkpoint saved" in line for line in errors) for _, _, errors in ends]
     assert warned == [True, True, True, False]
 
 
