@@ -264,8 +264,8 @@ def test_the_command_says_what_it_took_over(
     main()
     main()
     assert capsys.readouterr().out.splitlines() == [
-        "second@a: dvc.lock takes over transformer/copy.py",
-        "nothing to accept: dvc.lock has the code and the versions as they are",
+        "second@a: dvc.lock updated for transformer/copy.py",
+        "nothing to accept: dvc.lock is up to date with the code and the versions",
     ]
     with pytest.raises(UserError):
         accept(root, "second")

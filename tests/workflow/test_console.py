@@ -106,16 +106,16 @@ def test_faults_of_the_command_line_are_one_line(
     assert "nowhere is no exported model" in done.stderr
     (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
     for arguments, message in [
-        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: name another"),
+        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: choose another"),
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
-        (("translate", "-f", str(tmp_path / "bad")), "line 2: no UTF-8"),
+        (("translate", "-f", str(tmp_path / "bad")), "line 2: not UTF-8"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
         (("translate", "--temperature", "2", "a"), "--temperature changes nothing without --sample"),
         (("translate", "--greedy", "--stopping", "first", "a"), "--stopping changes nothing without --beam"),
         (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
         (("attention", "--map", "x", "ein Hund"), "--map is one of cross_attention, encoder_attention"),
-        (("attention", "-o", "map.gif", "ein Hund"), "map.gif is no .png or .svg file"),
+        (("attention", "-o", "map.gif", "ein Hund"), "--output map.gif must end in .png or .svg"),
         (("attention", "-o", "params.yaml/map.png", "ein Hund"), "cannot write params.yaml/map.png"),
         (("attention", " "), "has no token"),
         (("compare", "nowhere"), "'nowhere' is no commit, experiment or row"),
