@@ -118,7 +118,7 @@ def test_files_of_another_result_are_refused_until_dvc_checkout(story: Story, tm
         (root / "reports/translation/predictions.tsv").unlink()
         (root / "reports/translation/predictions.tsv").write_text("split\tsource\n")
         find_results(root, "workspace").predictions("translation")
-    assert "translation: no report: reports/translation/" in Story(root).transformer("summary").stdout
+    assert "translation: report not written: reports/translation/" in Story(root).transformer("summary").stdout
     assert (root / "reports/translation/report.html").read_bytes() == page, "the page of another result stays"
     assert sync(root, echo=print) == 0
     reports = {key: run.data.tags["report"] for key, run in story.rows["whole"].items()}
