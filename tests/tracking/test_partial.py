@@ -99,7 +99,7 @@ def test_rows_that_earlier_versions_mixed_are_marked_once_and_stay(story: Story)
 
 
 def test_an_export_alone_writes_no_row_and_a_whole_run_does(story: Story) -> None:
-    assert f"tracking: translation: dvc.lock holds no whole result: {NEWER}" in story.said["export"]
+    assert f"tracking: translation: dvc.lock has no consistent result: {NEWER}" in story.said["export"]
     assert story.rows["export"].keys() == story.rows["first"].keys()
     (row,) = (run for key, run in story.rows["whole"].items() if key not in story.rows["first"])
     assert row.data.params["train.learning_rate"] == "0.05"

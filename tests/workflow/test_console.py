@@ -118,8 +118,8 @@ def test_faults_of_the_command_line_are_one_line(
         (("attention", "-o", "map.gif", "ein Hund"), "--output map.gif must end in .png or .svg"),
         (("attention", "-o", "params.yaml/map.png", "ein Hund"), "cannot write params.yaml/map.png"),
         (("attention", " "), "has no token"),
-        (("compare", "nowhere"), "'nowhere' is no commit, experiment or row"),
-        (("compare", "HEAD~1"), "HEAD~1 holds no complete result in dvc.lock"),
+        (("compare", "nowhere"), "'nowhere' is not a commit, experiment or MLflow run"),
+        (("compare", "HEAD~1"), "HEAD~1 has no complete result in dvc.lock"),
     ]:
         with pytest.raises(SystemExit) as ended:  # with a text, which Python writes to stderr, and the status 1
             in_this_process(workflow, monkeypatch, *arguments)
