@@ -1,4 +1,4 @@
-"""train: the classifier on the encoded texts."""
+"""train: trains the classifier on the encoded texts."""
 
 from collections.abc import Sequence
 
@@ -24,13 +24,13 @@ from transformer.training.update import BatchLoss
 
 
 class Params(TrainStageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     model: AnyClassifierParams
 
 
 class ClassifierTraining:
-    """What the training loop needs: batches, their loss, and validation."""
+    """What the training loop needs: batches, their loss and validation."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ClassifierTraining:
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
-        """Loss per text and accuracy, in fp32."""
+        """Mean loss per text and accuracy, in fp32."""
         loss, correct = 0.0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
@@ -82,7 +82,7 @@ class ClassifierTraining:
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
+    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
     compute = prepare(params.hardware)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     classes = len(task.classes)

@@ -1,4 +1,4 @@
-"""What training, evaluating and predicting need of a classifier, whatever its kind."""
+"""The interface of a classifier, of whatever kind, to training, evaluation and inference."""
 
 from abc import ABC, abstractmethod
 
@@ -19,9 +19,9 @@ class ClassifierModel(nn.Module, ABC):
         return self.config.model.width
 
     def pads(self, device: torch.device) -> bool:
-        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
+        """Whether batches are padded on this device, as on all but CPUs, rather than packed."""
         return device.type != "cpu"
 
     @abstractmethod
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """token_ids: (B, S). Returns logits (B, K). packed: a model that can computes nothing for padding."""
+        """token_ids: (B, S). Returns logits (B, K). packed: skip the computation of padding, if the model can."""
