@@ -1,4 +1,4 @@
-"""train: the encoder-decoder on the encoded pairs."""
+"""train: trains the encoder-decoder on the encoded pairs."""
 
 from collections.abc import Sequence
 
@@ -22,13 +22,13 @@ from transformer.training.update import BatchLoss
 
 
 class Params(TrainStageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     model: AnySeq2SeqParams
 
 
 class Seq2SeqTraining:
-    """What the training loop needs: batches, their loss, and validation."""
+    """What the training loop needs: batches, their loss and validation."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Seq2SeqTraining:
         return pieces_of_like_length(rows, self.train.lengths.max(axis=1), self.params) if pads else [rows]
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed loss of the next target token, on real tokens only."""
+        """The summed loss of the next target tokens, without padding."""
         source, target = self.seen.batch(rows, self.compute.device)
         places = self.seen.places(rows, self.compute.device) if self.model.pads(self.compute.device) else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
@@ -68,7 +68,7 @@ class Seq2SeqTraining:
         return BatchLoss(*summed, tokens=int(self.train.lengths[rows].sum()))
 
     def validate(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy a target token, in fp32."""
+        """Loss, perplexity and accuracy per target token, in fp32."""
         loss, accuracy = self.validation.score(self.model, self.params.validation_rows, self.compute.device)
         return {
             "validation_loss": loss,
@@ -78,7 +78,7 @@ class Seq2SeqTraining:
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
+    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
     compute = prepare(params.hardware)
     source, target = read_vocabularies(paths.vocab, "source", "target").values()
     config = Seq2SeqConfig(
