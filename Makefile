@@ -1,4 +1,4 @@
-# `make repro` and `make test` set up all they need: Python 3.11 or newer, git and the package index.
+# `make repro` and `make test` set up everything they need from Python 3.11 or newer, git and a package index.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,12 +10,12 @@ export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
 export MLFLOW_DISABLE_TELEMETRY := true
 export HF_HUB_DISABLE_TELEMETRY := 1
-# Nothing is compiled at installation (below), so the first import must keep what it compiled: torch takes 2.8 s, then 1.4.
+# Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality docs licenses ui lock clean-venv
 
-repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DATA=path local corpora, TASK=name one task
+repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
 	@$(MAKE) --silent $(CHECKED)
 	@dvc repro $(if $(TASK),report@$(TASK))
@@ -24,13 +24,13 @@ repro: $(READY)  ## run the workflow; PROFILE=name takes profiles/name.yaml, DAT
 test: $(DEV)  ## run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-coverage: $(DEV)  ## the tests, and which lines of the package they run in their own processes
+coverage: $(DEV)  ## run the tests and report line coverage of the package, as seen in the test processes
 	pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
-mutations: $(DEV)  ## put twenty bugs into the code, one at a time: the tests must see each; some minutes
+mutations: $(DEV)  ## put twenty bugs into the code, one at a time: the tests must detect each; takes minutes
 	python -m tests.mutations $(ARGS)
 
-stress: $(DEV)  ## the tests that kill and fill up, many times: minutes
+stress: $(DEV)  ## run the stress tests, which kill processes and fill disks many times; takes minutes
 	pytest -n 2 -m stress $(ARGS)
 
 check: $(DEV)  ## lint and type-check
@@ -38,16 +38,16 @@ check: $(DEV)  ## lint and type-check
 	ruff format --check .
 	mypy
 
-bench: $(DEV)  ## measure speed beside the peers, about 20 minutes on two cores; DATA=path takes the real corpora
+bench: $(DEV)  ## measure speed against other implementations, about 20 minutes on two cores; DATA=path uses the real corpora
 	python -m benchmarks $(if $(DATA),--data "$(DATA)") $(ARGS)
 
-bench-lasting: $(DEV)  ## measure whether training stays as fast as its first minute, half an hour; DATA=path as above
+bench-lasting: $(DEV)  ## measure whether training stays as fast as in its first minute, half an hour; DATA=path as above
 	python -m benchmarks.lasting $(if $(DATA),--data "$(DATA)") $(ARGS)
 
-bench-quality: $(DEV)  ## measure the time to the notebooks' quality, under an hour; DATA=path takes the real corpora
+bench-quality: $(DEV)  ## measure the time to reach the notebooks' quality, under an hour; DATA=path uses the real corpora
 	python -m benchmarks.quality $(if $(DATA),--data "$(DATA)") $(ARGS)
 
-ui: $(READY)  ## MLflow's UI on this machine only
+ui: $(READY)  ## serve MLflow's UI, to this machine only
 	transformer ui --port $(or $(PORT),5000)
 
 docs: $(DEV)  ## build the site from docs/ into build/docs; any warning is an error
@@ -59,7 +59,7 @@ licenses: $(DEV)  ## write THIRD_PARTY_LICENSES.md from what requirements.lock p
 	pip-licenses --with-system --from=mixed --format=markdown --packages $$(sed -n 's/==.*//p' requirements.lock) | sed 's/+cpu /     /' >> THIRD_PARTY_LICENSES.md
 
 # One resolution of everything; what the workflow needs of it goes into requirements.lock, the rest into the second file.
-lock:  ## pin today's versions of what pyproject.toml names, for each stage in versions/
+lock:  ## pin the current versions of the dependencies in pyproject.toml, also per stage in versions/
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"
 	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' > $(VENV)/all.lock
 	rm -rf $(VENV)/base && $(PYTHON) -m venv $(VENV)/base && $(VENV)/base/bin/pip install -q -c $(VENV)/all.lock -e ".[workflow]"
@@ -69,13 +69,13 @@ lock:  ## pin today's versions of what pyproject.toml names, for each stage in v
 	rm -rf $(VENV)/base
 	$(VENV)/bin/python -m transformer.core.versions
 
-# Again only if the parameters or the code that reads them changed: it takes as long as importing torch.
+# Repeated only if the parameters or the code that reads them changed: it takes as long as importing torch.
 $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py)
 	@transformer check
 	@mkdir -p $(@D) && touch $@
 
-# own_commands.pth: .venv/bin/dvc finds the `python` beside it, which runs the stages, also where nothing is activated.
-# pip would compile all modules first, which takes as long as all the rest; most are never imported.
+# own_commands.pth: .venv/bin/dvc runs stages with the `python` beside it, even if the environment is not activated.
+# pip would compile all modules first, which takes as long as everything else; most are never imported.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock

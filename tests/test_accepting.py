@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
     "an output": (
         lambda root: (root / "models/b/copy").write_text("other"),
         None,
-        "second@b: models/b is not what dvc.lock says: `dvc checkout`, or run `dvc repro`",
+        "second@b: models/b is not what dvc.lock says: run `dvc checkout` or `dvc repro`",
     ),
     "an output that lies in git": (edit("reports/b.json", "other"), None, "first@b: reports/b.json is not what"),
     "an output that is nowhere": (
@@ -192,14 +192,18 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
     "code that is missing": (
         lambda root: (root / "versions/first.txt").unlink(),
         None,
-        "first@a: versions/first.txt is missing, which dvc.yaml names: restore it first",
+        "first@a: versions/first.txt, a dependency in dvc.yaml, is missing: restore it first",
     ),
     "a parameter, named": (
         edit("params.yaml", PARAMS.replace("y: 1", "y: 2")),
         "second@b",
         "second@b: b.second changed as well",
     ),
-    "an unknown stage": (lambda root: None, "third@a", "there is no stage third@a: one of first@a, first@b, second@a"),
+    "an unknown stage": (
+        lambda root: None,
+        "third@a",
+        "there is no stage third@a: choose one of first@a, first@b, second@a",
+    ),
     "a stage that never ran": (
         edit("dvc.lock", "schema: '2.0'\nstages: {}\n"),
         "first@a",
@@ -264,8 +268,8 @@ def test_the_command_says_what_it_took_over(
     main()
     main()
     assert capsys.readouterr().out.splitlines() == [
-        "second@a: dvc.lock takes over transformer/copy.py",
-        "nothing to accept: dvc.lock has the code and the versions as they are",
+        "second@a: dvc.lock updated for transformer/copy.py",
+        "nothing to accept: dvc.lock is up to date with the code and the versions",
     ]
     with pytest.raises(UserError):
         accept(root, "second")

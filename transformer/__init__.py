@@ -14,8 +14,8 @@ def load(path: str | PathLike[str], device: str = "auto") -> "Translator | Class
     """Open an exported model: a Translator (`.translate(texts)`) or a Classifier (`.classify(texts)`).
 
     path: a bundle that the export stage wrote; device: `auto`, `cpu`, `cuda` or `mps`.
-    Raises transformer.core.errors.UserError when it is no bundle.
+    Raises transformer.core.errors.UserError if it is not a bundle.
     """
-    # By name: every stage imports this file, and only some of them should depend on the export's code.
+    # Imported by name: every stage imports this file, but only some should depend on the export code.
     model: Translator | Classifier = import_module("transformer.export.bundle").open_bundle(Path(path), device)
     return model

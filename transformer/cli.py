@@ -11,12 +11,12 @@ from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.task import family_names, import_family, open_task
 from transformer.registry import TASKS
 
-_FILES_SHOWN = 3  # of a stage
-_BLOCK = 1 << 16  # bytes of input that are answered together, at most
+_FILES_SHOWN = 3  # per stage
+_BLOCK = 1 << 16  # maximum bytes of input answered in one batch
 
 
 def main() -> None:
-    """Run one command. A UserError ends in one line and exit status 1."""
+    """Run one command; a UserError becomes one line on stderr and exit status 1."""
     arguments = _parser().parse_args()
     enter_workspace()
     try:
@@ -30,7 +30,7 @@ def main() -> None:
         sys.exit(f"error: {OUT_OF_MEMORY}")
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # the reader of a pipe has gone; the interpreter would complain once more as it ends
+    except BrokenPipeError:  # the reader closed the pipe; with stderr open, Python would complain again at exit
         sys.stderr.close()
         sys.exit(1)
 
@@ -42,72 +42,72 @@ def _parser() -> argparse.ArgumentParser:
         options = import_family(family, "options")
         name, text = options.COMMAND
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("texts", nargs="*", metavar="TEXT", help="texts; without any, lines of FILE or stdin")
-        command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text a line; - for stdin")
-        command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="%(default)s")
+        command.add_argument("texts", nargs="*", metavar="TEXT", help="input texts; default: lines of FILE or stdin")
+        command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
+        command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
         command.set_defaults(run=_ask, family=family)
         options.add_options(command)
     attention = commands.add_parser(
-        "attention", help="show where a model looks in one text, in the terminal or as a file"
+        "attention", help="show what a model attends to in one text, in the terminal or as a file"
     )
     attention.add_argument("text", metavar="TEXT")
-    attention.add_argument("-m", "--model", type=given_path, default=_own_model("seq2seq"), help="%(default)s")
+    attention.add_argument("-m", "--model", type=given_path, default=_own_model("seq2seq"), help="default: %(default)s")
     attention.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
-    attention.add_argument("--map", help="which of the model's maps, by its name; by default the first")
-    attention.add_argument("--layers", default="last", choices=("last", "all"), help="%(default)s")
+    attention.add_argument("--map", help="name of the attention map to show; default: the model's first")
+    attention.add_argument("--layers", default="last", choices=("last", "all"), help="default: %(default)s")
     attention.add_argument("-o", "--output", type=given_path, help="a .png or .svg file to write")
     attention.set_defaults(run=_attention)
-    compare = commands.add_parser("compare", help="what separates two results: parameters, data, code and scores")
-    compare.add_argument("first", metavar="A", help="a commit, experiment, MLflow row, or `workspace`")
-    compare.add_argument("second", metavar="B", nargs="?", default="workspace", help="the same; %(default)s")
-    compare.add_argument("--task", choices=TASKS, help="one task; by default all that both have")
-    compare.add_argument("--samples", type=int, default=1000, help="of the paired bootstrap; %(default)s; 0: none")
-    compare.add_argument("--markdown", action="store_true", help="for a pull request or a note")
+    compare = commands.add_parser("compare", help="show how two results differ: parameters, data, code and scores")
+    compare.add_argument("first", metavar="A", help="a commit, experiment, MLflow run, or `workspace`")
+    compare.add_argument("second", metavar="B", nargs="?", default="workspace", help="like A; default: %(default)s")
+    compare.add_argument("--task", choices=TASKS, help="only this task; default: every task that both have")
+    compare.add_argument("--samples", type=int, default=1000, help="bootstrap samples; default: %(default)s; 0: none")
+    compare.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request or a note")
     compare.set_defaults(run=_compare)
-    verify = commands.add_parser("verify", help="whether the workspace's results are those of a commit, made again")
-    verify.add_argument("revision", nargs="?", default="HEAD", metavar="COMMIT", help="%(default)s")
-    verify.add_argument("--exact", action="store_true", help="no other bytes, as on the same kind of processor")
+    verify = commands.add_parser("verify", help="check that the workspace reproduces a commit's results")
+    verify.add_argument("revision", nargs="?", default="HEAD", metavar="COMMIT", help="default: %(default)s")
+    verify.add_argument("--exact", action="store_true", help="require byte-identical outputs, as on the same CPU type")
     verify.set_defaults(run=_verify)
-    accept = commands.add_parser("accept", help="take over a change of code or library versions that cannot matter")
-    accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; by default all")
+    accept = commands.add_parser("accept", help="record a change of code or library versions that cannot matter")
+    accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; default: all")
     accept.set_defaults(run=_accept)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=given_path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
-    profile = commands.add_parser("profile", help="put profiles/NAME.yaml over the default params.yaml")
-    profile.add_argument("name", nargs="?", metavar="NAME", help="`default` brings it back; without a name, as it is")
-    profile.add_argument("--data", type=given_path, help="a folder with local corpora, multi30k/ and imdb/")
+    profile = commands.add_parser("profile", help="write params.yaml from the default and profiles/NAME.yaml")
+    profile.add_argument("name", nargs="?", metavar="NAME", help="`default` restores the default; may be left out")
+    profile.add_argument("--data", type=given_path, help="a folder with local corpora (multi30k/, imdb/)")
     profile.set_defaults(run=_profile)
-    commands.add_parser("sync", help="write every result that DVC tracks into MLflow").set_defaults(run=_sync)
-    report = commands.add_parser("report", help="write reports/TASK/report.html of the results in the workspace")
-    report.add_argument("--task", choices=TASKS, help="one task; by default all that have a result")
+    commands.add_parser("sync", help="record every result that DVC tracks in MLflow").set_defaults(run=_sync)
+    report = commands.add_parser("report", help="write reports/TASK/report.html for the results in the workspace")
+    report.add_argument("--task", choices=TASKS, help="only this task; default: every task with a result")
     report.set_defaults(run=_report)
-    ui = commands.add_parser("ui", help="show all results in MLflow's UI, on this machine only")
-    ui.add_argument("--port", type=int, default=5000, help="%(default)s")
+    ui = commands.add_parser("ui", help="serve MLflow's UI with all results, to this machine only")
+    ui.add_argument("--port", type=int, default=5000, help="default: %(default)s")
     ui.set_defaults(run=_ui)
-    commands.add_parser("summary", help="print the main metrics and where to look").set_defaults(run=_summary)
+    commands.add_parser("summary", help="print the main metrics and where to find more").set_defaults(run=_summary)
     return parser
 
 
 def _own_model(family: str) -> Path:
-    """The workspace's model of the first task of a family."""
+    """The path of the workspace's bundle for the first task of a family."""
     return Path("models", next((task for task in TASKS if open_task(task).family == family), family), "bundle")
 
 
 def _require_text(arguments: argparse.Namespace) -> None:
-    """Python has half a surrogate pair for each byte of an argument that is no UTF-8; paths may have any byte."""
+    """Refuse arguments that are not UTF-8: Python decodes their bytes to lone surrogates. Paths may have any byte."""
     for given in vars(arguments).values():
         for text in given if isinstance(given, list) else [given]:
             if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise UserError(f"argument {ascii(text)[:60]}: no UTF-8; convert it first")
+                raise UserError(f"argument {ascii(text)[:60]}: not UTF-8; convert it first")
 
 
 def _ask(arguments: argparse.Namespace) -> None:
     model = _opened(arguments)
     if model.family != arguments.family:
-        wanted = f"for `transformer {import_family(model.family, 'options').COMMAND[0]}`"
-        raise UserError(f"{arguments.model} is a model {wanted}: name another with --model")
+        command = import_family(model.family, "options").COMMAND[0]
+        raise UserError(f"{arguments.model} is a model for `transformer {command}`: choose another with --model")
     _answer(arguments, import_family(model.family, "options").answering(model, arguments))
 
 
@@ -117,7 +117,7 @@ def _attention(arguments: argparse.Namespace) -> None:
     from transformer.figures.style import save
 
     if arguments.output and arguments.output.suffix not in (".png", ".svg"):
-        raise UserError(f"{arguments.output} is no .png or .svg file: name one of these")
+        raise UserError(f"--output {arguments.output} must end in .png or .svg")
     model = _opened(arguments)
     found = import_family(model.family, "figures").drawings_of(model, arguments.text, layers=arguments.layers)
     drawings = {drawing.name: drawing for drawing in found}
@@ -148,7 +148,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     for line in (results.partial[task] for results in (first, second) for task in wanted if task in results.partial):
         print(line, file=sys.stderr)
     if not tasks:
-        raise UserError(f"{first.name} and {second.name} have no result of the same task: run `dvc repro`")
+        raise UserError(f"{first.name} and {second.name} have no results for the same task: run `dvc repro`")
     for task in tasks:
         found = differences(task, first, second, samples=arguments.samples)
         for line in lines(found, first.name, second.name, markdown=arguments.markdown):
@@ -164,7 +164,7 @@ def _verify(arguments: argparse.Namespace) -> None:
 
 
 def _opened(arguments: argparse.Namespace) -> Any:
-    from transformer.export.bundle import open_bundle  # torch takes seconds that the other commands need not wait
+    from transformer.export.bundle import open_bundle  # imports torch, which takes seconds
 
     model = open_bundle(arguments.model, arguments.device)
     _warn_of_another_result(arguments.model)
@@ -172,7 +172,7 @@ def _opened(arguments: argparse.Namespace) -> Any:
 
 
 def _warn_of_another_result(model: Path) -> None:
-    """Say so when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
+    """Warn when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
     from transformer.results.chain import bundle_path
     from transformer.results.workspace import folder_is_as_locked, not_as_locked
 
@@ -183,7 +183,7 @@ def _warn_of_another_result(model: Path) -> None:
 
 
 def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[str]]) -> None:
-    """Print the answers as they come, one line a text."""
+    """Print the answers as they become available, one line per text."""
     if arguments.texts:
         for line in answer(arguments.texts):
             print(line)
@@ -195,7 +195,7 @@ def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[st
 
 
 def _available_lines(path: Path | None) -> Iterator[list[str]]:
-    """Lists of lines, as they come: a person or a slow pipe is answered line by line, a file block by block."""
+    """Lists of lines as they arrive: one by one from a terminal or a slow pipe, block by block from a file."""
     if path is None or path == Path("-"):
         yield from _decoded(sys.stdin.buffer, "stdin")
         return
@@ -203,7 +203,7 @@ def _available_lines(path: Path | None) -> Iterator[list[str]]:
         with path.open("rb") as stream:
             yield from _decoded(stream, str(path))
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; name a UTF-8 text file") from error
+        raise UserError(f"cannot read {path}: {error.strerror}; give a UTF-8 text file") from error
 
 
 def _decoded(stream: IO[bytes], name: str) -> Iterator[list[str]]:
@@ -215,14 +215,14 @@ def _decoded(stream: IO[bytes], name: str) -> Iterator[list[str]]:
             try:
                 texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
             except UnicodeDecodeError as error:
-                raise UserError(f"{name}, line {number}: no UTF-8 ({error.reason}); convert it first") from error
+                raise UserError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it first") from error
         yield texts
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """All whole lines that are there to be read, again and again; waits only while there is none."""
+    """Yield the complete lines that can be read now; waits only when there are none."""
     rest = b""
-    while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]  # what buffered binary streams have
+    while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]  # buffered binary streams have it
         *lines, rest = (rest + block).split(b"\n")
         if lines:
             yield lines
@@ -243,9 +243,9 @@ def _accept(arguments: argparse.Namespace) -> None:
     accepted = accept(Path.cwd(), arguments.stage)
     for stage, files in accepted.items():
         more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
-        print(f"{stage}: dvc.lock takes over {', '.join(files[:_FILES_SHOWN])}{more}")
+        print(f"{stage}: dvc.lock updated for {', '.join(files[:_FILES_SHOWN])}{more}")
     if not accepted:
-        print("nothing to accept: dvc.lock has the code and the versions as they are")
+        print("nothing to accept: dvc.lock is up to date with the code and the versions")
 
 
 def _profile(arguments: argparse.Namespace) -> None:
@@ -263,8 +263,8 @@ def _sync(arguments: argparse.Namespace) -> None:
         written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
     except UserError:
         raise
-    except Exception as error:  # the boundary: what MLflow, its database, DVC and the connection raise
-        raise UserError(f"not all rows written: {in_words(error)}; mend that, then sync again") from error
+    except Exception as error:  # the boundary: MLflow, its database, DVC and the connection raise their own errors
+        raise UserError(f"not all rows written: {in_words(error)}; fix that, then sync again") from error
     print(f"{written} rows written")
 
 

@@ -116,7 +116,8 @@ def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("nowhere", "no commit, experiment or row"), ("-x", "no commit"), ("", "no commit")]
+    ("name", "message"),
+    [("nowhere", "not a commit, experiment or MLflow run"), ("-x", "not a commit"), ("", "not a commit")],
 )
 def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
@@ -125,7 +126,7 @@ def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str)
 
 def test_a_place_without_result_is_said(repository: Path) -> None:
     (repository / "dvc.lock").unlink()
-    with pytest.raises(UserError, match="workspace holds no complete result"):
+    with pytest.raises(UserError, match="workspace has no complete result"):
         find_results(repository, "workspace")
 
 

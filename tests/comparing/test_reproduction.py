@@ -83,7 +83,7 @@ def test_other_bytes_of_a_computing_stage_pass_with_metrics_that_are_near(commit
     run_in(committed, "dvc", "repro", "-q")
     (line,) = verify(committed, "HEAD", exact=False)
     assert line == (
-        "sentiment: train is the first stage with other bytes than at HEAD; the metrics differ by up to 50 % of their"
+        "sentiment: train is the first stage whose bytes differ from HEAD; the metrics differ by up to 50 % of their"
         " tolerance"
     )
     with pytest.raises(UserError, match=r"^train@sentiment: models/sentiment/trained is not what HEAD has"):
@@ -111,10 +111,10 @@ def other_parameters(root: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (far, r"^evaluate@sentiment: accuracy on test is 0\.08 from that at HEAD, and 0\.04 is the most"),
-        (without_metric, r"^evaluate@sentiment: f1 on test is inf from"),
+        (far, r"^evaluate@sentiment: accuracy on test differs by 0\.08 from HEAD; another .* explains at most 0\.04"),
+        (without_metric, r"^evaluate@sentiment: f1 on test differs by inf from"),
         (other_data, r"^download@sentiment: data/sentiment/corpus is not what HEAD has in dvc\.lock"),
-        (other_parameters, r"^train@sentiment: other parameters \(sentiment\.train\.rate\)"),
+        (other_parameters, r"^train@sentiment: parameters differ \(sentiment\.train\.rate\)"),
     ],
 )
 def test_what_is_another_result_names_its_first_stage(
@@ -162,7 +162,7 @@ def fetched(root: Path) -> None:
         (far, r"^evaluate@sentiment is not up to date \(raw/evaluation\.json\): run `dvc repro`"),
         (only_trained, r"the model is newer than its scores; run `dvc repro report@sentiment` \(evaluate, export\)"),
         (conflict, r"^dvc\.lock of workspace has conflict markers: resolve the merge"),
-        (fetched, r"^sentiment: nothing to verify, for download, .*, export did not run here"),
+        (fetched, r"^sentiment: nothing to verify: download, .*, export did not run here"),
     ],
 )
 def test_a_workspace_that_holds_no_result_made_here_is_not_verified(

@@ -229,7 +229,7 @@ def test_what_is_no_text_is_one_line_that_says_where(
     command: str, content: bytes, bundles: dict[str, Path], asked: Callable[..., list[str]]
 ) -> None:
     task = "translation" if command == "translate" else "sentiment"
-    with pytest.raises(SystemExit, match=r"^error: stdin, line \d+: no UTF-8"):
+    with pytest.raises(SystemExit, match=r"^error: stdin, line \d+: not UTF-8"):
         asked(command, "-m", str(bundles[task]), stdin=content)
 
 
@@ -239,7 +239,7 @@ def test_an_argument_that_is_no_text_is_one_line(
     command: str, content: bytes, bundles: dict[str, Path], asked: Callable[..., list[str]]
 ) -> None:
     task = "sentiment" if command == "classify" else "translation"
-    with pytest.raises(SystemExit, match=r"^error: argument '.*\\udc..': no UTF-8; convert it first$"):
+    with pytest.raises(SystemExit, match=r"^error: argument '.*\\udc..': not UTF-8; convert it first$"):
         asked(command, "-m", str(bundles[task]), os.fsdecode(content))
 
 

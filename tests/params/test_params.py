@@ -64,9 +64,13 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
             r"`translation`: download.languages is \['fr', 'en'\], but the sample corpus is in de and en",
         ),
         ("translation.tokenize.source", "fr", r"tokenize.source is `fr`, but download.languages is \['de', 'en'\]"),
-        ("translation.download.path", "data/mine", r"`translation.download.path`: there is no 'data/mine': put it"),
-        ("sentiment.download.path", "x" * 5000, r"`sentiment.download.path`: there is no 'xxx"),
-        ("sentiment.vocab.path", "data/none", r"`sentiment.vocab.path`: there is no 'data/none'"),
+        (
+            "translation.download.path",
+            "data/mine",
+            r"`translation.download.path`: 'data/mine' does not exist",
+        ),
+        ("sentiment.download.path", "x" * 5000, r"`sentiment.download.path`: 'xxx"),
+        ("sentiment.vocab.path", "data/none", r"`sentiment.vocab.path`: 'data/none' does not exist"),
         ("translation.vocab.source", "path", r"`translation.vocab`: vocab.source must be `trained`"),
         (
             "sentiment.model.pooling",
@@ -100,8 +104,8 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),
         ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
         ("sentiment", [1], r"the section `sentiment` is missing or not a mapping"),
-        ("summarisation", {}, r"`summarisation` is no section"),
-        ("sentiment.labels", {}, r"`sentiment.labels` is no section"),
+        ("summarisation", {}, r"`summarisation` is not a section"),
+        ("sentiment.labels", {}, r"`sentiment.labels` is not a section"),
     ],
 )
 def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ def test_a_split_without_one_of_the_classes_is_said(tmp_path: Path, monkeypatch:
     changes = {"download.source": "files", "download.path": str(corpus), "train.epochs": 1}
     stages = Stages(tmp_path, "sentiment", monkeypatch, changes | {"evaluate.bootstrap_samples": 0})
     stages.run("download", "tokenize", "build_vocab", "train")
-    positive = "warning: validation has no positive review: its figures say nothing of that class"
-    negative = "warning: test has no negative review: its figures say nothing of that class"
+    positive = "warning: validation has no positive review: its metrics say nothing about that class"
+    negative = "warning: test has no negative review: its metrics say nothing about that class"
     assert positive in stages.observer.lines
     assert not any("train has no" in line for line in stages.observer.lines)
     stages.observer.lines.clear()

@@ -178,7 +178,7 @@ def test_what_is_no_result_says_what_to_run(change: str, words: str) -> None:
     (chain,) = all_chains(json.dumps(lock))
     stages = ", ".join(STAGES[STAGES.index(change) + 1 :])
     end = f"{words}; run `dvc repro report@translation` ({stages})"
-    assert in_words(chain, "HEAD") == f"translation: HEAD holds no whole result: {end}"
+    assert in_words(chain, "HEAD") == f"translation: HEAD has no consistent result: {end}"
 
 
 def test_a_stage_that_never_ran_is_named() -> None:

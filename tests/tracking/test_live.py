@@ -150,7 +150,7 @@ def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> 
     done = subprocess.run(
         command, cwd=dvc_root, input=json.dumps(END), env=environment(), text=True, capture_output=True, timeout=60
     )
-    said = "tracking: export@translation: no row, for something changed while the stage ran\n"
+    said = "tracking: export@translation: no row written: something changed while the stage ran\n"
     assert (done.returncode, done.stderr) == (0, said)
     store = open_store(dvc_root, "translation")
     (export,) = store.client.search_runs([store.experiment_id], "tags.stage = 'export'")

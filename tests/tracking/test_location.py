@@ -66,7 +66,7 @@ def test_a_server_is_taken_as_it_is(root: Path, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("given", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:///file:x?uri=true"])
 def test_what_names_no_file_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     uri(monkeypatch, given)
-    with pytest.raises(UserError, match="names no database file"):
+    with pytest.raises(UserError, match="does not name a database file"):
         open_store(root, "translation")
 
 

@@ -103,7 +103,7 @@ def test_of_two_experiments_with_one_name_that_on_this_commit_is_meant(root: Pat
     assert find_results(root, "wide").commit == older
     git(root, "checkout", "-q", "--orphan", "elsewhere")
     git(root, "commit", "-qm", "elsewhere", "--allow-empty")
-    with pytest.raises(UserError, match=r"^2 experiments have the name 'wide': name one by its commit \("):
+    with pytest.raises(UserError, match=r"^2 experiments are named 'wide': choose one by its commit \("):
         find_results(root, "wide")
     assert find_results(root, older[:10]).commit == older
 

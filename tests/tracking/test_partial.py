@@ -99,7 +99,7 @@ def test_rows_that_earlier_versions_mixed_are_marked_once_and_stay(story: Story)
 
 
 def test_an_export_alone_writes_no_row_and_a_whole_run_does(story: Story) -> None:
-    assert f"tracking: translation: dvc.lock holds no whole result: {NEWER}" in story.said["export"]
+    assert f"tracking: translation: dvc.lock has no consistent result: {NEWER}" in story.said["export"]
     assert story.rows["export"].keys() == story.rows["first"].keys()
     (row,) = (run for key, run in story.rows["whole"].items() if key not in story.rows["first"])
     assert row.data.params["train.learning_rate"] == "0.05"
@@ -118,7 +118,7 @@ def test_files_of_another_result_are_refused_until_dvc_checkout(story: Story, tm
         (root / "reports/translation/predictions.tsv").unlink()
         (root / "reports/translation/predictions.tsv").write_text("split\tsource\n")
         find_results(root, "workspace").predictions("translation")
-    assert "translation: no report: reports/translation/" in Story(root).transformer("summary").stdout
+    assert "translation: report not written: reports/translation/" in Story(root).transformer("summary").stdout
     assert (root / "reports/translation/report.html").read_bytes() == page, "the page of another result stays"
     assert sync(root, echo=print) == 0
     reports = {key: run.data.tags["report"] for key, run in story.rows["whole"].items()}

@@ -73,7 +73,7 @@ def project(recorded: Path, tmp_path: Path) -> Project:
 
 def test_nothing_lost_is_nothing_done_wherever_sync_is_started(project: Project) -> None:
     before = project.row()
-    assert "rows had" not in (first := project.sync()) and first.endswith("0 rows written\n")
+    assert "rows repaired" not in (first := project.sync()) and first.endswith("0 rows written\n")
     assert project.sync() == "0 rows written\n"
     assert project.row() == before
     assert [*project.root.rglob("*.db")] == [project.root / "mlflow.db"]
@@ -90,7 +90,7 @@ def test_lost_artifacts_come_back_under_the_same_run(project: Project) -> None:
         assert not missing_rows(project.root)
         shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
         assert missing_rows(project.root), "`transformer summary` syncs then"
-        said = "1 rows lacked files, or a registered version with its tags, and have them again\n0 rows written\n"
+        said = "1 rows repaired: files, or a registered version with its tags, were missing\n0 rows written\n"
         assert project.sync() == said
         assert (project.row(), project.run_id()) == (before, run)
         assert (model / "artifacts/MLmodel").is_file()
@@ -104,7 +104,7 @@ def test_a_deleted_registered_model_comes_back_with_its_alias(project: Project) 
     project.change(lambda client: client.delete_registered_model(NAME))
     assert project.row()["versions"] == []
     assert missing_rows(project.root)
-    assert "1 rows lacked" in project.sync()
+    assert "1 rows repaired" in project.sync()
     assert project.row()["versions"] == before
     assert not missing_rows(project.root)
     assert project.sync() == "0 rows written\n"
@@ -120,7 +120,7 @@ def test_a_deleted_logged_model_comes_back_once(project: Project) -> None:
     assert not missing_rows(project.root)
     project.change(delete)
     assert missing_rows(project.root)
-    assert "1 rows lacked" in project.sync()
+    assert "1 rows repaired" in project.sync()
     assert not missing_rows(project.root)
     assert project.sync() == "0 rows written\n"
 

@@ -240,7 +240,7 @@ def test_a_clone_without_the_local_notes_has_the_same_results(story: Story, tmp_
     run_in(story.root, "git", "checkout", "--quiet", "params.yaml", "dvc.lock")
     run_in(tmp_path, "git", "clone", "--quiet", str(story.root), "clone")
     clone = tmp_path / "clone"
-    assert "2 older results of commits or experiments have no row: their files are not here" in sync(clone)
+    assert "2 older results of commits or experiments not recorded: their files are missing" in sync(clone)
     quiet = run_in(clone, "python", "-c", "from transformer.commands.summary import *; print_summary(Path())")
     assert "not here" not in quiet and "\nNext\n" in quiet  # nobody asked
     shutil.copytree(story.root / ".dvc" / "cache" / "files", clone / ".dvc" / "cache" / "files")

@@ -106,20 +106,20 @@ def test_faults_of_the_command_line_are_one_line(
     assert "nowhere is not an exported model" in done.stderr
     (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
     for arguments, message in [
-        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: name another"),
+        (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: choose another"),
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
-        (("translate", "-f", str(tmp_path / "bad")), "line 2: no UTF-8"),
+        (("translate", "-f", str(tmp_path / "bad")), "line 2: not UTF-8"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
-        (("translate", "--temperature", "2", "a"), "--temperature changes nothing without --sample"),
-        (("translate", "--greedy", "--stopping", "first", "a"), "--stopping changes nothing without --beam"),
+        (("translate", "--temperature", "2", "a"), "--temperature has no effect without --sample"),
+        (("translate", "--greedy", "--stopping", "first", "a"), "--stopping has no effect without --beam"),
         (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
         (("attention", "--map", "x", "ein Hund"), "--map is one of cross_attention, encoder_attention"),
-        (("attention", "-o", "map.gif", "ein Hund"), "map.gif is no .png or .svg file"),
+        (("attention", "-o", "map.gif", "ein Hund"), "--output map.gif must end in .png or .svg"),
         (("attention", "-o", "params.yaml/map.png", "ein Hund"), "cannot write params.yaml/map.png"),
         (("attention", " "), "has no token"),
-        (("compare", "nowhere"), "'nowhere' is no commit, experiment or row"),
-        (("compare", "HEAD~1"), "HEAD~1 holds no complete result in dvc.lock"),
+        (("compare", "nowhere"), "'nowhere' is not a commit, experiment or MLflow run"),
+        (("compare", "HEAD~1"), "HEAD~1 has no complete result in dvc.lock"),
     ]:
         with pytest.raises(SystemExit) as ended:  # with a text, which Python writes to stderr, and the status 1
             in_this_process(workflow, monkeypatch, *arguments)

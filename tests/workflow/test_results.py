@@ -264,7 +264,7 @@ def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: st
     restored.run("dvc", "commit", "--force")
     said = restored.run("transformer", "compare", "HEAD", "--task", "translation", check=False).stderr
     stage = {"train": "train", "evaluate": "evaluate", "vocab": "build_vocab"}[leaf.partition(".")[0]]
-    assert f"{stage} never ran with the parameters that dvc.lock has" in said
+    assert f"{stage} never ran with the parameters in dvc.lock" in said
     assert "dvc.lock has parameters for them that were never run" in restored.run("transformer", "sync").stderr
     assert rows(restored) == before
 

@@ -184,7 +184,7 @@ def test_an_accepted_change_of_code_runs_nothing(restored: Clone) -> None:
     path.write_bytes(before + b"\n# a comment changes no byte of any output\n")
     said = restored.run("transformer", "accept").stdout.splitlines()
     stages = {
-        f"{stage}@{task}: dvc.lock takes over transformer/training" for stage in ("train", "figures") for task in TASKS
+        f"{stage}@{task}: dvc.lock updated for transformer/training" for stage in ("train", "figures") for task in TASKS
     }
     assert set(said) == stages
     assert restored.repro() == []

@@ -1,7 +1,7 @@
-"""`transformer accept`: takes over a change of code or of a library's version that cannot matter.
+"""`transformer accept`: records a change of code or library versions that cannot affect results, without a run.
 
-It writes into dvc.lock the hashes of the changed files, and nothing else: no parameter, no input, no output. DVC's run
-cache gets no entry, since it holds what was run, and a wrong one would come back even after `git checkout dvc.lock`.
+It updates the hashes of the changed files in dvc.lock and nothing else: no parameter, no input, no output. DVC's run
+cache gets no entry: it records what was run, and a wrong entry would come back even after `git checkout dvc.lock`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,10 +26,10 @@ _CONFLICT = "<<<<<<< "
 
 
 def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
-    """Take over what changed for one stage (`train@translation`), or for all that dvc.lock has a result of.
+    """Accept the changes of one stage (`train@translation`), or of every stage that has a result in dvc.lock.
 
-    Returns by stage the files that were taken over. All or nothing: raises UserError, one line that says why, when
-    a stage differs in anything but code and versions, or an output is not what dvc.lock says.
+    Returns the accepted files by stage. All or nothing: raises UserError, one line that says why, when a stage
+    differs in anything but code and versions, or an output does not match dvc.lock.
     """
     text = _lock_text(root / _LOCK)
     try:
@@ -62,10 +62,10 @@ def _lock_text(path: Path) -> str:
 
 
 def _stages(repo: Repo, address: str | None) -> Iterator[PipelineStage]:
-    """Those with a result that dvc.lock knows. A frozen one is left alone, as DVC does, unless it is named."""
+    """The stages with a result in dvc.lock. Like DVC, skips frozen stages; naming one is an error."""
     known = {stage.name: stage for stage in repo.index.stages}
     if address is not None and address not in known:
-        raise UserError(f"there is no stage {address}: one of {', '.join(known)}")
+        raise UserError(f"there is no stage {address}: choose one of {', '.join(known)}")
     for name, stage in known.items():
         if address not in (None, name):
             continue
@@ -79,11 +79,11 @@ def _stages(repo: Repo, address: str | None) -> Iterator[PipelineStage]:
 
 
 def _changed(stage: PipelineStage) -> list[str]:
-    """The files of code and versions that are not as dvc.lock has them. Raises UserError when one is missing."""
+    """The files of code and versions that differ from dvc.lock. Raises UserError when one is missing."""
     states = {dep.def_path: dep.workspace_status().get(str(dep)) for dep in stage.deps if _is_acceptable(dep)}
     for path, state in states.items():
         if state == "deleted":
-            raise UserError(f"{stage.name}: {path} is missing, which dvc.yaml names: restore it first")
+            raise UserError(f"{stage.name}: {path}, a dependency in dvc.yaml, is missing: restore it first")
     return sorted(path for path, state in states.items() if state)
 
 
@@ -102,11 +102,11 @@ def _require_the_rest_unchanged(stage: PipelineStage, wrote: Mapping[str, Any]) 
         if state == "deleted":
             raise UserError(f"{stage.name}: {out} is not here: get it with `dvc checkout` or `dvc pull` first")
         if state:
-            raise UserError(f"{stage.name}: {out} is not what {_LOCK} says: `dvc checkout`, or run `dvc repro`")
+            raise UserError(f"{stage.name}: {out} is not what {_LOCK} says: run `dvc checkout` or `dvc repro`")
 
 
 def _require_only_code_changed(stage: PipelineStage, wrote: Mapping[str, Any]) -> None:
-    """Neither the command, nor a parameter, nor an input."""
+    """Raise UserError if the command, a parameter or an input changed."""
     if stage.cmd_changed:
         raise _refused(stage, ["its command"])
     for dep in stage.deps:
@@ -134,7 +134,7 @@ def _refused(stage: PipelineStage, changed: Iterable[str]) -> UserError:
 
 
 def _write(path: Path, text: str, accepted: Mapping[PipelineStage, list[str]]) -> None:
-    """As DVC writes its lock, but atomically."""
+    """Write dvc.lock in DVC's format, but atomically."""
     content = parse_yaml_for_update(text, path.name)
     for stage, files in accepted.items():
         for dep in stage.deps:

@@ -1,4 +1,4 @@
-"""Checking a whole params.yaml before anything runs."""
+"""Validation of a whole params.yaml before anything runs."""
 
 import os
 import reprlib
@@ -12,7 +12,7 @@ from transformer.core.validation import SHARED_SECTIONS, validate
 from transformer.registry import STAGES, TASKS
 
 _WATCHED = ("download", "vocab")
-"""The sections whose `path` DVC depends on, whatever their `source`: it stops where there is none."""
+"""The sections whose `path` is a DVC dependency whatever their `source`: DVC fails if it does not exist."""
 
 
 class _Shared(Section):
@@ -21,9 +21,9 @@ class _Shared(Section):
 
 
 def check_params(path: Path) -> None:
-    """Validate every section of every task, and that the files which they name are there (from the current folder).
+    """Validate every section of every task, and check that the paths in them exist (relative to the current folder).
 
-    Raises UserError at the first fault, one line that says where.
+    Raises UserError at the first error, one line that says where.
     """
     content = read_params(path)
     validate(_Shared, {name: content.get(name) for name in SHARED_SECTIONS}, where=path, prefix="")
@@ -48,10 +48,10 @@ def check_params(path: Path) -> None:
 
 def _refuse_missing(given: str, name: str, path: Path) -> None:
     if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
-        raise UserError(f"{path}: `{name}`: there is no {reprlib.repr(given)}: put it there, or name another")
+        raise UserError(f"{path}: `{name}`: {reprlib.repr(given)} does not exist: create it or set another path")
 
 
 def _refuse_unknown(content: dict[str, object], known: set[str], prefix: str, path: Path) -> None:
     for name in content:
         if name not in known:
-            raise UserError(f"{path}: `{prefix}{name}` is no section; known here: {', '.join(sorted(known))}")
+            raise UserError(f"{path}: `{prefix}{name}` is not a section; known here: {', '.join(sorted(known))}")

@@ -1,7 +1,7 @@
-"""Putting a profile in place as params.yaml, and pointing its corpora at local files.
+"""Writes a profile to params.yaml, and points its corpora at local files.
 
-`profiles/NAME.yaml` holds what differs from the default. The default is the params.yaml whose first line says so: a
-profile in place has another one, and then the default is the newest committed params.yaml that has it.
+`profiles/NAME.yaml` contains what differs from the default. The default is the params.yaml whose first line says so.
+While a profile is in place that line differs, and the default is the newest committed params.yaml that has it.
 """
 
 import hashlib
@@ -25,18 +25,18 @@ DEFAULT = "default"
 """The name of the profile that changes nothing."""
 _DEFAULT_HEAD = "# The default"
 _KIND = "kind"
-_PLACED = Path(".dvc", "tmp", "placed-profile")  # the checksum of what was last put in place: such a file is no edit
+_PLACED = Path(".dvc", "tmp", "placed-profile")  # checksum of the last profile written, to tell it from an edit
 _VOCABULARY = "bert-base-uncased"
 
 Values = MutableMapping[str, Any]
 
 
 def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
-    """Make the profile `name` (None: the params.yaml as it is) the params.yaml, with corpora from `data` if given.
+    """Write profile `name` (None: keep the current parameters) to params.yaml, with corpora from `data` if given.
 
-    It is laid over the committed default, whatever profile is in place or committed. Returns whether the file changed.
-    Raises UserError when there is no such profile or folder, when the profile names an unknown parameter, and when
-    params.yaml holds edits that are neither committed nor put there by this function.
+    The profile is merged into the committed default, whatever profile is in place or committed. Returns whether the
+    file changed. Raises UserError when the profile or folder does not exist, when the profile names an unknown
+    parameter, and when params.yaml has edits that are neither committed nor written by this function.
     """
     text = _read(root / PARAMS) if name is None else _laid_over(root, name, _committed_default(root))
     wanted = (text if data is None else with_local_corpora(text, data)).encode()
@@ -55,18 +55,18 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
 
 
 def profile_params(root: Path, name: str) -> str:
-    """The params.yaml of a profile, over the default as it is in the working tree. Raises UserError."""
+    """The params.yaml of a profile, merged into the working tree's default. Raises UserError."""
     return _laid_over(root, name, default_params(root))
 
 
 def profile_values(root: Path, name: str) -> dict[str, Any]:
-    """The same as plain values."""
+    """The parsed params.yaml of a profile."""
     values: dict[str, Any] = YAML(typ="safe", pure=True).load(profile_params(root, name))
     return values
 
 
 def default_params(root: Path) -> str:
-    """The default: the params.yaml in place with its edits, or the committed one while a profile is in place."""
+    """The default: the current params.yaml with its edits, or the committed one while a profile is in place."""
     text = _read(root / PARAMS) if (root / PARAMS).is_file() else ""
     if text.startswith(_DEFAULT_HEAD) and not _placed(root, text.encode()):
         return text
@@ -74,7 +74,7 @@ def default_params(root: Path) -> str:
 
 
 def with_local_corpora(params: str, data: Path) -> str:
-    """A params.yaml with source `files` for each corpus that `data` holds, and its vocab.txt in place of the Hub's."""
+    """`params` with source `files` for each corpus found in `data`, and the vocab.txt there in place of the Hub's."""
     content = _load(params, PARAMS)
     names = {task: (*words_of(open_task(task)).folders, task) for task in TASKS}
     folders = {
@@ -82,7 +82,7 @@ def with_local_corpora(params: str, data: Path) -> str:
     }
     if not any(folders.values()):
         listed = ", ".join(name for known in names.values() for name in known)
-        raise UserError(f"{data} has none of the folders {listed}: name the folder that holds one of them")
+        raise UserError(f"{data} has none of the folders {listed}: give the folder that contains one of them")
     for task, folder in folders.items():
         if folder is None:
             continue
@@ -93,7 +93,7 @@ def with_local_corpora(params: str, data: Path) -> str:
 
 
 def _laid_over(root: Path, name: str, default: str) -> str:
-    """The default with the profile's values and its head comment."""
+    """The default with the profile's values and header comment."""
     if name == DEFAULT:
         return default
     source = root / "profiles" / f"{name}.yaml"
@@ -111,7 +111,7 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
     for name, value in changes.items():
         path = f"{prefix}{name}"
         if name not in section:
-            raise UserError(f"{where}: `{path}` is not a parameter: the default params.yaml has none of this name")
+            raise UserError(f"{where}: `{path}` is not a parameter: the default params.yaml has no such name")
         is_section = isinstance(section[name], MutableMapping)
         if isinstance(value, MutableMapping) is not is_section:
             raise UserError(f"{where}: `{path}` must be {'a section' if is_section else 'one value'}")
@@ -122,15 +122,15 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
 
 
 def _another_kind(section: Values, changes: Values) -> bool:
-    """Whether these are the parameters of another `kind`, as of a recurrent model, which stand for the whole section.
+    """Whether `changes` replaces the section: it sets another `kind` with other parameters, as for a recurrent model.
 
-    A kind with the same parameters, such as that of a vocabulary, changes this one leaf.
+    A kind with the same parameters, such as a vocabulary's, changes only that leaf.
     """
     return changes.get(_KIND, section.get(_KIND)) != section.get(_KIND) and not changes.keys() <= section.keys()
 
 
 def _set(section: Any, changes: Any, name: str) -> None:
-    """Take over a value, with its comment if it has one; the blank line behind a section stays where it is."""
+    """Copy a value, with its comment if it has one; the blank line after a section stays where it is."""
     section[name] = changes[name]
     own, new = (part.ca.items.get(name, [None] * 4)[2] for part in (section, changes))
     if own is None:
@@ -139,11 +139,11 @@ def _set(section: Any, changes: Any, name: str) -> None:
         return
     if new is not None and new.value.startswith("#"):
         own.value = new.value.splitlines()[0] + own.value[own.value.index("\n") :]
-    own.column = 0  # one space behind the value, however long it is
+    own.column = 0  # one space after the value, however long it is
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The comment at the head of a file, with the blank line behind it, and the rest."""
+    """Split a file into its header comment, with the blank line after it, and the rest."""
     lines = text.splitlines(keepends=True)
     first = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
     return "".join(lines[:first]), "".join(lines[first:])
@@ -166,7 +166,7 @@ def _yaml() -> YAML:
 
 
 def _load(text: str, where: Path) -> Any:
-    """A file's mapping with its comments. Raises UserError when it is no YAML mapping."""
+    """Parse a YAML mapping, keeping comments. Raises UserError if it is not one."""
     try:
         content = _yaml().load(text)
     except YAMLError as error:
@@ -190,7 +190,7 @@ def _read(path: Path) -> str:
 
 
 def _committed_default(root: Path) -> str:
-    """The newest committed params.yaml that is the default."""
+    """The newest committed params.yaml whose first line says that it is the default."""
     listed = _git(root, "rev-list", "--first-parent", "HEAD", "--", str(PARAMS)) or b""
     for commit in listed.decode().split():
         text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The end of `make repro`: the main figures, and where to look."""
+"""The end of `make repro`: the main metrics, and where to find more."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +15,9 @@ from transformer.tracking.sync import missing_rows, sync
 
 
 def print_summary(root: Path) -> None:
-    """Print a table of test and validation figures a task; write reports and MLflow rows that are missing.
+    """Print a table of test and validation metrics per task; write missing reports and MLflow rows.
 
-    Where the workspace has no whole result of a task, or other files than the result's, one line says so instead.
+    Where the workspace has no complete result of a task, or files of another result, one line says so instead.
     """
     own = results_at(root, WORKSPACE, None)
     for task in own.chains:
@@ -33,13 +33,13 @@ def print_summary(root: Path) -> None:
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
     print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
-    print("  make ui                             every result beside the others, in MLflow at http://127.0.0.1:5000")
+    print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 
 
 def _sync(root: Path) -> None:
     try:
-        sync(root, echo=lambda line: None)  # nobody asked for the rows of older results
-    except Exception as error:  # the boundary: a tracking store that cannot be reached makes no result worse
+        sync(root, echo=lambda line: None)  # notices about older results' rows would be noise here
+    except Exception as error:  # the boundary: results do not depend on the tracking store
         print(f"tracking: {in_words(error)}; run `transformer sync` later")
 
 
@@ -47,7 +47,7 @@ def _write_page(root: Path, task: str) -> None:
     try:
         write_page(root, task)
     except UserError as error:
-        print(f"{task}: no report: {error}")
+        print(f"{task}: report not written: {error}")
 
 
 def _print_task(task: str, own: Results) -> None:
@@ -63,7 +63,7 @@ def _print_task(task: str, own: Results) -> None:
 
 
 def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
-    """The main figures of every split in evaluation.json."""
+    """A table of the main metrics of every split in evaluation.json."""
     headline = family_module(open_task(task), "shown").HEADLINE
     known = [name for name in headline if any(name in evaluation[split] for split in splits(evaluation))]
     names = main_first(known, evaluation)

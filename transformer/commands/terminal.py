@@ -6,13 +6,13 @@ from transformer.figures.attention import Drawing, Weights
 from transformer.figures.style import plain
 
 _SHADES = " ░▒▓█"
-_LABEL = 16  # letters of a token's label
+_LABEL = 16  # maximum characters of a token's label
 
 
 def text_map(drawing: Drawing) -> Iterator[str]:
-    """The lines of a drawing: a panel after the other, a row a query, darker where its weight is larger.
+    """Yield the lines of a drawing: panel by panel, one line per query, darker for larger weights.
 
-    Columns are numbered, and the numbers explained first; the key with the largest weight stands behind each row.
+    Columns are numbered, with a legend first; each line ends with the key of the largest weight.
     """
     yield from drawing.title.splitlines()
     keys = [plain(token, _LABEL) for token in drawing.keys.tokens]
@@ -29,6 +29,6 @@ def text_map(drawing: Drawing) -> Iterator[str]:
 
 
 def _shaded(row: Weights) -> str:
-    """Three columns a key."""
+    """One query's weights, three columns per key."""
     steps = [min(int(weight * len(_SHADES)), len(_SHADES) - 1) for weight in row]
     return "".join(" " + _SHADES[step] * 2 for step in steps)

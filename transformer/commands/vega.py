@@ -1,6 +1,6 @@
-"""`python -m transformer.commands.vega`: the script that DVC's plots are drawn by, so that they need no network.
+"""`python -m transformer.commands.vega`: writes the script that draws DVC's plots, so that they need no network.
 
-DVC's pages load Vega from a server. `.dvc/plots.html`, the template of those pages, takes this file first.
+DVC's pages load Vega from a server. `.dvc/plots.html`, the template of those pages, loads this file first.
 """
 
 from pathlib import Path
@@ -10,11 +10,11 @@ import vl_convert
 from transformer.core.files import atomic_write
 
 SCRIPT = Path(".dvc", "tmp", "vega.js")
-_VEGA_LITE = "5.21"  # the version that DVC's templates are written for is 5
+_VEGA_LITE = "5.21"  # DVC's templates are written for version 5
 
 
 def main() -> None:
-    """Write Vega, Vega-Lite and Vega-Embed as one script."""
+    """Write Vega, Vega-Lite and Vega-Embed to one script."""
     with atomic_write(SCRIPT) as stream:
         stream.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE).encode())
 

@@ -1,1 +1,1 @@
-"""Kinds of models: each folder owns its network, batches, loss, inference and conversion."""
+"""Kinds of models: each folder has its own network, batches, loss, inference and conversion."""

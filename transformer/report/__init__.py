@@ -1,1 +1,1 @@
-"""The page of a result."""
+"""The report page of a result."""

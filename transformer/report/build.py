@@ -1,4 +1,4 @@
-"""report: from a result's files to its page."""
+"""report: builds a result's page from its files."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,16 +34,16 @@ _COMMIT = 10
 
 
 class PageCode(Protocol):
-    """families/F/report.py: what a page says of a result."""
+    """The interface of families/F/report.py: the family's part of a page."""
 
     def summary(self, result: Result) -> str:
-        """How good it is, in one line."""
+        """How good the result is, in one line."""
 
     def weaknesses(self, task: Task, result: Result) -> Iterator[str]:
         """Where it fails, one line each."""
 
     def sections(self, task: Task, result: Result) -> Iterator[Section]:
-        """The parts of the page, the most telling first."""
+        """The sections of the page, the most informative first."""
 
 
 class ReportParams(StageParams):
@@ -61,14 +61,14 @@ class ReportParams(StageParams):
 
 
 def write_report(task: Task, params: ReportParams, *, root: Path, observer: Observer) -> dict[str, float]:
-    """As `write_page`, with the size as a metric."""
+    """As `write_page`; returns the page's size as a metric."""
     return {"kilobytes": round(write_page(root, task.name).stat().st_size / 1000)}
 
 
 def write_page(root: Path, task: str) -> Path:
-    """Write `reports/TASK/report.html` of the result in the workspace, beside the last one committed before it.
+    """Write `reports/TASK/report.html` for the result in the workspace, compared with the last committed one before it.
 
-    Raises UserError when dvc.lock has no whole result, or the workspace other files than the result's.
+    Raises UserError when dvc.lock has no consistent result, or the workspace's files are not those of the result.
     """
     page, target = render(_page(root, task)), page_path(root, task)
     with atomic_write(target) as stream:
@@ -77,7 +77,7 @@ def write_page(root: Path, task: str) -> Path:
 
 
 def missing_pages(root: Path) -> list[str]:
-    """The tasks whose result in dvc.lock the workspace has no page of, as in a fresh clone."""
+    """The tasks whose result in dvc.lock has no up-to-date page in the workspace, as in a fresh clone."""
     return [task for task, chain in results_at(root, WORKSPACE, None).chains.items() if not is_page_of(root, chain)]
 
 
@@ -108,7 +108,7 @@ def _page(root: Path, task: str) -> Page:
 
 
 def _shown(chain: Chain) -> dict[str, str]:
-    """The outputs that a page is made of, with their MD5."""
+    """The outputs that a page is made from, with their MD5."""
     folders = (f"reports/{chain.task}/", f"data/{chain.task}/corpus")
     return {path: md5 for path, md5 in chain.outs.items() if path.startswith(folders)}
 
@@ -135,7 +135,7 @@ def _change(task: str, before: Results | None, own: Results) -> Section:
         text += " It is of another corpus, so the scores do not compare."
     if same:
         text += f" The same in both: {', '.join(same)}."
-    # What the scores changed by is the news; a list of modules is for those who ask.
+    # Readers want the change of the scores first; the list of modules stays folded.
     rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]
     return Section(title, text, tables=rows)
 

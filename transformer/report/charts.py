@@ -11,13 +11,13 @@ from transformer.report.content import Picture, Table
 
 _SIZE = (6.0, 3.4)  # inches
 Columns = Mapping[str, Sequence[str]]
-"""A table's cells by column, all of one length."""
+"""A table's cells by column, all of the same length."""
 
 
 def line_chart(
     title: str, columns: Columns, *, x: str, ys: Mapping[str, str], y_label: str, x_label: str = ""
 ) -> Picture:
-    """Lines over the column `x`; ys: the label of a line by its column. Cells without a number are left out."""
+    """Lines over the column `x`; ys: each line's label by its column. Empty cells are skipped."""
     shown = {column: label for column, label in ys.items() if column in columns}
     lines = {label: _points(columns[x], columns[column]) for column, label in shown.items()}
     draw = partial(_lines, title, lines, x_label or x, y_label)
@@ -27,7 +27,7 @@ def line_chart(
 
 
 def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: str, label: str, x_label: str) -> Picture:
-    """One bar a group, with the number of texts behind it; label: what the groups are of, x_label: what bars show."""
+    """One bar per group, with the group's number of texts; label: what groups are by; x_label: what bars show."""
     groups = [f"{name} (n = {number})" for name, number in zip(columns[group], columns[count], strict=True)]
     values = [float(cell) for cell in columns[value]]
     draw = partial(_bars, f"{title} ({label})", groups, values, x_label)
@@ -67,14 +67,14 @@ def _lines(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], x_lab
             [y for _, y in points],
             color=COLOURS[index % len(COLOURS)],
             linestyle=DASHES[index % len(DASHES)],
-            marker="o" if len(points) == 1 else "",  # a single epoch, which no line would show
+            marker="o" if len(points) == 1 else "",  # a line does not show a single epoch
             label=label,
         )
     axes.set_title(title)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     if all(x.is_integer() for points in lines.values() for x, _ in points):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half epoch
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # no half epochs
     if len(lines) > 1:
         axes.legend()
     return figure

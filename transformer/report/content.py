@@ -1,4 +1,4 @@
-"""What a report's page is made of."""
+"""The elements of a report page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A table; its first column heads the rows."""
+    """A table; its first column contains the row headers."""
 
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     long: bool = False
-    """Whether it scrolls by itself, below a field that hides the rows without a word."""
+    """Whether it scrolls by itself, below a field that filters its rows by a word."""
     folded: bool = False
     """Whether only the caption is shown at first."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the words for those who do not see it, and the numbers behind it."""
+    """A figure, with alternative text and its numbers as a table."""
 
     alt: str
     svg: bytes
@@ -28,7 +28,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page under a heading of its own."""
+    """A part of the page with its own heading."""
 
     title: str
     text: str = ""
@@ -38,20 +38,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """All of a report."""
+    """The whole page."""
 
     title: str
     row_key: str
     made_from: str
-    """The digest of all that it shows."""
+    """The digest of everything that it shows."""
     headline: str
-    """How good the result is, and how sure that is, in one line."""
+    """How good the result is, with its interval, in one line."""
     weaknesses: Sequence[str]
     """Where it fails, one line each."""
     facts: Sequence[tuple[str, str]]
     """What was run: a name and its value."""
     sections: Sequence[Section]
     folded: Sequence[Section]
-    """Those of which only the heading is shown at first."""
+    """Sections of which only the heading is shown at first."""
     attention: str
     """The content of attention.json; empty for a model without attention."""

@@ -1,4 +1,4 @@
-"""A page as HTML: styles, script and figures inside, nothing loaded from anywhere."""
+"""Renders a page as self-contained HTML: styles, script and figures are inlined, nothing is loaded."""
 
 import base64
 import re
@@ -13,14 +13,14 @@ from transformer.figures.packed import STEPS
 from transformer.report.content import Page
 
 _FOLDER = Path(__file__).parent / "template"
-_UNBROKEN = 30  # characters of a word
+_UNBROKEN = 30  # characters of a word between two possible line breaks
 _WORD = re.compile(rf"(\S{{{_UNBROKEN + 1},}})")
-_LONGEST_CELL = 20_000  # characters: IMDB's longest review has 13,704, a corpus may have a megabyte in a line
+_LONGEST_CELL = 20_000  # characters: IMDB's longest review has 13,704, but a corpus may have a megabyte in a line
 
 
 def render(page: Page) -> str:
-    """The page as one HTML document. All its text is escaped."""
-    # In a script element the parser looks for nothing but `</script` and `<!--`.
+    """Render the page as one HTML document. All its text is escaped."""
+    # Inside a script element, only `</script` and `<!--` are special to the parser.
     attention = page.attention.replace("<", r"\u003c")
     return _template().render(page=page, attention=attention, steps=STEPS)
 
@@ -43,11 +43,11 @@ def _template() -> Template:
 
 
 def _breakable(text: str) -> Markup:
-    """The escaped text, in which a very long word, such as an address, may go on in the next line.
+    """Escape text and allow line breaks inside very long words, such as addresses.
 
-    Otherwise one such word makes its column as wide as itself, and the other columns are nowhere to be seen.
+    Otherwise one such word makes its column as wide as itself and pushes the other columns out of sight.
     """
-    words = _WORD.split(text)  # with the words that are too long at odd places
+    words = _WORD.split(text)  # overlong words are at odd indices
     parts = [[word[at : at + _UNBROKEN] for at in range(0, len(word), _UNBROKEN)] for word in words[1::2]]
     broken = [Markup("<wbr>").join(pieces) for pieces in parts]
     return Markup("").join(part for pair in zip_longest(words[::2], broken, fillvalue="") for part in pair)

@@ -1,4 +1,4 @@
-"""The files of one result, and the parts of a report that all tasks have."""
+"""The files of one result, and the report sections that all tasks have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _EXPLAINED = {
 
 @dataclass(frozen=True)
 class Result:
-    """What the stages wrote for one task."""
+    """The outputs of the stages for one task."""
 
     root: Path
     task: str
@@ -35,7 +35,7 @@ class Result:
 
     @cached_property
     def evaluation(self) -> dict[str, dict[str, Any]]:
-        """evaluation.json: figures by split, and signatures."""
+        """evaluation.json: metrics by split, and signatures."""
         content: dict[str, dict[str, Any]] = read_json(self.reports / "evaluation.json")
         return content
 
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def main_split(self) -> str:
-        """The test split that the headline is of."""
+        """The test split that the headline reports."""
         return splits(self.evaluation)[0]
 
     def table(self, path: str) -> list[dict[str, str]]:
@@ -66,11 +66,11 @@ class Result:
         return sorted(self.table(path), key=lambda row: order.index(row["split"]))
 
     def columns(self, path: str) -> Columns:
-        """The columns of a TSV under the task's reports; none of a table without rows."""
+        """The columns of a TSV under the task's reports; empty for a table without rows."""
         return columns(self.table(path))
 
     def attention(self) -> str:
-        """attention.json as it lies there; empty where the model has no attention."""
+        """The content of attention.json; empty if the model has no attention."""
         path = self.reports / "figures" / FILE
         try:
             return path.read_text(encoding="utf-8")
@@ -81,12 +81,12 @@ class Result:
 
 
 def columns(rows: Sequence[Mapping[str, str]]) -> Columns:
-    """A table's rows by column."""
+    """Transpose a table's rows into columns."""
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 def scores(result: Result, names: Sequence[str]) -> Section:
-    """The metrics of every split with their intervals."""
+    """The metrics of every split, with their intervals."""
     evaluation = result.evaluation
     rows = [[split, *(with_interval(name, evaluation[split]) or "–" for name in names)] for split in splits(evaluation)]
     text = "Validation is there to choose by; the test splits say what a choice is worth."
@@ -108,7 +108,7 @@ def all_figures(result: Result) -> Section:
 
 
 def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
-    """Curves over the epochs; charts: title, the label of each column, and the axis's label."""
+    """Curves over the epochs; charts: title, label by column, and the y-axis label."""
     history = result.columns("history.tsv")
     pictures = [
         line_chart(title, history, x="epoch", ys=ys, y_label=y_label)
@@ -122,7 +122,7 @@ def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str
 
 
 def training_times(points: Sequence[Mapping[str, float]]) -> Section:
-    """Where the time of a training went; points: what it told as it ran, which is known only where it ran."""
+    """How training spent its time; points: the timings it reported, known only on the machine where it ran."""
     spent = {
         what: sum(point.get(f"epoch_{name}_seconds", 0.0) for point in points)
         for name, what in (("update", "updates"), ("validation", "validation"), ("saving", "saving its state"))
@@ -138,7 +138,7 @@ def training_times(points: Sequence[Mapping[str, float]]) -> Section:
 
 
 def duplicates(result: Result) -> Section:
-    """The texts of validation and test that an earlier split has too."""
+    """The texts of validation and test that also occur in an earlier split."""
     rows = [list(row.values()) for row in result.table("tables/duplicates.tsv")]
     header = ["split", "similarity", "text", "seen in", "the text seen"]
     text = "Texts of validation and test that are the same as, or much like, one of an earlier split. The scores"
@@ -163,7 +163,7 @@ def parameters(leaves: Mapping[str, str]) -> Section:
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """What was run, as far as every task has it."""
+    """Facts about the run that every task has."""
     origin = result.provenance
     corpus = " ".join(str(origin[name]) for name in ("source", "repository", "revision") if origin.get(name))
     rows = ", ".join(f"{split} {number:,}" for split, number in sorted(origin["rows"].items()))

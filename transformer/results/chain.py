@@ -1,4 +1,4 @@
-"""The chain of one result: what DVC recorded of a task's stages, and the keys made from it."""
+"""The chain of one result: what DVC recorded about a task's stages, and the keys derived from it."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ from transformer.results.lockfile import LOCK, parse_lock
 from transformer.results.workspace import hashes
 
 FIGURES = "figures"
-"""The stage that shows a result and is no part of it: no key holds it, and a result may have none."""
+"""The stage that visualizes a result without being part of it: keys ignore it, and a result may lack it."""
 REPORT = "report"
-"""The stage that writes a result's page. It has no output, and no run of its own."""
+"""The stage that writes a result's report page. It has no output and no run of its own."""
 STAGES = tuple(name for name in ALL_STAGES if name not in (FIGURES, REPORT))
 """The stages that make a result."""
 DATA_STAGES = STAGES[: STAGES.index("train")]
-"""What they write is the same on every machine; what the others compute, on the same kind of processor."""
+"""Their outputs are the same on every machine; those of the other stages, on the same CPU type."""
 _FIGURES_FROM = "train"
 _CODE = ("transformer/", "stages/", "versions/")
 _SHORT = 8
@@ -32,9 +32,9 @@ class Stage:
 
     name: str
     params: Mapping[str, Mapping[str, Any]]
-    """By file, then by the dotted name that dvc.yaml declares."""
+    """By file, then by the dotted name declared in dvc.yaml."""
     deps: Mapping[str, str]
-    """Path to MD5, as DVC writes it (a folder's ends in `.dir`)."""
+    """Path to MD5, as DVC writes it (a folder's MD5 ends in `.dir`)."""
     outs: Mapping[str, str]
 
 
@@ -54,12 +54,12 @@ class Chain:
 
     @property
     def code(self) -> dict[str, str]:
-        """The modules that the stages ran, and the libraries' versions: path to MD5."""
+        """The code that the stages ran, and the library versions: path to MD5."""
         return {path: md5 for stage in self.stages for path, md5 in stage.deps.items() if path.startswith(_CODE)}
 
     @property
     def executed(self) -> tuple[Stage, ...]:
-        """The stages, and `figures` if it is there."""
+        """The stages, with `figures` if the chain has it."""
         return self.stages if self.figures is None else (*self.stages, self.figures)
 
     @property
@@ -69,14 +69,14 @@ class Chain:
 
     @property
     def complete(self) -> bool:
-        """Whether all stages of a result are there."""
+        """Whether no stage of a result is missing."""
         return tuple(stage.name for stage in self.stages) == STAGES
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """The stages from the first on that is not there, or did not read what the stages above it wrote.
+        """The first stage that is missing or did not read what the stages above it wrote, and all stages below it.
 
-        A complete chain without any is a result: a whole that belongs together.
+        A chain without stale stages is a result: complete and consistent.
         """
         by_name = {stage.name: stage for stage in self.stages}
         above: list[Stage] = []
@@ -88,16 +88,16 @@ class Chain:
         return ()
 
     def holds(self, name: str) -> bool:
-        """Whether stage `name` is there and, as the stages above it, read what those above wrote."""
+        """Whether stage `name` is present and, like the stages above it, read what those above wrote."""
         if name == FIGURES:
             return self.figures is not None and self.holds(_FIGURES_FROM) and fits(self.figures, self.stages)
         return name not in self.stale
 
     @property
     def params(self) -> dict[str, dict[str, Any]]:
-        """All declared parameters: by file, then by dotted name.
+        """All declared parameters, by file, then by dotted name.
 
-        Each comes from the stage that its section is named for, which is the first one that declares it.
+        Each comes from the stage that its section is named after, which is the first one to declare it.
         """
         merged: dict[str, dict[str, Any]] = {}
         for stage in reversed(self.stages):
@@ -106,26 +106,27 @@ class Chain:
         return merged
 
     def row_key(self) -> str:
-        """16 hexadecimal digits for the content of the result.
+        """The result's key: 16 hexadecimal digits that identify its content.
 
-        Every stage's parameters and output hashes, without the output of `export`: its lock entry does not exist yet
-        when it ends, and follows from the rest. Code is not in it: other code with the same bytes is the same result.
+        It hashes every stage's parameters and output hashes, except the output of `export`: that lock entry does not
+        exist yet when the stage ends, and follows from the rest. Code does not count: other code that gives the same
+        bytes gives the same result.
         """
         return _digest(self._content(upto="export"))
 
     def stage_key(self, name: str) -> str:
-        """16 hexadecimal digits for what stage `name` starts from: its parameters, and the chain above it."""
+        """16 hexadecimal digits that identify what stage `name` starts from: its parameters and the chain above it."""
         if name == FIGURES:
             params = {} if self.figures is None else plain(self.figures.params)
             return _digest({**self._content(upto=_FIGURES_FROM), FIGURES: params})
         return _digest(self._content(upto=name))
 
     def stage_run_name(self, name: str) -> str:
-        """The name of the child run that executes this stage from this state."""
+        """The name of the child run for this execution of stage `name`."""
         return f"{name} {self.stage_key(name)[:_SHORT]}"
 
     def row_name(self) -> str:
-        """The row's name where no experiment names it."""
+        """The name of the result's row if no experiment gives it one."""
         return f"{self.task} {self.row_key()[:_SHORT]}"
 
     def _content(self, *, upto: str) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def figures_path(task: str) -> str:
 
 
 def trained_path(task: str) -> str:
-    """The folder of the weights that a task's training kept."""
+    """The folder of a task's trained model."""
     return f"models/{task}/trained"
 
 
@@ -157,7 +158,7 @@ def _digest(content: Any) -> str:
 
 
 def stage_from_entry(name: str, entry: Mapping[str, Any]) -> Stage:
-    """One stage of a dvc.lock or one entry of the run cache."""
+    """Parse the entry of one stage, from a dvc.lock or from the run cache."""
     deps, outs = (
         {item["path"]: item["md5"] for item in entry.get(kind) or () if item.get("md5")} for kind in ("deps", "outs")
     )
@@ -165,15 +166,15 @@ def stage_from_entry(name: str, entry: Mapping[str, Any]) -> Stage:
 
 
 def chains_in_lock(text: str | bytes) -> Iterator[Chain]:
-    """The results that a dvc.lock holds, one per task at most: complete chains whose stages belong together.
+    """The results in a dvc.lock, at most one per task: complete chains whose stages belong together.
 
-    A file that cannot be parsed holds none.
+    A file that cannot be parsed has none.
     """
     return (chain for chain in all_chains(text) if not chain.stale)
 
 
 def all_chains(text: str | bytes) -> Iterator[Chain]:
-    """What a dvc.lock holds of each task, with `stale` stages where it is no result."""
+    """The chain of every task in a dvc.lock; one with `stale` stages is not a result."""
     try:
         entries = parse_lock(text).get("stages") or {}
     except ValueError:
@@ -188,12 +189,12 @@ def _with_locked_figures(chain: Chain, entries: Mapping[str, Any]) -> Chain:
 
 
 def with_figures(chain: Chain, figures: Stage) -> Chain:
-    """The chain with these figures if they show its result: if they read what it wrote, with the same parameters."""
+    """The chain with these figures if they show its result: made from its outputs with the same parameters."""
     return replace(chain, figures=figures) if fits(figures, chain.stages) else chain
 
 
 def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
-    """Whether `reader` read what `stages` wrote, and no parameter that both declare differs."""
+    """Whether `reader` read what `stages` wrote, with the same values for the parameters that both declare."""
     wrote = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
     params = {name: value for stage in stages for name, value in declared(stage).items()}
     return all(wrote.get(path, md5) == md5 for path, md5 in reader.deps.items()) and all(
@@ -202,12 +203,12 @@ def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
 
 
 def declared(stage: Stage) -> dict[tuple[str, str], Any]:
-    """The leaves of the stage's parameters by file and dotted name."""
+    """The stage's parameter values by file and dotted name."""
     return {(file, name): value for file, values in stage.params.items() for name, value in leaves(values).items()}
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, by dotted name, with values as `plain` gives them. An empty mapping has no leaf."""
+    """Flatten nested mappings to dotted names, with values normalized by `plain`. An empty mapping has no leaf."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         path = f"{prefix}.{name}" if prefix else str(name)
@@ -216,19 +217,19 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def running_chain(directory: Path, task: str, stage: str) -> Chain:
-    """The chain up to the stage that DVC runs now in `directory`, whose own lock entry does not exist yet.
+    """The chain up to the stage that DVC is running in `directory`, whose own lock entry does not exist yet.
 
-    The stages above come from dvc.lock, which DVC writes after each stage. This one's parameters come from DVC's own
-    reading of dvc.yaml and params.yaml, so that they are the values that it will write, and what it reads is what
-    lies in `directory`: whether that belongs to the stages above is for `stale` to say.
-    Raises ValueError when dvc.lock does not hold the stages above.
+    The stages above come from dvc.lock, which DVC writes after each stage. The running stage's parameters are read
+    from dvc.yaml and params.yaml by DVC itself, so they are the values that it will record. Its dependencies are
+    hashed as they are in `directory`; `stale` tells whether they match the stages above.
+    Raises ValueError when dvc.lock lacks a stage above.
     """
     above = STAGES[: STAGES.index(_FIGURES_FROM) + 1] if stage == FIGURES else STAGES[: STAGES.index(stage)]
     path = directory / LOCK
     entries = parse_lock(path.read_bytes()).get("stages") or {} if path.exists() else {}
     chain = _chain(entries, task, above)
     if len(chain.stages) != len(above):
-        raise ValueError(f"{LOCK} does not hold all stages above {stage}@{task}")
+        raise ValueError(f"{LOCK} lacks a stage above {stage}@{task}")
     running = _running_stage(directory, task, stage)
     if stage == FIGURES:
         return replace(chain, figures=running)

@@ -1,4 +1,4 @@
-"""The bytes behind a chain's outputs."""
+"""Access to the content of a chain's outputs."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from transformer.results.workspace import content_md5, folder_md5
 
 
 class MissingContentError(Exception):
-    """An output of a chain is neither in the workspace nor in DVC's cache nor in git."""
+    """An output of a chain is not in the workspace, DVC's cache or git."""
 
 
 class Content:
-    """Finds the outputs of a chain by their hashes: in DVC's cache, the workspace, or the chain's commit."""
+    """Finds the outputs of a chain by hash: in DVC's cache, the workspace or the chain's commit."""
 
     def __init__(self, repo: Repo, chain: Chain, commit: str | None = None, fresh: str | None = None) -> None:
-        """repo: of the workspace, which may hold this or another result; commit: None if none holds the chain.
+        """repo: that of the workspace, which may have another result; commit: one with this chain, or None.
 
         fresh: a folder that the chain's running stage has written to the workspace, whose hash is not known yet.
         """
@@ -32,7 +32,7 @@ class Content:
         self._commit, self._fresh = commit, fresh
 
     def place(self, path: str, target: Path) -> None:
-        """Put the file or folder `path` of the chain at `target`, as links or copies. Raises MissingContentError."""
+        """Link or copy the chain's file or folder `path` to `target`. Raises MissingContentError."""
         files = {file: md5 for file, md5 in self._files(path) if file == path or file.startswith(f"{path}/")}
         if not files:
             raise MissingContentError(path)
@@ -40,7 +40,7 @@ class Content:
             self._place_file(file, md5, target / Path(file).relative_to(path))
 
     def _files(self, path: str) -> Iterator[tuple[str, str]]:
-        """The files, with their MD5, of the output that is `path` or holds it."""
+        """The files, with their MD5, of the output that is `path` or contains it."""
         if path == self._fresh:
             yield from ((f"{path}/{name}", md5) for name, md5 in self._in_workspace(path).items())
         for out, md5 in self._chain.outs.items():
@@ -52,7 +52,7 @@ class Content:
                 yield from ((f"{out}/{name}", file_md5) for name, file_md5 in self._listing(out, md5).items())
 
     def _listing(self, out: str, md5: str) -> dict[str, str]:
-        """The files of a folder, relative to it, with their MD5; none if no place has the folder as it was."""
+        """The files of a folder, relative to it, with their MD5; empty if no place has that version of the folder."""
         if (cached := self._cached(md5)).is_file():
             return {entry["relpath"]: entry["md5"] for entry in json.loads(cached.read_bytes())}
         for files in (self._in_workspace(out), self._in_git(out)):
@@ -89,7 +89,7 @@ class Content:
 
 @contextmanager
 def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
-    """A temporary folder in `near` with these outputs under their own paths. Raises MissingContentError."""
+    """A temporary folder inside `near` with these outputs at their own paths. Raises MissingContentError."""
     near.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tracking-", dir=near) as folder:
         for path in paths:
@@ -98,7 +98,7 @@ def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
 
 
 def file_md5(path: Path) -> str | None:
-    """The MD5 of a file's content; None where there is none."""
+    """The MD5 of a file's content; None if there is no file."""
     return content_md5(path.read_bytes()) if path.is_file() else None
 
 

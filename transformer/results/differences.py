@@ -16,15 +16,15 @@ ABSENT = "-"
 
 
 class CompareCode(Protocol):
-    """families/F/evaluation/compare.py: two systems' answers to the same texts."""
+    """The interface of families/F/evaluation/compare.py: compares two systems' predictions for the same texts."""
 
     def texts(self, rows: Sequence[Row]) -> list[tuple[str, str]]:
-        """What must be the same in both systems' predictions."""
+        """The fields that must be the same in both systems' predictions."""
 
     def scored(
         self, task: Task, systems: Sequence[Sequence[Row]], samples: int
     ) -> list[dict[str, tuple[float, Floats]]]:
-        """Of each system its metrics by name: score and resampled scores."""
+        """Each system's metrics by name: the score and its bootstrap samples."""
 
 
 @dataclass(frozen=True)
@@ -36,34 +36,34 @@ class Score:
     first: float
     second: float
     low: float | None = None
-    """The 95 % interval of `second - first`; None where the answers are not at hand."""
+    """The 95 % interval of `second - first`; None if the predictions are not available."""
     high: float | None = None
     p: float | None = None
 
 
 @dataclass(frozen=True)
 class Differences:
-    """From the first result to the second."""
+    """What changed from the first result to the second."""
 
     task: str
     params: list[tuple[str, str, str]]
     """Dotted name, first and second value."""
     data: list[tuple[str, str, str]]
-    """Path, MD5 of the first and the second: what the data stages wrote."""
+    """Outputs of the data stages: path, MD5 in the first result and in the second."""
     code: list[str]
     """Changed, added and removed modules of the stages."""
     scores: list[Score]
     without_answers: list[str]
-    """The results whose predictions neither DVC's cache nor its remote has: no score has an interval then."""
+    """The results whose predictions are in neither DVC's cache nor its remote; then no score has an interval."""
 
     @property
     def other_corpus(self) -> bool:
-        """Whether the results are of different corpora: scores compare only where they are of the same texts."""
+        """Whether the results are on different corpora; only scores on the same texts can be compared."""
         return any(path == f"data/{self.task}/corpus" for path, _, _ in self.data)
 
 
 def differences(task: str, first: Results, second: Results, *, samples: int) -> Differences:
-    """Compare two results; samples: of the paired bootstrap."""
+    """Compare two results; samples: the number of paired bootstrap samples."""
     one, two = first.chains[task], second.chains[task]
     answers = [result.predictions(task) if samples else {} for result in (first, second)]
     return Differences(
@@ -89,7 +89,7 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
 
 
 def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The parameters of a chain by dotted name."""
+    """A chain's parameters by dotted name."""
     return {name: value for values in params.values() for name, value in leaves_of(values).items()}
 
 
@@ -100,7 +100,7 @@ def _data(chain: Chain) -> dict[str, str]:
 def _scores(
     task: str, first: Results, second: Results, answers: Sequence[dict[str, list[Row]]], samples: int
 ) -> Iterator[Score]:
-    """The headline figures of the splits that both have, and the metrics of their answers with intervals."""
+    """The headline metrics of the splits that both have; those computed from predictions have intervals."""
     one, two = first.figures(task), second.figures(task)
     for split in (split for split in one if split in two):
         paired = _paired(task, split, answers[0], answers[1], samples)
@@ -115,7 +115,7 @@ def _scores(
 def _paired(
     task: str, split: str, first: dict[str, list[Row]], second: dict[str, list[Row]], samples: int
 ) -> dict[str, Score]:
-    """The metrics that follow from the answers, by name; none where they are not at hand, or of other texts."""
+    """Metrics computed from the predictions, by name; empty if those are unavailable or for other texts."""
     declared = open_task(task)
     compare: CompareCode = family_module(declared, "evaluation.compare")
     if split not in first or split not in second or compare.texts(first[split]) != compare.texts(second[split]):

@@ -1,7 +1,7 @@
-"""All that this project knows of DVC beyond its documented commands and API, written for DVC 3.67.
+"""All uses of DVC's internals, beyond its documented commands and API; written for DVC 3.67.
 
-`commands/accepting.py` has the rest of it, what a stage's dependencies say of themselves. A test names the version
-(tests/results/test_inside.py): after an upgrade it asks to look here first.
+The only others are in `commands/accepting.py`, which asks dependencies for their state. A test pins the version
+(tests/results/test_inside.py), so that an upgrade starts with a review of this file.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ DVC = "3.67"
 
 
 def cached_object(repo: "Repo", md5: str) -> Path:
-    """Where DVC's cache has, or would have, the content with this hash."""
+    """The path in DVC's cache of the content with this hash, whether or not it is there."""
     return Path(repo.cache.local.oid_to_path(md5))
 
 
 def recorded_md5(repo: "Repo", place: Path) -> str | None:
-    """The MD5 of a file or folder as DVC would record it; it remembers the hashes of files that it has seen."""
+    """The MD5 that DVC would record for a file or folder; hashes of unchanged files come from its own database."""
     from dvc_data.hashfile.build import build
 
     _, _, content = build(repo.cache.local, str(place), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
@@ -29,12 +29,12 @@ def recorded_md5(repo: "Repo", place: Path) -> str | None:
 
 
 def run_cache(repo: "Repo") -> Path:
-    """The folder with an entry for every stage that ran here."""
+    """The folder of DVC's run cache, with an entry for every stage that ran here."""
     return Path(repo.stage_cache.cache_dir)
 
 
 def declared_of(repo: "Repo", name: str) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
-    """A stage's parameters, by file, then by dotted name, and the paths that it depends on."""
+    """A stage's parameters, by file, then by dotted name, and the paths of its other dependencies."""
     from dvc.dependency import ParamsDependency
 
     stage = repo.stage.load_one(str(Path(repo.root_dir, "dvc.yaml")), name)

@@ -1,4 +1,4 @@
-"""Finding a result by its name."""
+"""Finds results by name."""
 
 import csv
 import json
@@ -22,30 +22,30 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Results:
-    """The results of all tasks in one place: a commit's, or the workspace's."""
+    """The results of all tasks at a commit or in the workspace."""
 
     root: Path
     name: str
     commit: str | None
     """None for the workspace."""
     chains: dict[str, Chain]
-    """By task: what dvc.lock says of it, for whole results alone."""
+    """By task; only consistent results."""
     partial: dict[str, str]
-    """By task: why dvc.lock holds stages of it and no whole result, and what to run."""
+    """By task: why its stages in dvc.lock are not a consistent result, and what to run."""
 
     def figures(self, task: str) -> dict[str, Figures]:
-        """The numbers of evaluation.json by split. Raises UserError when the file is not the result's own."""
+        """The metrics in evaluation.json by split. Raises UserError when the file is not the result's own."""
         numbers = {split: _numbers(values) for split, values in self.evaluation(task).items()}
         return {split: values for split, values in numbers.items() if values}
 
     def evaluation(self, task: str) -> dict[str, dict[str, Any]]:
-        """All of evaluation.json; empty where a commit has none. Raises UserError when it is not the result's own."""
+        """The parsed evaluation.json; empty if a commit has none. Raises UserError when it is not the result's own."""
         content = self._content(task, f"reports/{task}/evaluation.json")
         parsed: dict[str, dict[str, Any]] = json.loads(content) if content else {}
         return parsed
 
     def predictions(self, task: str) -> dict[str, list[Row]]:
-        """The rows of predictions.tsv by split; empty where neither DVC's cache nor its remote has the file.
+        """The rows of predictions.tsv by split; empty if neither DVC's cache nor its remote has the file.
 
         Raises UserError when the workspace's file is not the result's own.
         """
@@ -57,7 +57,7 @@ class Results:
         return rows
 
     def _content(self, task: str, path: str) -> bytes:
-        """A file of the result; empty where a commit has none."""
+        """A file of the result; empty if a commit has none."""
         content, locked = _content(self.root, self.commit, path), self.chains[task].outs.get(path)
         if locked in (None, content_md5(content)) or (self.commit is not None and not content):
             return content
@@ -67,10 +67,10 @@ class Results:
 
 
 def find_results(root: Path, name: str, task: str | None = None) -> Results:
-    """What `name` means: `workspace`, a DVC experiment, a commit, branch or tag, or an MLflow row (its key's start).
+    """Resolve `name`: `workspace`, a DVC experiment, a commit, branch or tag, or an MLflow row by (part of) its key.
 
-    A row's name ends in its key, and its tag `row_key` is the whole of it. Raises UserError when there is none, or
-    none of `task`; where dvc.lock holds stages that do not belong together, with what to run.
+    A row's name ends in the start of its key, and its tag `row_key` is all of it. Raises UserError when there is no
+    result, or none for `task`; if the stages in dvc.lock do not belong together, the message says what to run.
     """
     results = results_at(root, name, None if name == WORKSPACE else _commit(root, name))
     if task in results.chains or (task is None and results.chains):
@@ -78,11 +78,11 @@ def find_results(root: Path, name: str, task: str | None = None) -> Results:
     if partial := [line for other, line in results.partial.items() if task in (None, other)]:
         raise UserError("; ".join(partial))
     what = f"no complete result of {task}" if task else "no complete result"
-    raise UserError(f"{name} holds {what} in {LOCK}: run `dvc repro` there and commit, or name another")
+    raise UserError(f"{name} has {what} in {LOCK}: run `dvc repro` there and commit, or choose another")
 
 
 def results_at(root: Path, name: str, commit: str | None) -> Results:
-    """The results of a commit, or of the workspace (None), which may hold none.
+    """The results at a commit, or in the workspace (None); there may be none.
 
     Raises UserError when dvc.lock has conflict markers.
     """
@@ -102,7 +102,7 @@ def results_at(root: Path, name: str, commit: str | None) -> Results:
 
 
 def _reader(root: Path, commit: str | None, chain: Chain) -> Callable[[str], bytes | None]:
-    """Reads the outputs of the chain that are files of their own, as far as they are here and as dvc.lock says."""
+    """A function that reads a file output of the chain; it returns None if the file is missing or not dvc.lock's."""
 
     def read(path: str) -> bytes | None:
         content = _content(root, commit, path) if path in chain.outs else b""
@@ -112,7 +112,7 @@ def _reader(root: Path, commit: str | None, chain: Chain) -> Callable[[str], byt
 
 
 def results_before(root: Path, chain: Chain) -> Results | None:
-    """The newest results, in the history of what is checked out, whose result of the chain's task is another one."""
+    """The newest results in HEAD's history whose result for the chain's task differs from the chain."""
     for commit in git(root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
         chains = {found.task: found for found in chains_in_lock(blob(root, commit, LOCK))}
         if chain.task in chains and chains[chain.task].row_key() != chain.row_key():
@@ -133,20 +133,20 @@ def _commit(root: Path, name: str) -> str:
     if len(key) >= 8 and (found := next(_with_row(root, key), "")):
         return found
     raise UserError(
-        f"{name!r} is no commit, experiment or row: name `{WORKSPACE}`, what git knows, an experiment of"
-        " `dvc exp list`, or a row by its name or tag `row_key` (rows that no commit holds are not found)"
+        f"{name!r} is not a commit, experiment or MLflow run: give `{WORKSPACE}`, a git revision, an experiment from"
+        " `dvc exp list`, or a run's name or tag `row_key` (a run can be found only if a commit has its result)"
     )
 
 
 def _experiment(root: Path, name: str) -> str | None:
-    """The commit of the experiment with this name: the one on what is checked out, as DVC has it, or the only one."""
+    """The commit of the experiment with this name: like DVC, the one based on HEAD, else the only one."""
     found = {baseline: commit for commit, (named, baseline) in experiments(root).items() if named == name}
     checked_out = head(root)
     if checked_out in found:
         return found[checked_out]
     if len(found) > 1:
         commits = ", ".join(commit[:_SHORT] for commit in found.values())
-        raise UserError(f"{len(found)} experiments have the name {name!r}: name one by its commit ({commits})")
+        raise UserError(f"{len(found)} experiments are named {name!r}: choose one by its commit ({commits})")
     return next(iter(found.values()), None)
 
 
@@ -157,7 +157,7 @@ def _with_row(root: Path, key: str) -> Iterator[str]:
 
 
 def _content(root: Path, commit: str | None, path: str) -> bytes:
-    """A file of the workspace or of git; empty where there is none."""
+    """A file's content in the workspace or at a commit; empty if there is none."""
     if commit is not None:
         return blob(root, commit, path)
     file = root / path
@@ -165,7 +165,7 @@ def _content(root: Path, commit: str | None, path: str) -> bytes:
 
 
 def _from_dvc(root: Path, path: str, commit: str) -> bytes:
-    import dvc.api  # takes a second
+    import dvc.api  # takes a second to import
     from dvc.exceptions import DvcException
     from scmrepo.exceptions import SCMError
 

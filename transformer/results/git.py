@@ -1,4 +1,4 @@
-"""What git knows of results: the commits and the experiments whose dvc.lock holds them."""
+"""Reads results from git: the dvc.lock of every commit and experiment."""
 
 import io
 import subprocess
@@ -17,16 +17,16 @@ class Snapshot:
 
     commit: str
     time: int
-    """Of the commit, in seconds."""
+    """Commit time in seconds."""
     baseline: str | None
-    """The commit it was made on top of."""
+    """The commit that it was made on top of."""
     experiment: str | None
-    """The name of the DVC experiment that the commit is, if it is one."""
+    """The experiment's name if the commit is a DVC experiment."""
     lock: bytes
 
 
 def git(root: Path, *arguments: str) -> bytes:
-    """The output of a git command; empty where git refuses, as in a repository without commits."""
+    """The output of a git command; empty if git fails, as in a repository without commits."""
     command = ("git", "-C", str(root), *arguments)
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
 
@@ -37,12 +37,12 @@ def head(root: Path) -> str | None:
 
 
 def blob(root: Path, commit: str, path: str) -> bytes:
-    """A file's content at a commit; empty where it is not there."""
+    """A file's content at a commit; empty if it does not exist."""
     return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository
 
 
 def blobs(root: Path, commit: str, paths: Sequence[str]) -> list[bytes | None]:
-    """The content of many files at a commit; None where one is not there."""
+    """The content of several files at a commit; None for those that do not exist."""
     names = "".join(f"{commit}:./{path}\n" for path in paths).encode()
     command = ("git", "-C", str(root), "cat-file", "--batch")
     stream = io.BytesIO(subprocess.run(command, input=names, capture_output=True, check=False).stdout)
@@ -59,13 +59,13 @@ def _next_blob(stream: io.BytesIO) -> bytes | None:
 
 
 def files(root: Path, commit: str, folder: str) -> list[str]:
-    """The files of a folder at a commit, relative to it."""
+    """The files of a folder at a commit, relative to the folder."""
     names = git(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/").decode().split("\0")
     return [name.removeprefix(f"{folder}/") for name in names if name]
 
 
 def is_tracked(root: Path, path: str) -> bool:
-    """Whether git, and not DVC, keeps the files at `path`."""
+    """Whether the files at `path` are tracked by git rather than DVC."""
     return bool(git(root, "ls-files", "--", path))
 
 
@@ -81,7 +81,7 @@ def experiments(root: Path) -> dict[str, tuple[str, str]]:
 
 
 def snapshots(root: Path) -> Iterator[Snapshot]:
-    """Every distinct dvc.lock of all commits and experiments, the oldest commit of each first."""
+    """Every distinct dvc.lock of all commits and experiments, oldest first, each with its oldest commit."""
     named = experiments(root)
     known: set[bytes] = set()
     history = ("log", "--exclude=refs/exps/*", "--exclude=refs/stash", "--all", *named)

@@ -1,19 +1,19 @@
-"""The main figures of a result in words."""
+"""Formats a result's main metrics as text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Split = Mapping[str, Any]
-"""The figures of one split in evaluation.json."""
+"""The metrics of one split in evaluation.json."""
 _UNSEPARATED = ("zh", "ja_mecab", "char")
-"""Tokenizers of BLEU for scripts that do not separate words (`text_tokenizer` in evaluation/translation/scores.py)."""
+"""BLEU tokenizers for scripts that do not separate words (`text_tokenizer` in evaluation/translation/scores.py)."""
 _BLEUS = {
     f"bleu_{name}_{case}": f"BLEU, {case} {name}"
     for name in ("13a", "ko_mecab", *_UNSEPARATED)
     for case in ("cased", "lowercased")
 }
 TEXT_BLEUS = tuple(_BLEUS)
-"""The names that BLEU of plain text may have, by tokenizer and case."""
+"""The possible names of BLEU on plain text, by tokenizer and case."""
 _WORDS = {
     "bleu": ("BLEU", "{:.1f}"),
     **{name: (words, "{:.1f}") for name, words in _BLEUS.items()},
@@ -30,18 +30,18 @@ _WORDS = {
 }
 
 _COMPARED = ("accuracy", *TEXT_BLEUS)
-"""The metrics that decide which of two systems is better; a split has one of them. chrF does in the place of BLEU's."""
+"""The metrics that decide which system is better; a split has one of them. chrF replaces an unsuitable BLEU."""
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
 
 
 def metric_label(name: str) -> str:
-    """What people call a metric."""
+    """A metric's display name."""
     return _WORDS[name][0] if name in _WORDS else name.replace("_", " ")
 
 
 def value(name: str, number: float) -> str:
-    """A metric's value as people write it."""
+    """A metric's value formatted for display."""
     if name not in _WORDS:
         return f"{number:.4g}"
     form = _WORDS[name][1]
@@ -49,7 +49,7 @@ def value(name: str, number: float) -> str:
 
 
 def with_interval(name: str, split: Split) -> str:
-    """A metric's value with its 95 % interval, where there is one; empty where the split has no such metric."""
+    """A metric's value with its 95 % interval if it has one; empty if the split does not have the metric."""
     if name not in split:
         return ""
     between = interval(name, split)
@@ -57,7 +57,7 @@ def with_interval(name: str, split: Split) -> str:
 
 
 def interval(name: str, split: Split) -> str:
-    """A metric's 95 % interval; empty where it was not asked for."""
+    """A metric's 95 % interval; empty if it was not computed."""
     low, high = split.get(f"{name}_low"), split.get(f"{name}_high")
     return "" if low is None or high is None else f"{value(name, low)} to {value(name, high)}"
 
@@ -70,22 +70,22 @@ def splits(evaluation: Mapping[str, Split]) -> list[str]:
 
 
 def main_first(names: Sequence[str], evaluation: Mapping[str, Split]) -> list[str]:
-    """The metrics of a table in its order; chrF before every BLEU where words are not separated."""
+    """The metrics in a table's column order: as given, but chrF first if the language does not separate words."""
     if _separates_words(evaluation) or "chrf" not in names:
         return list(names)
     return ["chrf", *(name for name in names if name != "chrf")]
 
 
 def _separates_words(evaluation: Mapping[str, Split]) -> bool:
-    """Whether the language of the main test split does, as far as BLEU's tokenizer tells."""
+    """Whether the language of the main test split separates words, judging by BLEU's tokenizer."""
     split = evaluation[splits(evaluation)[0]]
     return not any(f"bleu_{kind}_" in metric for kind in _UNSEPARATED for metric in split)
 
 
 def headline(name: str, evaluation: Mapping[str, Split]) -> str:
-    """One line: a metric on the main test split, with its interval; empty where the split has no such metric.
+    """One line: a metric on the main test split, with its interval; empty if the split does not have the metric.
 
-    It is chrF in the place of BLEU where words are not separated, because there a BLEU is one of characters.
+    chrF replaces BLEU if the language does not separate words, because BLEU is then computed on characters.
     """
     split = splits(evaluation)[0]
     if name == "bleu" and not _separates_words(evaluation):
@@ -99,7 +99,7 @@ def headline(name: str, evaluation: Mapping[str, Split]) -> str:
 
 
 def shortfall(evaluation: Mapping[str, Split]) -> str:
-    """One sentence for each baseline that the model does not beat on the main test split; empty where it beats all.
+    """One sentence per baseline that the model does not beat on the main test split; empty if it beats all.
 
     Baselines are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a
     p value above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
@@ -114,7 +114,7 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
 
 
 def _behind(metric: str, other: str, name: str, split: Split) -> str:
-    """That the model is not ahead of another system, with the figures; empty where it is."""
+    """A sentence with the metrics if the model does not beat the other system; else empty."""
     lead, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
     if lead > 0 and (p is None or p < _SIGNIFICANT):
         return ""

@@ -1,4 +1,4 @@
-"""The name under which a result's model is registered."""
+"""The name under which a result's model is registered in MLflow."""
 
 import re
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ def export_params(chain: Chain) -> dict[str, Any]:
 
 
 def registered_name(chain: Chain) -> str:
-    """`export.registered_name`, or a name of the task, the languages and the corpus.
+    """`export.registered_name`, or a name made of the task, the languages and the corpus.
 
-    `translation-de-en-multi30k` and `sentiment-imdb`, so that what was trained for something else is another model.
-    The corpus is `sample`, or the last part of the Hub repository's or the local folder's name.
+    Examples are `translation-de-en-multi30k` and `sentiment-imdb`, so models for different purposes have different
+    names. The corpus is `sample`, or the last part of the Hub repository's or local folder's name.
     """
     given = export_params(chain)["registered_name"]
     if given is not None:
@@ -30,7 +30,7 @@ def registered_name(chain: Chain) -> str:
 
 
 def languages(chain: Chain) -> list[str]:
-    """The source's and the target's code; empty for a task that does not translate."""
+    """The codes of the source and target language; empty for a task that does not translate."""
     section = _section(chain, "tokenize")
     return [str(section[side]) for side in ("source", "target") if side in section]
 

@@ -1,15 +1,15 @@
 """Where a result comes from: the commit it was made on, and the experiment's name.
 
-The rule, the same when a stage ends and when `sync` rebuilds a row, in this order:
+The rules, the same when a stage ends and when `sync` rebuilds a row; the first that applies wins:
 
 1. what was noted on this machine when the result's row was first written (`.dvc/tmp/tracking/<row key>.json`);
-2. the oldest commit or experiment whose dvc.lock holds the result: the commit it was made on top of (its first
-   parent; for an experiment the baseline) and, for an experiment, its name;
-3. for a result that only the workspace holds: the experiment that runs now and its baseline, or the commit checked out;
+2. the oldest commit or experiment whose dvc.lock has the result: the commit that it was made on top of (its first
+   parent; for an experiment, the baseline) and the experiment's name, if any;
+3. for a result that only the workspace has: the current experiment and its baseline, or the checked-out commit;
 4. nothing.
 
-So `git.commit` always names the commit that was checked out when the result was made, as far as that can be known.
-Where the code was another than that commit's, `uncommitted_code` says so.
+So `git.commit` always names the commit that was checked out when the result was made, if that can be known.
+`uncommitted_code` tells whether the result was made with code that differs from that commit's.
 """
 
 import json
@@ -33,19 +33,19 @@ class Origin:
     time: int
 
     def tags(self) -> dict[str, str]:
-        """The tags of a run; what is not known is left out."""
+        """The tags for an MLflow run, without those whose value is unknown."""
         tags = {"git.commit": self.commit, "dvc.experiment": self.experiment}
         return {name: value for name, value in tags.items() if value}
 
 
 def current_origin(root: Path) -> Origin:
-    """Of what runs now: the experiment that DVC names in the environment, or the commit checked out."""
+    """The origin of what is running: the experiment that DVC names in the environment, or the checked-out commit."""
     commit = os.environ.get("DVC_EXP_BASELINE_REV") or git.head(root)
     return Origin(commit, os.environ.get("DVC_EXP_NAME"), int(time.time()))
 
 
 def noted_origin(root: Path, row_key: str) -> Origin | None:
-    """What was noted when the row was first written, if it was on this machine."""
+    """The origin noted when the row was first written; None if that was not on this machine."""
     try:
         return Origin(**json.loads(_note(root, row_key).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -53,7 +53,7 @@ def noted_origin(root: Path, row_key: str) -> Origin | None:
 
 
 def origin_of(root: Path, chain: Chain) -> Origin:
-    """Where the workspace's result comes from, by the rule above."""
+    """Where the workspace's result comes from, by the rules above."""
     key = chain.row_key()
     if noted := noted_origin(root, key):
         return noted
@@ -64,15 +64,15 @@ def origin_of(root: Path, chain: Chain) -> Origin:
 
 
 def note_origin(root: Path, row_key: str, origin: Origin) -> None:
-    """Note the origin of a row: git keeps neither an experiment that was removed nor what was checked out when."""
+    """Note a row's origin: git forgets removed experiments, and does not record what was checked out when."""
     with atomic_write(_note(root, row_key)) as stream:
         stream.write(json.dumps(asdict(origin)).encode())
 
 
 def uncommitted_code(root: Path, chain: Chain, commit: str | None) -> bool:
-    """Whether the code that a result ran is another than its commit's; False where the commit is not known here.
+    """Whether a result was made with code that differs from its commit's; False if git does not have the commit.
 
-    Told from dvc.lock and git, so that it stays true after the changes were stashed, committed or undone.
+    Determined from dvc.lock and git, so it remains true after the changes are stashed, committed or undone.
     """
     if commit is None or not git.git(root, "cat-file", "-t", commit):
         return False

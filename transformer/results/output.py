@@ -1,4 +1,4 @@
-"""Differences for a person: plain text, or Markdown."""
+"""Prints differences as plain text or Markdown."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _MD5 = 8
 
 
 def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Iterator[str]:
-    """The lines of a report; first, second: the results' names."""
+    """Yield the lines of a comparison; first, second: the results' names."""
     yield from _heading(found.task, "##", markdown)
     for table in tables(found, first, second):
         yield from _table(table, markdown)
@@ -25,7 +25,7 @@ class Shown(NamedTuple):
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
-    """What to say below the rows, or instead of none."""
+    """Text below the rows, or in their place if there are none."""
 
 
 def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
@@ -52,7 +52,7 @@ def _note(rows: Sequence[object]) -> str:
 
 
 def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:
-    """comparable: of the same corpus; an interval is there only where both answered the same texts."""
+    """comparable: whether the corpus is the same. An interval implies predictions for the same texts."""
     difference = f"{score.second - score.first:+.4g}" if comparable or score.low is not None else ""
     ends = (score.low, score.high)
     between = f"{ends[0]:+.4g} to {ends[1]:+.4g}" if ends[0] is not None and ends[1] is not None else ""
@@ -72,7 +72,7 @@ def _table(table: Shown, markdown: bool) -> Iterator[str]:
         yield f"**{table.title}:** {table.note}" if markdown else f"{table.title}: {table.note}"
         return
     yield from _heading(table.title, "###", markdown)
-    # Pipes would end a cell of Markdown's table.
+    # An unescaped pipe would end the cell of a Markdown table.
     cells = [[cell.replace("|", "\\|") if markdown else cell for cell in row] for row in (table.header, *table.rows)]
     style = "pipe" if markdown else "simple"
     yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True)

@@ -1,6 +1,6 @@
-"""Why dvc.lock may hold no whole result: stages that do not belong together, or parameters that were never run.
+"""Detects a dvc.lock without a consistent result: stages that do not belong together, or parameters never run.
 
-`dvc exp save` and `dvc commit --force` record parameters as they lie, without a run.
+`dvc exp save` and `dvc commit --force` record the current parameters without a run.
 """
 
 import json
@@ -13,7 +13,7 @@ _TRAIN = STAGES.index("train")
 
 
 def in_words(chain: Chain, where: str) -> str:
-    """Why what `where` holds of the chain's task is no result, and what to run; for a chain with stale stages."""
+    """Explain why a chain with stale stages is not a result, and what to run; where: a commit, the workspace, ..."""
     first = STAGES.index(chain.stale[0])
     if chain.stale[0] not in {stage.name for stage in chain.stages}:
         what = f"{chain.stale[0]} has not run"
@@ -24,22 +24,22 @@ def in_words(chain: Chain, where: str) -> str:
     else:
         what = f"{chain.stale[0]} has not read what the stages above it wrote"
     stages = ", ".join(chain.stale)
-    return f"{chain.task}: {where} holds no whole result: {what}; run `dvc repro report@{chain.task}` ({stages})"
+    return f"{chain.task}: {where} has no consistent result: {what}; run `dvc repro report@{chain.task}` ({stages})"
 
 
 def claim_in_words(chain: Chain, stage: str, where: str) -> str:
-    """Why what `where` holds is no result, for parameters of `stage` that were never run."""
+    """Explain that a chain is not a result because `stage` never ran with its parameters, and what to run."""
     return (
-        f"{chain.task}: {where} holds no result: {stage} never ran with the parameters that dvc.lock has (as `dvc exp"
-        f" save` and `dvc commit` leave them); run `dvc repro --force --single-item {stage}@{chain.task}`,"
+        f"{chain.task}: {where} has no result: {stage} never ran with the parameters in dvc.lock (`dvc exp save` and"
+        f" `dvc commit` record them without a run); run `dvc repro --force --single-item {stage}@{chain.task}`,"
         f" then `dvc repro`"
     )
 
 
 def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:
-    """The first stage whose output says that other parameters made it than dvc.lock has; None where all agree.
+    """The first stage whose output was made with other parameters than those in dvc.lock; None if all agree.
 
-    read: the content of an output, None where it is not at hand. What older versions wrote says nothing.
+    read: returns the content of an output, or None if it is not available. Outputs of older versions are unsigned.
     """
     for stage in chain.stages:
         path = signed_output(stage.name, chain.task)

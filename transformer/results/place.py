@@ -1,4 +1,4 @@
-"""Where the page lies, and what it was made from."""
+"""Where the report page is, and what it was made from."""
 
 import hashlib
 import json
@@ -12,18 +12,18 @@ _HEAD = 1000  # characters
 
 
 def page_path(root: Path, task: str) -> Path:
-    """The page of the result in a workspace."""
+    """The path of a task's report page in a workspace."""
     return root / "reports" / task / "report.html"
 
 
 def is_page_of(root: Path, chain: Chain) -> bool:
-    """Whether the page in the workspace shows this result, as it would be written now."""
+    """Whether the page in the workspace shows this result and is up to date."""
     page = page_path(root, chain.task)
     return _named(page, "row") == chain.row_key() and _named(page, "made-from") == made_from(root, chain)
 
 
 def made_from(root: Path, chain: Chain) -> str:
-    """The digest of all that a result's page shows: the result, where it comes from, and the one before it."""
+    """The digest of everything that a result's page shows: the result, its origin, and the result before it."""
     before, origin = results_before(root, chain), origin_of(root, chain)
     content = [
         chain.row_key(),
@@ -35,7 +35,7 @@ def made_from(root: Path, chain: Chain) -> str:
 
 
 def _named(page: Path, name: str) -> str | None:
-    """What a page's head says under `name`; None where there is no page."""
+    """The value of a `<meta>` tag in the page's head; None if there is none."""
     try:
         with page.open(encoding="utf-8", errors="replace") as stream:
             head = stream.read(_HEAD)

@@ -1,4 +1,4 @@
-"""Whether the workspace's results are those of a commit, made again."""
+"""Verifies that the workspace reproduces the results of a commit."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,15 +13,14 @@ from transformer.results.runcache import stages_run
 from transformer.results.workspace import require_outputs
 
 TOLERANCES = {"bleu": 3.0, "chrf": 3.0, "perplexity": 0.1, "accuracy": 0.04, "f1": 0.04, "roc_auc": 0.03}
-"""Largest difference of a metric on another kind of processor, about the half width of its 95 % interval."""
+"""Largest accepted difference of a metric between CPU types, about half the width of its 95 % interval."""
 
 
 def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
-    """One line per task that was made again; exact: no other bytes are let pass.
+    """Yield one line per reproduced task; exact: require byte-identical outputs.
 
-    Raises UserError where the workspace holds no result that was made here: stages that do not belong together or are
-    not up to date, other files than dvc.lock says, a result that was fetched; and that names the first stage that
-    differs.
+    Raises UserError when a stage differs, naming the first one, and when the workspace has no result that was made
+    here: stages do not belong together or are out of date, files are not those of dvc.lock, or it was fetched.
     """
     committed, own = find_results(root, revision), results_at(root, WORKSPACE, None)
     for task, chain in committed.chains.items():
@@ -37,12 +36,12 @@ def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
                 f"{first.name}@{task}: {_differing(first, own.chains[task])} is not what {revision} has in dvc.lock:"
                 " the stage is not repeatable, or its code changed without `dvc repro`"
             )
-        said = _metrics(task, committed, own)
-        yield f"{task}: {first.name} is the first stage with other bytes than at {revision}; {said}"
+        metrics = _metrics(task, committed, own)
+        yield f"{task}: {first.name} is the first stage whose bytes differ from {revision}; {metrics}"
 
 
 def _require_made_here(root: Path, chain: Chain) -> None:
-    """Raises UserError unless the workspace holds the chain's files, up to date, and its stages ran on this machine."""
+    """Raise UserError unless the workspace has the chain's files, up to date, and its stages ran on this machine."""
     from dvc.repo import Repo
 
     require_outputs(root, chain.outs)
@@ -56,13 +55,13 @@ def _require_made_here(root: Path, chain: Chain) -> None:
             raise UserError(f"{name} is not up to date ({', '.join(changed)}): run `dvc repro`, then verify")
     if fetched := [stage.name for stage in chain.stages if stage.name not in run]:
         raise UserError(
-            f"{chain.task}: nothing to verify, for {', '.join(fetched)} did not run here, what they wrote was fetched:"
+            f"{chain.task}: nothing to verify: {', '.join(fetched)} did not run here, their outputs were fetched;"
             " run `dvc repro --force --no-run-cache`, then verify"
         )
 
 
 def _changed(status: Iterable[Any]) -> Iterator[str]:
-    """The dependencies and parameters in DVC's status of a stage that are not as they were; outputs are known."""
+    """The changed dependencies and parameters in DVC's status of a stage; outputs have been checked before."""
     for entry in status:
         if isinstance(entry, str):
             yield entry
@@ -76,7 +75,9 @@ def _first_difference(committed: Chain, own: Chain) -> Stage | None:
         if one.params != other.params:
             was, now = leaves(one.params), leaves(other.params)
             names = ", ".join(sorted(name for name in {*was, *now} if was.get(name) != now.get(name)))
-            raise UserError(f"{one.name}@{own.task}: other parameters ({names}): only the same ones can be verified")
+            raise UserError(
+                f"{one.name}@{own.task}: parameters differ ({names}): only the same parameters can be verified"
+            )
         if one.outs != other.outs:
             return one
     return None
@@ -87,7 +88,7 @@ def _differing(stage: Stage, own: Chain) -> str:
 
 
 def _metrics(task: str, committed: Results, own: Results) -> str:
-    """In words, how far the metrics are from each other. Raises UserError when one is beyond its tolerance."""
+    """A phrase that says how much the metrics differ. Raises UserError when one is beyond its tolerance."""
     was, now = committed.figures(task), own.figures(task)
     largest = 0.0
     for split, figures in was.items():
@@ -97,8 +98,8 @@ def _metrics(task: str, committed: Results, own: Results) -> str:
             difference = abs(now.get(split, {}).get(name, float("inf")) - figures[name])
             if not difference <= tolerance:
                 raise UserError(
-                    f"evaluate@{task}: {name} on {split} is {difference:.3g} from that at {committed.name}, and"
-                    f" {tolerance:g} is the most that another kind of processor explains"
+                    f"evaluate@{task}: {name} on {split} differs by {difference:.3g} from {committed.name};"
+                    f" another CPU type explains at most {tolerance:g}"
                 )
             largest = max(largest, difference / tolerance)
     return f"the metrics differ by up to {100 * largest:.0f} % of their tolerance"

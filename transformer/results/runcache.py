@@ -1,4 +1,4 @@
-"""Chains put together from DVC's run cache, where every stage run on this machine has one entry without a name."""
+"""Rebuilds chains from DVC's run cache, which has one unnamed entry per stage run on this machine."""
 
 import re
 from collections import defaultdict
@@ -10,7 +10,7 @@ from typing import Any
 from transformer.results.chain import FIGURES, STAGES, Chain, Stage, declared, plain, stage_from_entry, with_figures
 from transformer.results.lockfile import parse_lock
 
-# A stage is known by an output that only it has (docs/design.md).
+# A stage is identified by an output that only it writes (docs/design.md).
 _KNOWN_BY = {
     "download": re.compile(r"data/(\w+)/corpus"),
     "tokenize": re.compile(r"data/(\w+)/tokens"),
@@ -30,11 +30,11 @@ class _Entry:
 
 
 def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
-    """Every complete chain that can be put together, with the time (seconds) at which its export ran, oldest first.
+    """Every complete chain in the run cache, with the time (seconds) at which its export ran, oldest first.
 
-    It is followed from an export's entry backwards: a stage belongs to it if it wrote what a stage below read, and
-    if no parameter that both declare differs. Where several do, each of them makes a chain: DVC would restore
-    any of these chains without running a stage.
+    Chains are followed backwards from each export's entry: a stage belongs to a chain if it wrote what a stage below
+    read, with the same values for the parameters that both declare. If several stages do, each gives a chain: DVC
+    would restore any of these chains without running a stage.
     """
     entries: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
     for entry in _entries(folder):
@@ -51,7 +51,7 @@ def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
 
 
 def stages_run(folder: Path, chain: Chain) -> set[str]:
-    """The stages of the chain that ran on this machine with these parameters and outputs, whatever their code."""
+    """The stages of the chain that ran on this machine with the same parameters and outputs, whatever their code."""
     wanted = {stage.name: (plain(stage.params), stage.outs) for stage in chain.stages}
     return {
         entry.stage.name
@@ -62,7 +62,7 @@ def stages_run(folder: Path, chain: Chain) -> set[str]:
 
 def _entries(folder: Path) -> Iterator[_Entry]:
     seen = set()
-    # The oldest entry of the same parameters and outputs tells when they were first made.
+    # Of equal entries the oldest counts: it has the time when the outputs were first made.
     for path in sorted(folder.glob("*/*/*"), key=lambda path: path.stat().st_mtime):
         try:
             content = parse_lock(path.read_bytes())
@@ -80,7 +80,7 @@ def _entries(folder: Path) -> Iterator[_Entry]:
 
 
 def _above(entries: Mapping[tuple[str, str], Sequence[_Entry]], task: str, below: list[Stage]) -> Iterator[list[Stage]]:
-    """`below` with every fitting choice of the stages above it."""
+    """`below`, completed in every possible way with matching stages above it."""
     depth = len(STAGES) - len(below)
     if depth == 0:
         yield below

@@ -1,4 +1,4 @@
-"""Where a training spent its time: what its live points told, kept beside the result. No output holds times."""
+"""Where training spent its time: timings from its live metrics, kept beside the result, since outputs have no times."""
 
 import json
 import os
@@ -14,13 +14,13 @@ TRAIN = "train"
 Event = dict[str, Any]
 Point = dict[str, float]
 _KEPT = 50
-"""Trainings of a task whose times stay."""
+"""Training runs per task whose timings are kept."""
 
 
 def noted(batches: Iterable[list[Event]], directory: Path, root: Path, task: str) -> Iterator[list[Event]]:
-    """Pass a training's events through; once it has ended well, keep its points that tell times.
+    """Pass a training run's events through; if it finishes, store its timings.
 
-    They are kept under the hash of the model that it left in `directory`: a result with another one has other times.
+    They are stored under the hash of the model that it wrote in `directory`, so every model has its own timings.
     """
     points: list[Point] = []
     for batch in batches:
@@ -34,7 +34,7 @@ def noted(batches: Iterable[list[Event]], directory: Path, root: Path, task: str
 
 
 def times_of(root: Path, chain: Chain) -> list[Point]:
-    """The points of the training in this chain, in the order of its updates; none where it did not run here."""
+    """The timings of this chain's training run, in the order of its updates; empty if it did not run here."""
     root = Path(os.environ.get("DVC_ROOT") or root)  # a temporary clone's parent, as for MLflow's store
     try:
         path = _folder(root, chain.task) / f"{chain.outs.get(trained_path(chain.task))}.json"

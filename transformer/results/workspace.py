@@ -1,4 +1,4 @@
-"""What lies in the workspace, by the hashes that DVC records."""
+"""Compares the workspace's files with the hashes in dvc.lock."""
 
 import hashlib
 import json
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 
 def content_md5(content: bytes) -> str:
-    """The hash that DVC gives to a file with this content."""
+    """The MD5 that DVC gives to a file with this content."""
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def folder_md5(files: Mapping[str, str]) -> str:
-    """The MD5 that DVC gives to a folder."""
+    """The MD5 that DVC gives to a folder. files: relative path to MD5."""
     listing = [{"md5": md5, "relpath": name} for name, md5 in sorted(files.items())]
     return f"{content_md5(json.dumps(listing).encode())}.dir"
 
 
 def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
-    """The MD5 of files and folders, as DVC would record it; None where there is nothing.
+    """The MD5 of files and folders, as DVC would record it; None for those that do not exist.
 
-    DVC remembers the hashes of files that it has seen, so what has not changed costs one look per file.
+    DVC remembers the hashes of files that it has seen, so an unchanged file costs one `stat`.
     """
     places = {path: Path(repo.root_dir, path) for path in paths}
     return {path: recorded_md5(repo, place) if place.exists() else None for path, place in places.items()}
 
 
 def require_outputs(root: Path, outs: Mapping[str, str]) -> None:
-    """Refuse files that do not belong to dvc.lock, as after `git checkout` without `dvc checkout`.
+    """Refuse files that do not match dvc.lock, as after `git checkout` without `dvc checkout`.
 
-    outs: outputs by path, with the MD5 that dvc.lock has. Raises UserError that names the first that is another.
+    outs: outputs by path, with the MD5 in dvc.lock. Raises UserError, naming the first that differs.
     """
     from dvc.repo import Repo
 
@@ -50,16 +50,16 @@ def require_outputs(root: Path, outs: Mapping[str, str]) -> None:
 
 
 def not_as_locked(root: Path, path: str, *, missing: bool = False) -> str:
-    """What to say of an output that is not the one in dvc.lock, and what to do."""
+    """The message for an output that is not the one in dvc.lock, with what to do."""
     what = "is missing" if missing else "is not what dvc.lock says"
     restore = f"git checkout -- {path}" if is_tracked(root, path) else "dvc checkout"
     return f"{path} {what}: run `{restore}` to get the result's own file, or `dvc repro` to make it again"
 
 
 def folder_is_as_locked(root: Path, path: str) -> bool:
-    """Whether a folder holds what dvc.lock has under this path; also where dvc.lock cannot be read or has none.
+    """Whether a folder matches dvc.lock; also True if dvc.lock cannot be read or does not list it.
 
-    Reads the files itself: to import DVC takes longer than to hash a model.
+    Hashes the files itself: importing DVC takes longer than hashing a model.
     """
     try:
         entries = (parse_lock((root / LOCK).read_bytes()).get("stages") or {}).values()
@@ -70,7 +70,7 @@ def folder_is_as_locked(root: Path, path: str) -> bool:
 
 
 def md5_of_folder(folder: Path) -> str:
-    """The hash that dvc.lock has for a folder, from the files themselves."""
+    """The MD5 that DVC would record for a folder, computed from its files."""
     files = (file for file in folder.rglob("*") if file.is_file())
     return folder_md5({file.relative_to(folder).as_posix(): _file_md5(file) for file in files})
 

@@ -1,1 +1,1 @@
-"""The projection of what DVC tracks into MLflow. DVC is the truth: every row can be rebuilt with `transformer sync`."""
+"""Projects what DVC tracks into MLflow. DVC is the source of truth: `transformer sync` can rebuild every row."""

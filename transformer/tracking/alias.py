@@ -1,4 +1,4 @@
-"""Which registered version is the best: those that were scored alike compete, as their tags say."""
+"""Chooses the best registered version among those that were scored alike, according to their tags."""
 
 import math
 from collections.abc import Mapping
@@ -16,41 +16,41 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 MIXED = "mixed"
-"""The tag `kind` of rows that are out of every comparison."""
+"""The `kind` tag of rows that are excluded from every comparison."""
 _LIBRARY = "version:"
 _ALIAS = "alias"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a version scored, and on what."""
+    """A version's score, and what it was computed on."""
 
     row_key: str
     metric: str
-    """With its split: `validation.bleu`."""
+    """Including the split: `validation.bleu`."""
     value: float
     higher_is_better: bool
     validation: str
     """The SHA-256 of the validation split."""
     direction: str
-    """The source and the target language, `de-en`; empty for a task that does not translate."""
+    """Source and target language, `de-en`; empty for a task that does not translate."""
     settings: str
-    """Of the metric, without the version of the library. How the answers were made belongs to what competes."""
+    """The metric's settings, without the library's version. Decoding is not in it: it is part of what competes."""
     made: int
     """When the result was made, in seconds."""
 
     @property
     def group(self) -> tuple[str, ...]:
-        """Versions compete within it."""
+        """Versions compete only within their group."""
         return (self.validation, self.direction, self.metric, self.settings)
 
     @property
     def rank(self) -> tuple[float, int, str]:
-        """The best of a group comes first; of equals the earliest."""
+        """Sort key: the best of a group comes first; ties go to the earliest."""
         return (-self.value if self.higher_is_better else self.value, self.made, self.row_key)
 
     def tags(self) -> dict[str, str]:
-        """The tags of a version, from which `read` makes this again."""
+        """The version's tags, from which `read` restores the entry."""
         return {
             "row_key": self.row_key,
             self.metric: str(self.value),
@@ -64,7 +64,7 @@ class Entry:
 
     @classmethod
     def read(cls, tags: Mapping[str, str]) -> "Entry | None":
-        """The entry of a version with these tags; None for one that older code registered, or that has no score."""
+        """The entry of a version with these tags; None if it has no score or was registered by older code."""
         try:
             entry = cls(
                 row_key=tags["row_key"],
@@ -82,7 +82,7 @@ class Entry:
 
 
 def entry_of(chain: Chain, origin: Origin, folder: Path) -> Entry:
-    """The entry of a result whose files lie in `folder` under their own paths."""
+    """The entry of a result whose files are in `folder` at their own paths."""
     task = chain.task
     metric = read_json(folder / "models" / task / "bundle" / "config.json")["main_metric"]
     provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
@@ -101,37 +101,37 @@ def entry_of(chain: Chain, origin: Origin, folder: Path) -> Entry:
 
 
 def version_tags(chain: Chain, entry: Entry) -> dict[str, str]:
-    """All tags of a result's version: its entry, and the alias that it competes for."""
+    """All tags of a result's version: its entry's, and the alias that it competes for."""
     return {**entry.tags(), _ALIAS: str(export_params(chain)["alias"])}
 
 
 def place_aliases(client: "MlflowClient") -> None:
-    """`place_alias` for every name and alias of the tagged versions in the registry."""
+    """Call `place_alias` for every name and alias of the tagged versions in the registry."""
     tagged = (version for version in all_versions(client) if Entry.read(version.tags))
     for name, alias in sorted({(v.name, v.tags[_ALIAS]) for v in tagged if _ALIAS in v.tags}):
         place_alias(client, name, alias)
 
 
 def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
-    """Give the alias to the best version of the group that the newest result belongs to.
+    """Give the alias to the best version in the newest result's group.
 
-    A function of the versions' tags, whatever the order in which they were registered. Versions whose run is deleted
-    or mixed do not count. Where none counts, the alias stays with a version that older code gave it to, and leaves
-    any other.
+    The choice depends only on the versions' tags, not on the order of registration. Versions whose run is deleted or
+    mixed do not count. If none counts, the alias stays only on a version without tags, from older code, whose run
+    counts.
     """
     versions = all_versions(client, name)
     competing = [(entry, version) for version in versions if (entry := Entry.read(version.tags))]
     best = _best(client, competing)
     held = client.get_registered_model(name).aliases.get(alias)
     if best is not None:
-        if str(held) != str(best.version):  # MLflow's stores give now one, now the other
+        if str(held) != str(best.version):  # some of MLflow's stores return str, others int
             client.set_registered_model_alias(name, alias, best.version)
     elif held is not None and not _counts(client, client.get_model_version(name, str(held))):
         client.delete_registered_model_alias(name, alias)
 
 
 def _best(client: "MlflowClient", competing: "list[tuple[Entry, ModelVersion]]") -> "ModelVersion | None":
-    # One of many is asked for its run: the first in order that counts.
+    # Runs are looked up lazily, in order, until one counts.
     newest = sorted(competing, key=lambda each: (each[0].made, each[0].row_key), reverse=True)
     group = next((entry.group for entry, version in newest if _counts(client, version)), None)
     rivals = [each for each in competing if each[0].group == group]
@@ -145,7 +145,7 @@ def _counts(client: "MlflowClient", version: "ModelVersion") -> bool:
 
 
 def living_run(client: "MlflowClient", run_id: str | None) -> Any:
-    """A run that is there and not in the trash; else None."""
+    """The run with this id; None if it does not exist or is in the trash."""
     from mlflow.exceptions import MlflowException
 
     try:

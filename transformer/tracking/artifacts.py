@@ -1,4 +1,4 @@
-"""What a row has in the artifact store, and whether it is still there, as far as it lies on this machine."""
+"""A row's files in the artifact store; those on this machine can be checked."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -9,13 +9,13 @@ MODEL = "MLmodel"
 
 
 def local_folder(uri: str | None) -> Path | None:
-    """The folder that MLflow names by a URI; None where it is on another machine."""
+    """The local folder of an MLflow artifact URI; None if it is on another machine."""
     parts = urlsplit(uri or "")
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def has_files(folder: Path) -> bool:
-    """Whether the folder has what a row was given: its parameters and reports."""
+    """Whether the folder has the row's parameters and reports."""
     return (folder / PARAMETERS).is_file() and (folder / REPORTS).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""The child run of a stage that really executed: live curves and system metrics, or written later in one go."""
+"""The child run of an executed stage: logged live with system metrics, or written later in one go."""
 
 import json
 import time
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 PARTIAL = "partial"
-"""In the place of the key of a stage that belongs to no chain."""
+"""Replaces the key of a stage that belongs to no result."""
 _SYSTEM_METRICS_SECONDS = 10
-_BATCH_POINTS = 1000  # most that MLflow takes
+_BATCH_POINTS = 1000  # MLflow's limit
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Child:
     name: str
     tags: Mapping[str, str]
     started: int
-    """Milliseconds, as all times in MLflow."""
+    """Milliseconds, like all times in MLflow."""
 
 
 def child_of(chain: Chain, stage: str, origin: Origin, started: int) -> Child:
-    """The child run of the chain's stage that executes now.
+    """The child run for the chain's stage that is executing.
 
-    An experiment's name is part of the run's: where the stages after it are not run, this is all that shows it.
-    What read something else than the stages above wrote is no part of any result, so no row will adopt it.
+    The run's name includes the experiment's: if later stages do not run, nothing else in MLflow shows it.
+    A stage that did not read what the stages above wrote is not part of any result, so no row will adopt its run.
     """
     tags = {
         "mlflow.source.name": f"stages/{stage}.py",
@@ -52,14 +52,14 @@ def child_of(chain: Chain, stage: str, origin: Origin, started: int) -> Child:
 
 
 def status_of(events: Iterable[Event]) -> str | None:
-    """How the stage ended, if the events say so."""
+    """How the stage ended; None if the events do not say."""
     return next((str(event["status"]) for event in events if event.get("event") == "end"), None)
 
 
 def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -> tuple[str, str]:
-    """Write the run batch by batch, with system metrics.
+    """Log the run batch by batch, with system metrics.
 
-    Returns its id and the stage's status: KILLED if no event says it.
+    Returns its id and the stage's status, which is KILLED if no event gives one.
     """
     run_id = _start(store, child)
     monitor = _system_metrics(store, run_id)
@@ -108,14 +108,14 @@ def _system_metrics(store: Store, run_id: str) -> "SystemMetricsMonitor":
 
 
 def keep(root: Path, child: Child, events: Sequence[Event]) -> None:
-    """Keep a stage that ended well and soon for the next process that opens MLflow: opening it takes longer."""
+    """Save the events of a short, successful stage for the next process that opens MLflow, which is slow to open."""
     content = {"child": asdict(child), "events": events, "ended": int(time.time() * 1000)}
     with atomic_write(waiting(root) / child.tags["task"] / f"{child.started}-{child.name}.json") as stream:
         stream.write(json.dumps(content).encode())
 
 
 def write_kept(store: Store, task: str) -> None:
-    """Write the child runs that were kept, once each."""
+    """Log the child runs that `keep` saved, once each."""
     with locked(store.root):
         for path in sorted((waiting(store.root) / task).glob("*.json")):
             content = json.loads(path.read_bytes())

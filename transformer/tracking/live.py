@@ -1,6 +1,6 @@
-"""The observer of one executing stage: `python -m transformer.tracking.live TASK STAGE`, events on standard input.
+"""Observes one executing stage: `python -m transformer.tracking.live TASK STAGE`, with events on standard input.
 
-Whatever goes wrong here stays here: the stage does not notice, and the exit code is 0.
+Failures here never reach the stage, and the exit code is always 0.
 """
 
 import json
@@ -24,8 +24,8 @@ from transformer.tracking.store import Store, find_root, in_words, open_store
 
 _BATCH_SECONDS = 5.0
 _BATCH_EVENTS = 500
-# Importing MLflow and opening its database takes 2.5 s of a core. A stage that ends sooner leaves it to the next one,
-# so that logging costs less than 2 % of any training.
+# Importing MLflow and opening its database takes 2.5 s of CPU time. A stage that ends sooner than this leaves that to
+# the next one, so that logging costs less than 2 % of any training run.
 _SHORT_SECONDS = 180.0
 _LAST = STAGES[-1]
 Events = queue.SimpleQueue[Event | None]
@@ -36,11 +36,11 @@ class PartialResultError(Exception):
 
 
 class ChangedError(Exception):
-    """What the stage read or was told is another now, so there is no result to record."""
+    """The stage's dependencies or parameters changed while it ran, so there is no result to record."""
 
 
 def read_events(stream: IO[str], events: Events) -> None:
-    """Queue every event of the stream, then None, so that the stage never waits. Broken lines are left out."""
+    """Queue every event of the stream, then None, so that the stage never waits. Malformed lines are skipped."""
     for line in stream:
         try:
             event = json.loads(line)
@@ -52,7 +52,7 @@ def read_events(stream: IO[str], events: Events) -> None:
 
 
 def batches(events: Events, *, seconds: float) -> Iterator[list[Event]]:
-    """The events in batches of at most 5 s or 500 events, the first of `seconds`; ends when the stream does."""
+    """Yield the events in batches of at most 5 s (the first: `seconds`) or 500 events until the stream ends."""
     ended = False
     while not ended:
         batch: list[Event] = []
@@ -71,7 +71,7 @@ def batches(events: Events, *, seconds: float) -> Iterator[list[Event]]:
 
 
 def follow(task: str, stage: str, events: Events, started: int) -> None:
-    """Observe the stage; when `export` has finished, write the result's row, and after `report` what shows it."""
+    """Observe the stage. After `export`, write the result's row; after `report`, add the row's figures and page."""
     directory = Path.cwd()
     root = find_root(directory)
     if stage == REPORT:
@@ -100,16 +100,16 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
 
 
 def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, running: bool = False) -> None:
-    """running: the last stage waits for this, then compares once more what it was started with (`unchanged.py`)."""
+    """running: the last stage is waiting for the row, and then checks its inputs once more (`unchanged.py`)."""
     from dvc.repo import Repo
 
     from transformer.results.content import Content
     from transformer.tracking.rows import write_row
 
     def confirm() -> None:
-        """As the stage will, before there is a row: writing all that belongs to one takes seconds."""
+        """Check the stage's inputs, as the stage itself will: writing the row's content took seconds."""
         if running and running_chain(directory, chain.task, _LAST).stages[-1] != chain.stages[-1]:
-            raise ChangedError(f"{_LAST}@{chain.task}: no row, for something changed while the stage ran")
+            raise ChangedError(f"{_LAST}@{chain.task}: no row written: something changed while the stage ran")
 
     with Repo(str(directory)) as repo:
         content = Content(repo, chain, fresh=bundle_path(chain.task) if running else None)
@@ -117,7 +117,7 @@ def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, runni
 
 
 def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:
-    """Give the row of the result in dvc.lock its figures and its page; `export` could not know them."""
+    """Add the figures and the page to the row of the result in dvc.lock; they did not exist when `export` ended."""
     if not any(status_of(batch) == "FINISHED" for batch in batches(events, seconds=0.0)):
         return
     store = open_store(root, task)
@@ -139,9 +139,9 @@ def main(arguments: list[str]) -> int:
         follow(task, stage, events, started)
     except (PartialResultError, ChangedError) as error:
         print(f"tracking: {error}", file=sys.stderr, flush=True)
-    except Exception as error:  # the boundary: no fault of the tracking may reach the stage
+    except Exception as error:  # the boundary: no tracking error may reach the stage
         print(f"tracking: {in_words(error)}; run `transformer sync` later", file=sys.stderr, flush=True)
-    reader.join()  # the stage may still write
+    reader.join()  # the stage may still be writing
     return 0
 
 

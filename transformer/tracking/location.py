@@ -1,4 +1,4 @@
-"""Where the tracking store is: what MLFLOW_TRACKING_URI names, else a database in the repository's root."""
+"""Locates the tracking store: MLFLOW_TRACKING_URI, or a database in the repository's root."""
 
 import os
 import re
@@ -23,20 +23,20 @@ class Location:
     """A tracking store's address."""
 
     uri: str
-    """As MLflow takes it: absolute, and quoted where the path holds other characters than names have."""
+    """As MLflow expects it: absolute, with special characters in the path quoted."""
     database: Path | None = None
-    """The file, of a SQLite database."""
+    """The file of a SQLite database."""
     folder: Path | None = None
-    """Of MLflow's old file store."""
+    """The folder of MLflow's old file store."""
 
     @property
     def artifacts(self) -> str | None:
-        """The folder of the artifacts, beside the database, as a URI; None where that is not ours to say."""
+        """The URI of the artifact folder beside the database; None if we do not choose it."""
         return None if self.database is None else (self.database.parent / ARTIFACTS).as_uri()
 
     @property
     def is_server(self) -> bool:
-        """Whether the store itself knows a place for the artifacts."""
+        """Whether the store itself chooses a place for artifacts."""
         return urlsplit(self.uri).scheme in _SERVERS or self.uri.startswith(_OF_DATABRICKS)
 
     def __str__(self) -> str:
@@ -44,9 +44,9 @@ class Location:
 
 
 def locate(root: Path) -> Location:
-    """The store of the repository at `root`, against which a relative address is resolved.
+    """The store of the repository at `root`, which relative addresses are resolved against.
 
-    Raises UserError for an address that names no store whose results would last.
+    Raises UserError for an address that is not a persistent store.
     """
     given = os.environ.get(_VARIABLE)
     if not given:
@@ -61,7 +61,7 @@ def locate(root: Path) -> Location:
 
 
 def without_password(text: str) -> str:
-    """A text that may hold an address, fit to be shown."""
+    """Mask the password of any address in a text."""
     return _PASSWORD.sub("//***@", text)
 
 
@@ -70,16 +70,16 @@ def _of_sqlite(root: Path, given: str) -> Location:
     path = unquote(found["path"] or "") if found else ""
     if found is None or not path or path == ":memory:" or path.startswith("file:"):
         raise UserError(
-            f"{_VARIABLE} ({given}) names no database file: write sqlite:///PATH, or sqlite:////PATH from /"
+            f"{_VARIABLE} ({given}) does not name a database file: write sqlite:///PATH, or sqlite:////PATH from /"
         )
     query = found["query"]
     if query is not None and not _OPTIONS.fullmatch(query):
-        raise UserError(f"{_VARIABLE} ({given}): what follows `?` is no option; in a path write it as %3F")
+        raise UserError(f"{_VARIABLE} ({given}): what follows `?` is not an option; in a path write it as %3F")
     return _of_database((root / path).resolve(), f"?{query}" if query else "")
 
 
 def _of_database(path: Path, options: str) -> Location:
     quoted = quote(str(path), safe=" +/")  # as SQLAlchemy reads it
-    # With the driver's name MLflow does not take the quoted path for the path of a folder to create.
+    # Without the driver's name MLflow would create a folder named like the quoted path.
     scheme = "sqlite" if quoted == str(path) else "sqlite+pysqlite"
     return Location(f"{scheme}:///{quoted}{options}", database=path)

@@ -1,6 +1,6 @@
-"""All that this project knows of MLflow's database and of what its client does behind its API, written for MLflow 3.17.
+"""All uses of MLflow's database schema and of its client's internals; written for MLflow 3.17.
 
-A test names the version (tests/results/test_inside.py): after an upgrade it asks to look here first.
+A test pins the version (tests/results/test_inside.py), so that an upgrade starts with a review of this file.
 """
 
 import os
@@ -18,16 +18,16 @@ LOCATIONS = (
     ("model_versions", "storage_location"),
     ("trace_tags", "value"),
 )
-"""The tables and columns with absolute places of artifacts."""
+"""The tables and columns with absolute artifact locations."""
 FOLDERS = (("runs", "artifact_uri"), ("logged_models", "artifact_location"))
-"""Those of whole folders."""
+"""Those that locate whole folders."""
 TABLES_ARE_MADE = "SELECT 1 FROM sqlite_master WHERE name = 'runs'"
 BASES = """
 SELECT artifact_location FROM experiments WHERE name IN ({names})
 UNION SELECT substr(artifact_uri, 1, length(artifact_uri) - length('/' || run_uuid || '/artifacts'))
 FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name IN ({names})
 """
-"""The folders that hold the artifacts of some experiments."""
+"""The artifact folders of the named experiments."""
 ROWS = """
 SELECT t.value, f.value, r.artifact_uri,
 (SELECT m.artifact_location FROM logged_models m WHERE m.source_run_id = r.run_uuid AND m.lifecycle_stage = 'active'),
@@ -37,12 +37,12 @@ JOIN tags k ON k.run_uuid = t.run_uuid AND k.key = 'kind' AND k.value = 'result'
 LEFT JOIN tags f ON f.run_uuid = t.run_uuid AND f.key = 'figures'
 WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
 """
-"""Of all complete rows: key, figures, the places of artifacts and model, and whether a version is registered."""
+"""All complete rows: key, figures, artifact location, model location, and whether a version is registered."""
 
 
 @contextmanager
 def without_syncing(*, new: bool) -> Iterator[None]:
-    """While a new database goes through its migrations, some 60 transactions, do not wait for the disk at each."""
+    """Skip the disk sync per transaction while a new database runs its migrations, about 60 transactions."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
@@ -60,7 +60,7 @@ def without_syncing(*, new: bool) -> Iterator[None]:
 
 @contextmanager
 def global_uri(uri: str) -> Iterator[None]:
-    """The registry's database store looks a model up through the global tracking URI, not through its client's."""
+    """Set MLflow's global tracking URI: the registry's database store looks models up through it, not its client's."""
     import mlflow
 
     given = os.environ.get("MLFLOW_TRACKING_URI")

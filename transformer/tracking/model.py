@@ -22,7 +22,7 @@ _PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic"
 
 
 def log_model(store: Store, run_id: str, bundle: Path) -> str:
-    """Save the bundle as a pyfunc model of the run. Returns the model's id in MLflow."""
+    """Log the bundle as a pyfunc model of the run. Returns the model's id in MLflow."""
     from mlflow.entities import LoggedModelOutput
 
     client = store.client
@@ -35,7 +35,7 @@ def log_model(store: Store, run_id: str, bundle: Path) -> str:
 
 
 def log_model_files(store: Store, run_id: str, model: "LoggedModel", bundle: Path) -> None:
-    """Write the files of a model that is in the database."""
+    """Write the files of a model that the database already has."""
     task = str(read_json(bundle / "config.json")["task"])
     with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
         local = Path(folder, "model")
@@ -70,16 +70,16 @@ def _signature(task: str) -> "ModelSignature":
 
 
 def _public_version(package: str) -> str:
-    # A local build such as 2.13.0+cpu is on no public index.
+    # Local builds such as 2.13.0+cpu are not on any public index.
     return metadata.version(package).partition("+")[0]
 
 
 def register(
     client: "MlflowClient", *, name: str, alias: str, tags: Mapping[str, str], run_id: str, model_id: str
 ) -> None:
-    """Register the model as a version of `name` with these tags, once a row; then place the alias.
+    """Register the model as a version of `name` with these tags, once per row; then place the alias.
 
-    A version whose run is deleted does not stand for the row any more, and one of older code gets its tags.
+    A version whose run is deleted no longer counts as the row's; one registered by older code gets missing tags.
     """
     from mlflow.exceptions import MlflowException
 
@@ -101,5 +101,5 @@ def register(
 
 
 def versions_of(client: "MlflowClient", name: str, row_key: str) -> list[Any]:
-    """The registered versions that a row has."""
+    """The row's registered versions."""
     return [*client.search_model_versions(f"name = '{name}' AND tags.row_key = '{row_key}'")]

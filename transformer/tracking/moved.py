@@ -1,4 +1,4 @@
-"""A store that was moved or copied: MLflow records absolute locations, which are made those of where it lies now."""
+"""Repairs a store that was moved or copied, by rewriting the absolute locations that MLflow records."""
 
 import shutil
 import sqlite3
@@ -17,10 +17,10 @@ _SECONDS = 60
 
 
 def settle(location: Location) -> None:
-    """Rewrite the locations of our artifacts in a local database that does not lie where they were recorded.
+    """Rewrite the recorded locations of our artifacts if a local database has moved away from them.
 
-    Artifacts that are not beside the database yet, but at the recorded place, are copied; nothing is written or
-    removed there. The caller holds the store's lock. Raises UserError when the database cannot be changed.
+    Artifacts that exist only at the recorded location are copied; nothing is written or removed there. The caller
+    holds the store's lock. Raises UserError when the database cannot be changed.
     """
     if location.database is None or not location.database.is_file():
         return
@@ -37,22 +37,22 @@ def settle(location: Location) -> None:
                     _rewrite(connection, base, here)
     except (sqlite3.Error, OSError) as error:
         raise UserError(
-            f"{location.database} was moved or copied here, and the places of its artifacts ({_path(bases[0])})"
-            f" cannot be changed ({error}): make it writable, with space beside it, and try again"
+            f"{location.database} was moved or copied here, and its artifact locations ({_path(bases[0])})"
+            f" cannot be changed ({error}): make it writable, with free space beside it, and try again"
         ) from error
     for base in bases:
         print(
-            f"tracking: the artifacts of {location.database} are beside it now, not in {_path(base)}", file=sys.stderr
+            f"tracking: the artifacts of {location.database} are now beside it, not in {_path(base)}", file=sys.stderr
         )
 
 
 def recorded_elsewhere(location: Location) -> list[str]:
-    """The folders of artifacts that the database records for our experiments and that do not lie beside it.
+    """The artifact folders that the database records for our experiments and that are not beside it.
 
-    Only those that this project made: another place was somebody's choice. Raises what sqlite3 raises.
+    Only those that this project created; other locations were chosen on purpose. Raises what sqlite3 raises.
     """
     names = ", ".join("?" for _ in TASKS)
-    # Not read-only: what a killed writer left must be rolled back before anything can be read.
+    # Not read-only: a killed writer's transaction must be rolled back before anything can be read.
     database = f"{Path(str(location.database)).as_uri()}?mode=rw"
     with closing(sqlite3.connect(database, uri=True, timeout=_SECONDS)) as connection:
         if not connection.execute(TABLES_ARE_MADE).fetchall():
@@ -71,7 +71,7 @@ def _rewrite(connection: sqlite3.Connection, base: str, here: str) -> None:
 
 
 def _copy_missing(connection: sqlite3.Connection, base: str, here: str) -> None:
-    """As where only the database was copied, or an older version had put all into the first of two clones."""
+    """Copy artifacts that are not here yet, as when only the database was copied, or older code put them elsewhere."""
     for table, column in _present(connection, FOLDERS):
         for (value,) in connection.execute(f"SELECT {column} FROM {table}").fetchall():
             if not value or not value.startswith(f"{base}/"):
@@ -86,7 +86,7 @@ def _copy_missing(connection: sqlite3.Connection, base: str, here: str) -> None:
 
 
 def _present(connection: sqlite3.Connection, columns: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
-    """Those that this version of MLflow has."""
+    """The columns that this version of MLflow has."""
     for table, column in columns:
         if column in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
             yield table, column

@@ -1,6 +1,6 @@
-"""What a row says: parameters, metrics, curves, tags, data sets. Read from a chain and its files; nothing is written.
+"""Reads a row's content from a chain and its files: parameters, metrics, curves, tags, data sets. Writes nothing.
 
-`reports` and `corpus` are folders that hold what the stages wrote for one task (docs/design.md).
+`reports` and `corpus` are folders that the stages wrote for one task (docs/design.md).
 """
 
 import csv
@@ -22,7 +22,7 @@ HISTORY = "history.tsv"
 _NOT_IN_NAMES = re.compile(r"[^\w\-./ :]")
 _DIGEST_LENGTH = 36
 _TAG_LENGTH = 5000
-_NAMED = 4  # changes in a row's name
+_NAMED = 4  # maximum changes in a row's name
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DatasetSplit:
 
 
 def hyperparameters(chain: Chain) -> dict[str, str]:
-    """The parameters that shape the result, by their name in params.yaml without the task: no paths, no names."""
+    """The parameters that affect the result, by name in params.yaml without the task; no paths or repository names."""
     found: dict[str, str] = {}
     for values in chain.params.values():
         for section, value in values.items():
@@ -60,7 +60,7 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
 def changes(chain: Chain, base: Chain) -> str:
     """The hyperparameters that differ from another result's, such as `d_model=512 train.batch_size=32`.
 
-    A name stands without its section where no other section has it.
+    A name appears without its section if no other section has the same name.
     """
     own, other = hyperparameters(chain), hyperparameters(base)
     named = Counter(name.rpartition(".")[2] for name in own)
@@ -78,9 +78,9 @@ def _text(value: Any) -> str:
 
 
 def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
-    """The numbers and the strings of the metric files, flat.
+    """The numbers and the strings in the metric files, flattened.
 
-    A name that a curve or an earlier file has taken gets its file's name before it, so that no curve gains a point.
+    A name already used by a curve or an earlier file is prefixed with its file's name, so no curve gets extra points.
     """
     numbers: dict[str, float] = {}
     strings: dict[str, str] = {}
@@ -98,12 +98,12 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def metric_name(name: str) -> str:
-    """`name` with what MLflow does not take in names replaced by `_`."""
+    """`name` with characters that MLflow does not allow replaced by `_`."""
     return _NOT_IN_NAMES.sub("_", name)
 
 
 def curves(reports: Path) -> list[Point]:
-    """The points of history.tsv: every column but `epoch` and `step` over `step`; empty cells are left out."""
+    """The points of history.tsv: every column but `epoch` and `step`, over `step`; empty cells are skipped."""
     with (reports / HISTORY).open(encoding="utf-8", newline="") as stream:
         return [
             Point(metric_name(column), float(cell), int(float(row["step"])))
@@ -114,7 +114,7 @@ def curves(reports: Path) -> list[Point]:
 
 
 def dataset_splits(task: str, corpus: Path) -> list[DatasetSplit]:
-    """The splits of a corpus, with the SHA-256 of their content as far as MLflow takes it (36 digits)."""
+    """The splits of a corpus, with the SHA-256 of their content, cut to MLflow's limit of 36 digits."""
     provenance = read_json(corpus / "provenance.json")
     origin = {key: value for key, value in provenance.items() if isinstance(value, str)}
     return [

@@ -1,4 +1,4 @@
-"""Rows that lost their files or their registered version: found, and given them again from what DVC has."""
+"""Finds rows that lost their files or their registered version, and restores both from what DVC has."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,9 +20,9 @@ _NAMED = 3
 
 
 def damaged_rows(store: Store) -> "dict[str, list[Run]]":
-    """The complete rows, by their keys, that lack files, a model, or a version whose tags say what it competes on.
+    """The complete rows, by key, that lack files, a model, or a version with the tags that it competes by.
 
-    A key has several where a row came back from the trash beside the one that was written in its place.
+    A key has several rows if one came back from the trash after another was written in its place.
     """
     registered = {version.run_id for version in all_versions(store.client) if Entry.read(version.tags)}
     damaged: dict[str, list[Run]] = {}
@@ -33,9 +33,9 @@ def damaged_rows(store: Store) -> "dict[str, list[Run]]":
 
 
 def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin: Origin) -> None:
-    """Give a row of the chain what it lacks, under its own id; its figures and page come with `write_row`.
+    """Restore what a row of the chain lacks, keeping its id; `write_row` adds its figures and page.
 
-    Raises content.MissingContentError, with nothing written, when a file of the chain is nowhere.
+    Raises content.MissingContentError, with nothing written, when a file of the chain cannot be found.
     """
     run_id = row.info.run_id
     with locked(store.root), gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
@@ -56,16 +56,16 @@ def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin:
 
 
 def notice(damaged: "Sequence[Run]") -> str:
-    """One line on rows that nothing can be given to."""
+    """One line about rows that cannot be repaired."""
     names = ", ".join(f"`{row.info.run_name}`" for row in damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
     return (
-        f"{len(damaged)} rows in MLflow lack their files or registered version, and DVC has not what they were made"
-        f" from ({names}): run `dvc fetch --all-commits`, then sync, or delete these rows"
+        f"{len(damaged)} rows in MLflow lack their files or registered version, and DVC does not have their"
+        f" outputs ({names}): run `dvc fetch --all-commits`, then sync, or delete these rows"
     )
 
 
 def _model(store: Store, row: "Run") -> "LoggedModel | None":
-    """The row's model; where one was deleted, the one that took its place."""
+    """The row's model; if one was deleted, its replacement."""
     from mlflow.exceptions import MlflowException
 
     for output in row.outputs.model_outputs if row.outputs else []:

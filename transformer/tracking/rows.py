@@ -1,4 +1,4 @@
-"""The row of a result: one flat run that holds all of it, found by its key."""
+"""The row of a result: the one flat MLflow run that contains all of it, found by its key."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
@@ -38,11 +38,11 @@ class UnrunParametersError(Exception):
 def write_row(
     store: Store, chain: Chain, content: Content, origin: Origin, confirm: Callable[[], None] = lambda: None
 ) -> bool:
-    """Write the row of a chain if it is not there yet, and give it the views that it has not got.
+    """Write the row of a chain if it does not exist yet, and add missing views (figures and page).
 
-    Returns whether the row was written. confirm: is called when all but the registered version is written, and raises
-    if the chain is no result any more.
-    Raises, with nothing written, content.MissingContentError when a file of the chain is nowhere,
+    Returns whether the row was written. confirm: called when all but the registered version has been written; raises
+    if the chain is no longer a result.
+    Raises, with nothing written, content.MissingContentError when a file of the chain cannot be found,
     UnrunParametersError, and what `confirm` raises.
     """
     key = chain.row_key()
@@ -72,7 +72,7 @@ def write_row(
 
 
 def finished_row(store: Store, row_key: str) -> "Run | None":
-    """The complete row with this key. What an interrupted writer left of one is deleted."""
+    """The complete row with this key, or None. Deletes what an interrupted writer left behind."""
     complete = None
     filter_string = f"tags.row_key = '{row_key}' AND tags.kind = '{RESULT}'"
     for run in store.client.search_runs([store.experiment_id], filter_string):
@@ -84,26 +84,26 @@ def finished_row(store: Store, row_key: str) -> "Run | None":
 
 
 class Views(NamedTuple):
-    """The MD5 of what shows a row's result."""
+    """The MD5 of a row's views: its figures and its report page."""
 
     figures: str | None
     report: str | None
 
 
 def recorded_views(store: Store) -> dict[str, Views]:
-    """The keys of all complete rows of the task, with the views that they have."""
+    """The keys of all complete rows of the task, with their views."""
     rows = all_runs(store, f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'")
     return {run.data.tags["row_key"]: Views(*map(run.data.tags.get, Views._fields)) for run in rows}
 
 
 def views(chain: Chain, directory: Path) -> Views:
-    """The views of a result that DVC or the workspace has; None for one that it has not."""
+    """The views of a result that DVC and the workspace have; None for a missing one."""
     page = page_path(directory, chain.task)
     return Views(chain.figures_md5, file_md5(page) if is_page_of(directory, chain) else None)
 
 
 def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
-    """Later views of the same result replace earlier ones by name. Figures whose files are nowhere are left out."""
+    """Log changed views, which replace earlier ones by name. Figures whose files cannot be found are skipped."""
     run_id, tags, new = row.info.run_id, row.data.tags, views(chain, content.directory)
     if new.report not in (None, tags.get("report")):
         store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), REPORTS)
@@ -117,9 +117,9 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
 
 
 def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
-    """Give the rows with these keys the kind `mixed`, and say it in their description. Returns their number.
+    """Set the kind of the rows with these keys to `mixed`, and note it in their description. Returns their number.
 
-    They stay: a store may be shared, and somebody may have quoted them. No comparison and no alias counts them.
+    They are not deleted, since a shared store's rows may have been cited. Comparisons and aliases ignore them.
     """
     rows = [run for run in all_runs(store, f"tags.kind = '{RESULT}'") if run.data.tags.get("row_key") in row_keys]
     for run in rows:
@@ -130,7 +130,7 @@ def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
 
 
 def orphan_stage_keys(store: Store) -> set[str]:
-    """The stage keys of child runs that belong to no row yet."""
+    """The stage keys of child runs that do not belong to a row yet."""
     children = all_runs(store, "tags.kind = 'stage'")
     return {run.data.tags["stage_key"] for run in children if _PARENT not in run.data.tags}
 
@@ -147,7 +147,7 @@ def all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
 
 
 def row_paths(chain: Chain) -> list[str]:
-    """The outputs that a row is made from."""
+    """The outputs that a row is built from."""
     task = chain.task
     outs = (path for stage in chain.stages for path in stage.outs)
     reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
@@ -180,7 +180,7 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
 
 
 def _name(root: Path, chain: Chain, origin: Origin) -> str:
-    """What differs from the parameters of the commit that the result was made on, and the key's start."""
+    """What differs from the parameters at the commit that the result was made on, and the start of the key."""
     lock = git.blob(root, origin.commit, LOCK) if origin.commit else b""
     base = next((other for other in chains_in_lock(lock) if other.task == chain.task), chain)
     changes = record.changes(chain, base)
@@ -188,7 +188,7 @@ def _name(root: Path, chain: Chain, origin: Origin) -> str:
 
 
 def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
-    """Markdown: the headline, what the model does not beat, and where the report is."""
+    """Markdown: the headline, the baselines that the model does not beat, and links to the report."""
     evaluation = read_json(folder / "reports" / chain.task / "evaluation.json")
     artifacts = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts"
     main = headline(family_module(open_task(chain.task), "shown").HEADLINE[0], evaluation)
@@ -199,7 +199,7 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
 
 
 def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
-    """Returns the id of the logged model."""
+    """Log the row's content. Returns the id of the logged model."""
     reports, bundle = folder / "reports" / chain.task, folder / bundle_path(chain.task)
     model_id = model.log_model(store, run_id, bundle)
     _log_figures(store, chain, run_id, reports, model_id)
@@ -209,7 +209,7 @@ def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
 
 
 def register_row(store: Store, chain: Chain, origin: Origin, run_id: str, model_id: str, folder: Path) -> None:
-    """Register a row's model, and place the alias; the chain's files lie in `folder` under their own paths."""
+    """Register a row's model, and place the alias; the chain's files are in `folder` at their own paths."""
     model.register(
         store.client,
         name=registered_name(chain),
@@ -221,7 +221,7 @@ def register_row(store: Store, chain: Chain, origin: Origin, run_id: str, model_
 
 
 def log_files(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
-    """Log the parameters as DVC has them, and the reports that lie in `folder` under their own paths."""
+    """Log the parameters as DVC recorded them, and the reports that are in `folder` at their own paths."""
     write_json(folder / PARAMETERS, chain.params)
     store.client.log_artifact(run_id, str(folder / PARAMETERS))
     store.client.log_artifacts(run_id, str(folder / "reports" / chain.task), REPORTS)
@@ -232,7 +232,7 @@ def _log_figures(store: Store, chain: Chain, run_id: str, reports: Path, model_i
 
     numbers, strings = record.final_figures(reports)
     params = [Param(name, value) for name, value in record.hyperparameters(chain).items()]
-    # Time stamps are 0, so that a rebuilt row has the very same points.
+    # Time stamps are 0, so that a rebuilt row has identical points.
     metrics = [Metric(point.name, point.value, 0, point.step) for point in record.curves(reports)]
     metrics += [Metric(name, value, 0, 0, model_id=model_id) for name, value in numbers.items()]
     tags = [RunTag(name, value) for name, value in strings.items()]
@@ -265,7 +265,7 @@ def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
     for stage in chain.executed:
         filter_string = f"tags.stage_key = '{chain.stage_key(stage.name)}'"
         for run in store.client.search_runs([store.experiment_id], filter_string):
-            if run.info.status == "RUNNING":  # its result is there, and nobody has said its end
+            if run.info.status == "RUNNING":  # its result exists, but its end was never reported
                 store.client.set_terminated(run.info.run_id, status="KILLED")
             if _PARENT not in run.data.tags:
                 store.client.set_tag(run.info.run_id, _PARENT, row_id)

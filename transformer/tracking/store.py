@@ -1,4 +1,4 @@
-"""The tracking store, opened: one writer at a time, and its artifacts where it lies."""
+"""Opens the tracking store: one writer at a time, with artifacts beside the database."""
 
 import hashlib
 import logging
@@ -33,7 +33,7 @@ _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # a password may stand in it
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it may contain a password
 }
 
 
@@ -49,27 +49,27 @@ class Store:
 def find_root(directory: Path) -> Path:
     """The repository that owns the store: DVC_ROOT inside a stage (also in a temporary clone), else the DVC root above.
 
-    Raises ValueError outside of a DVC repository.
+    Raises ValueError outside a DVC repository.
     """
     if given := os.environ.get("DVC_ROOT"):
         return Path(given)
     for folder in (directory.resolve(), *directory.resolve().parents):
         if (folder / ".dvc").is_dir():
             return folder
-    raise ValueError(f"{directory} is in no DVC repository")
+    raise ValueError(f"{directory} is not in a DVC repository")
 
 
 def in_words(error: Exception) -> str:
-    """An error of the store in one line, without the password of an address; a database's in its own words."""
+    """A store's error as one line: the database's own message if there is one, with passwords masked."""
     found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
     reason = " ".join(str(found).split())[:_LETTERS] or type(error).__name__
     return without_password(reason)
 
 
 def quiet_mlflow() -> None:
-    """Set, before mlflow is imported, that it sends no telemetry, logs errors only and gives up on a dead server soon.
+    """Configure mlflow, before it is imported: no telemetry, errors only, and short timeouts for a dead server.
 
-    What the user has set in the environment stays.
+    Settings from the user's environment take precedence.
     """
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -79,16 +79,16 @@ def quiet_mlflow() -> None:
 
 
 def waiting(root: Path) -> Path:
-    """Where short stages' child runs wait for MLflow, a folder a task."""
+    """The folder, with one subfolder per task, of short stages' child runs that are not in MLflow yet."""
     return root / ".dvc" / "tmp" / "tracking" / "waiting"
 
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """One writer at a time: for the creation of the database, and for finding or creating a row.
+    """Allow one writer at a time, for creating the database and for finding or creating a row.
 
-    The lock of a SQLite database lies beside it, so that all clones and worktrees that name it meet there; a server's
-    is of this user and machine. Writers on other machines are not kept out.
+    The lock of a SQLite database is beside it, so that all clones and worktrees that use it share the lock; a server's
+    lock is per user and machine. Writers on other machines are not locked out.
     """
     location = locate(root)
     if location.database is not None:
@@ -102,10 +102,10 @@ def locked(root: Path) -> Iterator[None]:
 
 
 def open_store(root: Path, task: str) -> Store:
-    """Connect, creating the database and the task's experiment if they are not there yet.
+    """Connect, creating the database and the task's experiment if they do not exist yet.
 
-    A database that was moved or copied is put right first (moved.py). Raises UserError when that cannot be done, or
-    when the experiment cannot take runs; and what mlflow, its database or the connection raises.
+    A database that was moved or copied is repaired first (moved.py). Raises UserError when that fails or when the
+    experiment cannot take runs, and what mlflow, its database or the connection raises.
     """
     quiet_mlflow()
     from mlflow.tracking import MlflowClient
@@ -126,7 +126,7 @@ def open_store(root: Path, task: str) -> Store:
 def _check_place(location: Location, task: str) -> None:
     if location.database is None and location.folder is None and not location.is_server:
         raise UserError(
-            f"{location} has no place for artifacts: name a server in front of it, or a place with"
+            f"{location} has no place for artifacts: use a server in front of it, or set a place with"
             f" `mlflow experiments create --experiment-name {task} --artifact-location URI`"
         )
 
@@ -139,12 +139,12 @@ def _check(location: Location, experiment: "Experiment") -> None:
         if location.is_server:
             database, note = "DATABASE", ", where DATABASE is what the server was started with"
         raise UserError(
-            f"the experiment `{experiment.name}` is deleted in MLflow: bring it and its runs back with"
-            f" `{mlflow} experiments restore --experiment-id {number}`, or remove it for good with"
+            f"the experiment `{experiment.name}` is deleted in MLflow: restore it and its runs with"
+            f" `{mlflow} experiments restore --experiment-id {number}`, or remove it permanently with"
             f" `{mlflow} gc --backend-store-uri {database} --experiment-ids {number}`{note}; then sync"
         )
     if location.folder is not None and not experiment.artifact_location.startswith(f"{location.folder.as_uri()}/"):
         raise UserError(
-            f"{location.folder} was moved or copied from {experiment.artifact_location}, where its runs would still go:"
-            " move it back, or name a database"
+            f"{location.folder} was moved or copied from {experiment.artifact_location}, where new runs would still go:"
+            " move it back, or use a database"
         )

@@ -1,4 +1,4 @@
-"""`transformer sync`: every row that DVC can account for and MLflow does not have."""
+"""`transformer sync`: writes the rows that MLflow lacks, from what DVC has."""
 
 import sqlite3
 from collections import Counter
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Known:
-    """A result that DVC knows."""
+    """A result that DVC has a record of."""
 
     chain: Chain
     origin: Origin
     commit: str | None
-    """A commit that holds its dvc.lock, and the reports that are in git."""
+    """A commit with its dvc.lock and the reports that are in git."""
     locked: bool = True
-    """Whether a dvc.lock holds it, not the run cache alone."""
+    """Whether it is in a dvc.lock, not only in the run cache."""
 
 
 def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     """Write the missing rows of the workspace, the commits, the experiments and the run cache. Returns their number.
 
-    Results come in the order in which they were made, so that a rebuilt registry has the same versions and best alias.
-    Those whose files are not here are left out, with one notice through `echo`.
+    Results are written in the order in which they were made, so that a rebuilt registry has the same versions and
+    the same best alias. Those whose files are missing are skipped, with one notice through `echo`.
     Raises what the tracking store or its connection raises.
     """
     from dvc.repo import Repo
@@ -62,19 +62,19 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     _finish([*opened.values()], damaged, echo)
     if done["unrun"]:
         echo(
-            f"{done['unrun']} results have no row: dvc.lock has parameters for them that were never run, as"
-            " `dvc exp save` and `dvc commit` leave them; run `dvc repro --force` with these parameters"
+            f"{done['unrun']} results not recorded: dvc.lock has parameters for them that were never run, as"
+            " `dvc exp save` and `dvc commit` write it; run `dvc repro --force` with these parameters"
         )
     if done["missing"]:
         echo(
-            f"{done['missing']} older results of commits or experiments have no row: their files are not here; to have"
-            " them too, `dvc fetch --all-commits` from a remote that has them, then sync"
+            f"{done['missing']} older results of commits or experiments not recorded: their files are missing;"
+            " run `dvc fetch --all-commits` with a remote that has them, then sync"
         )
     return done["written"]
 
 
 def _mixed(found: list[_Known]) -> dict[str, set[str]]:
-    """By task, the keys of what earlier versions took for results: complete chains with stale stages."""
+    """By task, the keys of complete chains with stale stages, which older versions recorded as results."""
     whole = {known.chain.row_key() for known in found if not known.chain.stale}
     keys: dict[str, set[str]] = {}
     for chain in (known.chain for known in found if known.chain.stale):
@@ -84,7 +84,7 @@ def _mixed(found: list[_Known]) -> dict[str, set[str]]:
 
 
 def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]) -> None:
-    """Place the aliases, and say which of the damaged rows were repaired."""
+    """Place the aliases, and report how many of the damaged rows were repaired."""
     from transformer.tracking.alias import place_aliases
     from transformer.tracking.repair import notice
 
@@ -93,21 +93,21 @@ def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]
             place_aliases(opened[0].store.client)
     rest = [row for recorded in opened for rows in recorded.damaged.values() for row in rows]
     if repaired := damaged - len(rest):
-        echo(f"{repaired} rows lacked files, or a registered version with its tags, and have them again")
+        echo(f"{repaired} rows repaired: files, or a registered version with its tags, were missing")
     if rest:
         echo(notice(rest))
 
 
 @dataclass(frozen=True)
 class _Recorded:
-    """What the tracking store has of a task."""
+    """What the tracking store has for a task."""
 
     store: "Store"
     rows: "dict[str, Views]"
-    """By their keys."""
+    """By key."""
     orphans: set[str]
     damaged: "dict[str, list[Run]]"
-    """Rows whose files or registered versions are gone."""
+    """By key: rows whose files or registered versions are missing."""
 
 
 def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
@@ -147,20 +147,20 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
 
 
 def _distinct(root: Path, results: list[_Known]) -> list[_Known]:
-    """Every distinct result, the oldest first; `origin.py` says what is known of where it comes from."""
+    """Every distinct result, oldest first, with its origin by the rules in `origin.py`."""
     found: dict[str, _Known] = {}
     for known in results:
         key = known.chain.row_key()
         origin = noted_origin(root, key) or known.origin
         first = found.setdefault(key, _Known(known.chain, origin, known.commit))
-        # The figures of the newest lock; the run cache has them where no lock has.
+        # The newest lock's figures; the run cache's only if no lock has any.
         if known.chain.figures and (known.locked or not first.chain.figures):
             found[key] = replace(first, chain=replace(first.chain, figures=known.chain.figures))
     return sorted(found.values(), key=lambda known: known.origin.time)
 
 
 def _sources(root: Path, run_cache: Path) -> Iterator[_Known]:
-    """All complete chains, also those with stale stages."""
+    """All complete chains, including those with stale stages."""
     for snapshot in snapshots(root):
         origin = Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
         for chain in all_chains(snapshot.lock):
@@ -182,17 +182,17 @@ def _workspace_lock(root: Path) -> bytes:
 
 
 def missing_rows(root: Path) -> bool:
-    """Whether a result in the workspace has no row or no figures there, as when DVC took a stage from its cache.
+    """Whether a result in the workspace lacks a row or its figures, as when DVC restored a stage from its cache.
 
-    Also whether its row has lost its files, its model or its registered version. Looks into the local database without
-    importing MLflow; of a server nothing is asked, and nothing is missing.
+    Also whether its row lost its files, model or registered version. Reads the local database without importing
+    MLflow; a server is not queried, and False is returned for it.
     """
     if any(waiting(root).glob("*/*.json")):
         return True
     chains = [*chains_in_lock(_workspace_lock(root))]
     try:
         location = locate(root)
-    except UserError:  # which opening it says
+    except UserError:  # opening the store will report it
         return True
     if location.database is None or not chains:
         return False
@@ -212,7 +212,7 @@ def missing_rows(root: Path) -> bool:
 
 
 def _is_whole(figures: str | None, recorded: str | None, artifacts: str, model: str | None, registered: int) -> bool:
-    """Whether a row shows these figures, has a registered model, and its files are where the database says."""
+    """Whether a row has these figures and a registered model, and its files are where the database says."""
     files, logged = local_folder(artifacts), local_folder(model)
     return (
         figures in (None, recorded)

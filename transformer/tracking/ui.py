@@ -1,4 +1,4 @@
-"""MLflow's UI over the same store that the workflow writes."""
+"""Runs MLflow's UI on the store that the workflow writes to."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from transformer.tracking.store import in_words, locked, quiet_mlflow
 
 
 def serve(root: Path, port: int) -> None:
-    """Become `mlflow ui` on this machine only, after putting a moved store right. Raises UserError for a server."""
+    """Replace this process with `mlflow ui`, local access only, after repairing a moved store. Refuses a server."""
     location = locate(root)
     if location.is_server:
         raise UserError(f"the results are on a server, which has a UI of its own: open {location}")

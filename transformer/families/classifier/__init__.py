@@ -1,1 +1,1 @@
-"""Models that name a text's class."""
+"""Models that predict a text's class."""

@@ -1,4 +1,4 @@
-"""build_vocab: one vocabulary, and the labels."""
+"""build_vocab: builds one vocabulary, and encodes texts and labels."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from transformer.vocabulary.config import VocabParams
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     vocab: VocabParams
 

@@ -1,4 +1,4 @@
-"""What the sections of a task must have in common: nothing beyond what each stage sees."""
+"""Checks across the sections of a task: only the task's classes, since no sections depend on each other."""
 
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
@@ -9,6 +9,6 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Raises ValueError, one line, where the task names no classes."""
+    """Raise ValueError, one line, if the task declares no classes."""
     if not task.classes:
         raise ValueError(f"transformer/tasks/{task.name}/task.py names no classes: a classifier needs at least two")

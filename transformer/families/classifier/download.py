@@ -1,4 +1,4 @@
-"""download: texts, each with the number of its class as label."""
+"""download: writes texts, each labelled with the number of its class."""
 
 import hashlib
 from array import array
@@ -27,21 +27,21 @@ class LabelledDownload(Download):
     """Where the labelled texts come from."""
 
     validation_fraction: float = Field(gt=0, lt=1)
-    """The part of train, label by label, that is held out where the source has no validation split."""
+    """The fraction of each label's training rows to hold out if the source has no validation split."""
     validation_block: int = Field(ge=1)
-    """So many neighbouring rows of train are held out together. 1: rows by their text, identical ones together."""
+    """Hold out training rows in blocks of this many neighbours. 1: by text, so identical texts stay together."""
     unsupervised: bool
     """Keep the unlabelled texts."""
 
 
 class Params(StageParams):
-    """What the stage reads of params.yaml."""
+    """The stage's parameters."""
 
     download: LabelledDownload
 
 
 def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
+    """Write the corpus into the folder `output`; returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
@@ -81,16 +81,16 @@ def _splits(corpus: Corpus, section: LabelledDownload, classes: Sequence[str]) -
 
 
 def class_labels(classes: Sequence[str]) -> dict[str, int]:
-    """By what a corpus may write: a class by its number or its name, by its name alone where names are numbers."""
+    """Class numbers by label as a corpus may write it: number or name, or only the name if names are numbers."""
     names = {name: number for number, name in enumerate(classes)}
     numbers = {str(number): number for number in range(len(classes))}
     return names if any(name.isdecimal() for name in classes) else numbers | names
 
 
 def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
-    """The label, as a number, and the cleaned text of a row. labels: the numbers by what a corpus may write.
+    """A row's label, as a number, and its cleaned text. labels: class numbers by label as a corpus may write it.
 
-    Raises ValueError when the text is missing, empty or none, or the label is none of `labels`.
+    Raises ValueError when the text is missing, empty or not a string, or the label is not in `labels`.
     """
     found = row.get("label")
     if str(found) not in labels:  # as text, because 1.0 and True equal 1
@@ -106,13 +106,13 @@ def _in_words(labels: Mapping[str, int]) -> str:
 
 
 def hold_out(read: Reader, *, fraction: float, block: int, seed: int) -> tuple[Iterator[Row], Iterator[Row]]:
-    """Split the rows `{"label": int, "text": str}` that `read` streams into (train, validation), each in their order.
+    """Split the rows `{"label": int, "text": str}` that `read` streams into (train, validation), keeping their order.
 
-    Of each label the rows with the smallest keys are held out, a key being a hash of the seed and the text: identical
-    texts of a label stay together, so that none is both trained on and validated with. With a `block` above 1 the hash
-    is of the number of the row's block instead: where the source lists the texts about one thing one after the other,
-    as IMDB does with films, nearly all of them fall on one side, and validation is as new to the model as a test is.
-    It takes eight bytes a row. Raises UserError when either side would have no row of some label.
+    Per label, the rows with the smallest keys are held out, a key being a hash of the seed and the text: identical
+    texts of a label stay together, so that none is in both splits. With a `block` above 1 the number of the row's
+    block is hashed instead: if the source lists the texts about one thing one after the other, as IMDB does for films,
+    nearly all of them go to one side, and validation is as new to the model as a test.
+    It takes eight bytes per row. Raises UserError when either side would have no row of some label.
     """
 
     def keyed() -> Iterator[tuple[int, Row]]:
@@ -131,7 +131,7 @@ def _key(group: str | int, seed: int) -> int:
 
 
 def _bounds(keyed: Iterator[tuple[int, Row]], *, fraction: float) -> dict[int, int]:
-    """The key, by label, under which a row is held out."""
+    """By label, the key below which rows are held out."""
     keys: dict[int, array[int]] = defaultdict(lambda: array("Q"))
     for key, row in keyed:
         keys[row["label"]].append(key)

@@ -1,4 +1,4 @@
-"""export: the classifier as a bundle, which must classify as evaluate did."""
+"""export: writes the classifier as a bundle, and checks that it predicts as evaluate did."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +11,11 @@ from transformer.core.task import Task, words_of
 from transformer.export.exporting import ExportInputs, ExportParams, Model, Row, check_bundle, export_bundle
 from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction
 
-_TOLERANCE = 1e-4  # of a probability: sums in another order differ far below it
+_TOLERANCE = 1e-4  # of a probability: another order of sums changes it far less
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     train: Mapping[str, Any]
     evaluate: AnsweringParams
@@ -24,7 +24,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
-    """Write the bundle and check it. Returns the number of answers that agreed."""
+    """Write the bundle and check it. Returns the number of predictions that agreed."""
     compute = prepare(params.hardware)
     words = words_of(task)
     model = Model(task=task, title=words.title, use=words.use, main_metric="accuracy", question="text")

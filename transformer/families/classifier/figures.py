@@ -1,4 +1,4 @@
-"""figures: attention inside texts, and the figures of the code."""
+"""figures: draws the attention inside texts, and what the code computes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from transformer.figures.theory import explain
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
-_LONGEST = 40  # tokens that can still be read on an axis
+_LONGEST = 40  # tokens that are still readable on an axis
 _POOLED = {
     "first": "What the first token, which is the pooled one, looks at",
     "cls": "What [CLS], which is the pooled token, looks at",
@@ -33,17 +33,17 @@ _POOLED = {
 
 @dataclass(frozen=True)
 class AttendedText:
-    """One text, its answer, and the weights between its tokens."""
+    """One text, its predicted class, and the attention weights between its tokens."""
 
     tokens: list[str]
-    """S tokens, the special ones included."""
+    """S tokens, including special ones."""
     answer: Prediction
     maps: Maps
-    """(1, H, S, S) by the name of the attention module."""
+    """(1, H, S, S) by name of the attention module."""
 
 
 def classify_with_attention(classifier: Classifier, text: str, *, longest: int) -> AttendedText:
-    """Classify one raw text, cut to its first `longest` tokens, in one pass of the model."""
+    """Classify one raw text, cut to its first `longest` tokens, in one forward pass."""
     ids = clip(classifier.encode([text])[0], longest)
     device = next(classifier.model.parameters()).device
     with torch.inference_mode(), collect_attention(classifier.model) as maps:
@@ -55,7 +55,7 @@ def classify_with_attention(classifier: Classifier, text: str, *, longest: int) 
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     figures: FiguresParams
     train: TrainParams
@@ -83,15 +83,16 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
 
 
 def drawings_of(classifier: Classifier, text: str, *, layers: str) -> list[Drawing]:
-    """All maps of one raw text."""
+    """All attention maps of one raw text."""
     review = classify_with_attention(classifier, text, longest=_LONGEST)
     return list(drawings(review, classifier.model.config.model.pooling, layers=layers, unit="text"))
 
 
 def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> Iterator[Drawing]:
-    """Every head of the chosen `layers`, and the row of the last one that the pooled state is made of, a head.
+    """Drawings of every head of the chosen `layers`, and of the last layer's weights in the pooled state, per head.
 
-    A model without attention has no figure; maximum pooling takes every dimension from another token.
+    A model without attention has none; nor does max pooling have the second, as it takes each dimension from another
+    token.
     """
     tokens = Axis("token looked at", review.tokens)
     answer = f"{review.answer.label}, {review.answer.probability:.2f}"
@@ -108,6 +109,6 @@ def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> I
 
 
 def _pooled(weights: Weights, pooling: str) -> Weights:
-    """The weights (S,) of the values in the pooled state, from one head's (S, S)."""
+    """The weights (S,) of the values in the pooled state, from one head's weights (S, S)."""
     row: Weights = weights.mean(axis=0) if pooling == "mean" else weights[0]
     return row

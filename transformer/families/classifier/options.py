@@ -4,19 +4,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the console command makes its parser before it needs torch
+if TYPE_CHECKING:  # the command line is parsed before torch is needed
     from transformer.families.classifier.decoding.labels import Classifier
 
-COMMAND = ("classify", "classify texts, one a line: label, probability and text")
-"""Its name and its help."""
+COMMAND = ("classify", "classify texts, one per line: prints label, probability and text")
+"""Name and help text."""
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """It has none of its own."""
+    """Add nothing: `classify` has no options of its own."""
 
 
 def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-    """What turns texts, chunk by chunk, into the lines to print."""
+    """A function that turns texts, chunk by chunk, into lines to print."""
 
     def lines(texts: list[str]) -> list[str]:
         answers = zip(model.classify(texts), texts, strict=True)

@@ -1,4 +1,4 @@
-"""report: what the page of a classifier's result shows."""
+"""report: the content of the page for a classifier's result."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _TRADE_OFFS = (
 )
 
 _SHOWN = 3
-"""Kinds of mistakes, of more than two classes."""
+"""Kinds of mistakes to list, with more than two classes."""
 
 Params = ReportParams
 run = write_report
@@ -47,7 +47,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
 
 
 def _against_linear(result: Result) -> str:
-    """The model beside the linear baseline."""
+    """The comparison with the linear baseline."""
     figures = result.evaluation[result.main_split]
     name = "accuracy_minus_linear"
     points = 100 * figures[name]
@@ -58,7 +58,7 @@ def _against_linear(result: Result) -> str:
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:
-    """The parts of the page, the most telling first."""
+    """The sections of the page, the most informative first."""
     yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
     yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
     yield Section("Right and wrong", tables=[_confusion(task, result)], pictures=list(_charts(task, result)))
@@ -78,7 +78,7 @@ def _confusion(task: Task, result: Result) -> Table:
 
 
 def _claim(task: Task, *, many: bool = False) -> str:
-    """What a probability is of: class 1 of two, of more that the answer is right."""
+    """What a probability refers to: class 1 of two, or, with more classes, that the prediction is right."""
     if len(task.classes) > 2:
         return "right answers" if many else "the answer"
     return f"{task.classes[1]} {task.units}" if many else f"a {task.classes[1]} {task.unit}"

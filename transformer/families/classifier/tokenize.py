@@ -1,4 +1,4 @@
-"""tokenize: the texts."""
+"""tokenize: pre-tokenizes the texts."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ from transformer.text.tokens import tokenize_corpus
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     tokenize: PreTokenizerParams
 
 
 def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
-    """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
+    """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
     sides = {"text": ("text", params.tokenize)}
     return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)

@@ -1,4 +1,4 @@
-"""train: the classifier on the encoded texts."""
+"""train: trains the classifier on the encoded texts."""
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -21,7 +21,7 @@ from transformer.training.update import BatchLoss
 
 
 class Params(TrainStageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     model: AnyClassifierParams
 
@@ -45,7 +45,7 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def validate(self) -> dict[str, float]:
-        """Loss per text and accuracy, in fp32."""
+        """Mean loss per text and accuracy, in fp32."""
         loss, correct = 0.0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
@@ -62,7 +62,7 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
+    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
     compute = prepare(params.hardware)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     classes = len(task.classes)

@@ -1,4 +1,4 @@
-"""build_vocab: a vocabulary for each language."""
+"""build_vocab: builds a vocabulary per language, and encodes the pairs."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from transformer.vocabulary.config import VocabParams
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     vocab: VocabParams
 

@@ -1,4 +1,4 @@
-"""What the sections of a task must have in common, beyond what each stage can see of them."""
+"""Checks across the sections of a task that no single stage can make."""
 
 from typing import Self
 
@@ -33,7 +33,7 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Raises ValueError, one line, where the corpus lacks a language that is asked for."""
+    """Raise ValueError, one line, if the corpus lacks a requested language."""
     languages = list(params.download.languages)
     if params.download.source == "sample":
         columns = list(sample_columns(task))
@@ -45,5 +45,5 @@ def check(task: Task, params: Params) -> None:
     for name in ("source", "target"):
         if (language := getattr(params.tokenize, name)) not in languages:
             raise ValueError(
-                f"tokenize.{name} is `{language}`, but download.languages is {languages}: name one of these"
+                f"tokenize.{name} is `{language}`, but download.languages is {languages}: choose one of these"
             )

@@ -1,4 +1,4 @@
-"""download: pairs of sentences, one column for each language."""
+"""download: writes sentence pairs, one column per language."""
 
 import re
 from functools import partial
@@ -20,7 +20,7 @@ class PairsDownload(Download):
     """Where the sentence pairs come from."""
 
     languages: tuple[str, str] = Field(strict=False)
-    """The two languages' codes: the endings of the text files, or the names of the columns."""
+    """The two language codes: suffixes of the text files, or column names."""
 
     @field_validator("languages")
     @classmethod
@@ -31,13 +31,13 @@ class PairsDownload(Download):
 
 
 class Params(StageParams):
-    """What the stage reads of params.yaml."""
+    """The stage's parameters."""
 
     download: PairsDownload
 
 
 def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus into the folder `output`; returns the rows a split. Raises UserError."""
+    """Write the corpus into the folder `output`; returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
@@ -55,5 +55,5 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 
 
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:
-    """The two sentences of a row, cleaned. Raises ValueError when one is missing, empty or no text."""
+    """The two sentences of a row, cleaned. Raises ValueError when one is missing, empty or not a string."""
     return {language: clean_text(row, language) for language in languages}

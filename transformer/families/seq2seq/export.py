@@ -1,4 +1,4 @@
-"""export: the translator as a bundle, which must translate as evaluate did."""
+"""export: writes the translator as a bundle, and checks that it translates as evaluate did."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from transformer.text.pretokenize import read_pretokenizers
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     train: Mapping[str, Any]
     evaluate: AnsweringParams

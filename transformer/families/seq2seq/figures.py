@@ -1,4 +1,4 @@
-"""figures: attention between source and translation, and the figures of the code."""
+"""figures: draws the attention between source and translation, and what the code computes."""
 
 import re
 from collections.abc import Iterator
@@ -24,27 +24,27 @@ from transformer.figures.theory import explain
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
-_LONGEST = 40  # source tokens that can still be read on an axis
+_LONGEST = 40  # source tokens that are still readable on an axis
 
 
 @dataclass(frozen=True)
 class AttendedTranslation:
-    """One sentence, its translation, and the weights between their tokens."""
+    """One sentence, its translation, and the attention weights between their tokens."""
 
     source: list[str]
-    """S source tokens, the special ones included."""
+    """S source tokens, including special ones."""
     given: list[str]
-    """T target tokens that the decoder is given, the begin token first."""
+    """T target tokens that the decoder reads, the begin token first."""
     predicted: list[str]
-    """T target tokens that it predicts from them; the end token is the last unless the length ran out."""
+    """T target tokens that it predicts from them, ending with the end token."""
     text: str
-    """The translation as people write it."""
+    """The translation as normally written text."""
     maps: Maps
-    """(1, H, T, S), (1, H, S, S) or (1, H, T, T) by the name of the attention module."""
+    """(1, H, T, S), (1, H, S, S) or (1, H, T, T) by name of the attention module."""
 
 
 def translate_with_attention(translator: Translator, sentence: str, *, longest: int) -> AttendedTranslation:
-    """Translate one raw sentence, cut to its first `longest` tokens, then pass both sides through the model once.
+    """Translate one raw sentence, cut to its first `longest` tokens, then run both sides through the model once.
 
     Raises UserError when the sentence has no token.
     """
@@ -68,7 +68,7 @@ def translate_with_attention(translator: Translator, sentence: str, *, longest: 
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     figures: FiguresParams
     train: TrainParams
@@ -96,15 +96,15 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
 
 
 def drawings_of(translator: Translator, sentence: str, *, layers: str) -> list[Drawing]:
-    """All maps of one raw sentence, the cross-attention first."""
+    """All attention maps of one raw sentence, cross-attention first."""
     attended = translate_with_attention(translator, sentence, longest=_LONGEST)
     return list(drawings(attended, layers=layers, self_attention=True))
 
 
 def drawings(attended: AttendedTranslation, *, layers: str, self_attention: bool) -> Iterator[Drawing]:
-    """Cross-attention, every head of the chosen `layers`; with `self_attention` that of encoder and decoder too.
+    """Drawings of the cross-attention, every head of the chosen `layers`; `self_attention` adds encoder and decoder.
 
-    A model without the attention in question has no such figure.
+    A kind of attention that the model does not have is omitted.
     """
     source, given = Axis("source token", attended.source), Axis("target token given", attended.given)
     predicted = Axis("target token predicted", attended.predicted)
@@ -125,6 +125,6 @@ def _self_attention(attended: AttendedTranslation, side: str) -> Maps:
 
 
 def _cross_attention(attended: AttendedTranslation) -> Maps:
-    """That of Transformers' decoders, and what recurrent decoders give."""
+    """The maps of a Transformer decoder's attention to the source, or of a recurrent decoder's attention."""
     own = {*_self_attention(attended, "encoder"), *_self_attention(attended, "decoder")}
     return {name: weights for name, weights in attended.maps.items() if name not in own}

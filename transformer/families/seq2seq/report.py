@@ -1,4 +1,4 @@
-"""report: what the page of a translation model's result shows."""
+"""report: the content of the page for a translation model's result."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _GROUPINGS = {
     "rare_words": ("BLEU by rare words", "words that training has 1 to 5 times"),
     "unknown_words": ("BLEU by unknown words", "words that training never has"),
 }
-_FEW = 20  # sentences; the score of fewer says little
+_FEW = 20  # sentences; the score of a smaller group says little
 
 Params = ReportParams
 run = write_report
@@ -49,7 +49,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:
-    """The parts of the page, the most telling first."""
+    """The sections of the page, the most informative first."""
     names = [name for name in METRICS if name in result.evaluation[result.main_split]]
     yield scores(result, main_first(names, result.evaluation))
     yield learning_curves(result, _CURVES)

@@ -1,6 +1,6 @@
-"""What is shown of this family's results and models, for those who load nothing else of it."""
+"""How this family's results and models are displayed; importable without the rest of the family."""
 
 HEADLINE = ("bleu", "chrf", "perplexity")
-"""The metrics that a summary shows, the main one first."""
+"""The metrics in a summary, the main one first."""
 ANSWERS = (("string", "translation"),)
-"""MLflow's types and the names of the columns of a model's answers."""
+"""The columns of a model's predictions: MLflow type and name."""

@@ -1,4 +1,4 @@
-"""tokenize: the two languages' columns become source and target."""
+"""tokenize: pre-tokenizes the two languages' columns as source and target."""
 
 from pathlib import Path
 from typing import Literal, Self
@@ -24,22 +24,22 @@ class TokenizeParams(Section):
     @model_validator(mode="after")
     def _two_languages(self) -> Self:
         if self.source == self.target:
-            raise ValueError(f"source and target are both `{self.source}`: name two languages of the corpus")
+            raise ValueError(f"source and target are both `{self.source}`: choose two languages of the corpus")
         return self
 
     def side(self, language: str) -> tuple[str, PreTokenizerParams]:
-        """The corpus's column of a language and how it is split."""
+        """A language's column in the corpus, and how to split it."""
         return language, PreTokenizerParams(kind=self.kind, language=language, lowercase=self.lowercase)
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     tokenize: TokenizeParams
 
 
 def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
-    """Write the pre-tokenized corpus to `tokens`. Returns rows a split."""
+    """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
     sides = {
         "source": params.tokenize.side(params.tokenize.source),
         "target": params.tokenize.side(params.tokenize.target),

@@ -1,4 +1,4 @@
-"""train: the encoder-decoder on the encoded pairs."""
+"""train: trains the encoder-decoder on the encoded pairs."""
 
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
@@ -18,7 +18,7 @@ from transformer.training.update import BatchLoss
 
 
 class Params(TrainStageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     model: AnySeq2SeqParams
 
@@ -31,7 +31,7 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         return build_model(self.train.config)
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed loss of the next target token, on real tokens only."""
+        """The summed loss of the next target tokens, without padding."""
         source, target = self.seen.batch(rows, self.compute.device)
         places = self.seen.places(rows, self.compute.device) if self.pads else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
@@ -44,7 +44,7 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def validate(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy a target token, in fp32."""
+        """Loss, perplexity and accuracy per target token, in fp32."""
         loss, accuracy = self.validation.score(self.model, self.params.validation_rows, self.compute.device)
         return {
             "validation_loss": loss,
@@ -54,7 +54,7 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train, and write the model, its figures and every epoch's. Returns the kept weights' row."""
+    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
     compute = prepare(params.hardware)
     source, target = read_vocabularies(paths.vocab, "source", "target").values()
     config = Seq2SeqConfig(

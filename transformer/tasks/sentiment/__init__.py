@@ -1,1 +1,1 @@
-"""Reviews, negative or positive."""
+"""Sentiment of reviews: negative or positive."""

@@ -1,4 +1,4 @@
-"""What sentiment is."""
+"""The declaration of the sentiment task."""
 
 from transformer.core.task import Task
 

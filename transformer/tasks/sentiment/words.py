@@ -1,4 +1,4 @@
-"""What people read of a sentiment model."""
+"""The texts that describe a sentiment model to people."""
 
 from transformer.core.task import Words
 

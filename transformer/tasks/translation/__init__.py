@@ -1,1 +1,1 @@
-"""Translation of one language into another."""
+"""Translation from one language into another."""

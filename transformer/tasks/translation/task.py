@@ -1,4 +1,4 @@
-"""What translation is."""
+"""The declaration of the translation task."""
 
 from transformer.core.task import Task
 

@@ -1,4 +1,4 @@
-"""What people read of a translation model."""
+"""The texts that describe a translation model to people."""
 
 from transformer.core.task import Words
 

@@ -27,7 +27,7 @@ class EncodedTexts:
         self.split = folder.name
         full = self.text.lengths
         self.lengths = full.clip(max=config.model.max_length)
-        """(N,): tokens, special ones included."""
+        """(N,): tokens, including special ones."""
         self.truncated = int((full > config.model.max_length).sum())
         """Texts that were cut."""
 
@@ -35,7 +35,7 @@ class EncodedTexts:
         return len(self.text)
 
     def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
-        """The same texts in the pieces of this epoch; as stored where nothing is dropped."""
+        """The same texts in this epoch's BPE-dropout segmentation; as stored if dropout is None."""
         if dropout is None:
             return self
         view = copy(self)
@@ -47,13 +47,13 @@ class EncodedTexts:
         return clip(self.text[row], self.config.model.max_length)
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The padded ids (B, S) and the labels (B,) of some rows."""
+        """The padded ids (B, S) and the labels (B,) of the given rows."""
         ids = pad([self.sequence(row) for row in rows], self.config.pad_id)
         labels = torch.from_numpy(self.labels[rows].astype("int64"))
         return to_device(ids, device), to_device(labels, device)
 
     def report(self, task: Task, observer: Observer) -> None:
-        """Say how many texts there are, and how many were cut."""
+        """Report how many texts there are, and how many were cut."""
         observer.say(f"{self.split}: {len(self):,} {task.units}")
         if self.truncated:
             observer.say(
@@ -63,7 +63,7 @@ class EncodedTexts:
         self.report_classes(task, observer)
 
     def report_classes(self, task: Task, observer: Observer) -> None:
-        """Say when a class is missing, as in a small split: accuracy then tells nothing of it."""
+        """Warn about missing classes, as in a small split: the metrics then say nothing about them."""
         for label in sorted({*range(self.config.classes)} - {*np.unique(self.labels).tolist()}):
             name = f"{task.classes[label]} {task.unit}"
-            observer.say(f"warning: {self.split} has no {name}: its figures say nothing of that class")
+            observer.say(f"warning: {self.split} has no {name}: its metrics say nothing about that class")

@@ -1,4 +1,4 @@
-"""Class probabilities of many texts, and classifying with a trained model."""
+"""Computes class probabilities, and classifies raw texts with a trained model."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,10 +25,10 @@ from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 def class_probabilities(
     model: ClassifierModel, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
 ) -> NDArray[np.float64]:
-    """The softmax of the logits of each text, (N, K), in the order of `sequences`.
+    """The softmax of each text's logits, (N, K), in the order of `sequences`.
 
-    sequences: ids, none longer than the model's positions. Rounded to 6 decimals: below that, batches of another
-    size sum in another order.
+    sequences: ids, none longer than the model's positions. Rounded to 6 decimals: beyond that, results depend on the
+    batch size, which changes the order of sums.
     """
     device = next(model.parameters()).device
     result = np.zeros((len(sequences), model.config.classes))
@@ -45,24 +45,24 @@ class ClassificationParams(Section):
     """How texts are classified."""
 
     batch_size: int = Field(ge=1)
-    """Texts that are read together."""
+    """Texts per batch."""
 
 
 class AnsweringParams(ClassificationParams, extra="ignore"):
-    """Of `evaluate`, how texts are classified: all that a model needs, without how answers are judged."""
+    """The part of `evaluate` that a model needs to classify texts, without how answers are scored."""
 
 
 class Prediction(NamedTuple):
-    """The answer for one text."""
+    """The predicted class of one text."""
 
     label: str
     """The name of a class."""
     probability: float
-    """Of that class."""
+    """The probability of that class."""
 
 
 class Classifier:
-    """A classifier with all that it takes to classify raw text."""
+    """A classifier with everything needed to classify raw text."""
 
     family = "classifier"
 
@@ -75,13 +75,13 @@ class Classifier:
         device: torch.device,
         classes: Sequence[str],
     ) -> None:
-        """trained, vocab: what train and build_vocab wrote; pretokenizer: the folder of `pretokenizer.json`.
+        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
 
         classes: their names. Raises UserError when one of the files is missing or broken.
         """
         config = load_config(trained, ClassifierConfig)
         if config.classes != len(classes):
-            raise UserError(f"{trained} tells {config.classes} classes apart, not {len(classes)}: train it again")
+            raise UserError(f"{trained} has {config.classes} classes, not {len(classes)}: train it again")
         self.classes = tuple(classes)
         self.model = build_model(config)
         load_weights(trained, self.model)
@@ -94,12 +94,12 @@ class Classifier:
     def classify(self, texts: Iterable[str]) -> list[Prediction]:
         """The label of each text. Texts longer than the model's positions are cut.
 
-        Raises TypeError where `texts` are not texts.
+        Raises TypeError if `texts` is not an iterable of strings.
         """
         return [prediction(row, self.classes) for row in self.probabilities(self.encode(texts), Observer())]
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str] | list[float]]:
-        """The answers as columns, for a data frame."""
+        """The predictions as columns, for a data frame."""
         answers = self.classify(texts)
         return {
             "label": [answer.label for answer in answers],
@@ -113,13 +113,13 @@ class Classifier:
         return [clip(ids, limit) for ids in self.vocabulary.encode(tokens)]
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
-        """For each encoded text the probability of class 1, (N,); with more than two classes that of each, (N, K)."""
+        """Per encoded text the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
         found = class_probabilities(self.model, sequences, batch_size=self._params.batch_size, observer=observer)
         return found[:, 1] if len(self.classes) == 2 else found
 
 
 def prediction(given: "float | NDArray[np.float64]", classes: Sequence[str]) -> Prediction:
-    """The answer at the probability of class 1 of two; with more classes, at those of all, (K,)."""
+    """The prediction for the probability of class 1 of two or, with more classes, for those of all classes, (K,)."""
     if isinstance(given, np.ndarray) and given.ndim:
         return Prediction(classes[int(given.argmax())], round(float(given.max()), 6))
     probability = float(given)

@@ -1,4 +1,4 @@
-"""Opening an exported classifier."""
+"""Opens an exported classifier."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,6 @@ from transformer.families.classifier.decoding.labels import ClassificationParams
 def open_predictor(
     task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: torch.device
 ) -> Classifier:
-    """A classifier. decoding: how it answers, of the config.json in the folder `pretokenizer`. Raises UserError."""
+    """Open a classifier. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
     params = validate(ClassificationParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
     return Classifier(trained, vocab, pretokenizer, params, device, task.classes)

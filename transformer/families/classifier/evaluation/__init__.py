@@ -1,1 +1,1 @@
-"""Judging the probabilities of a binary classifier."""
+"""Evaluation of a classifier's probabilities."""

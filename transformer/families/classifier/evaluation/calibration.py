@@ -1,7 +1,7 @@
-"""Whether probabilities can be believed: whether of the texts with a probability of 0.8 four in five are positive.
+"""Calibration: whether, for example, four in five of the texts with a probability of 0.8 are positive.
 
-`labels` and `probabilities` as in scores.py. With more than two classes, "positive" is that the most probable one is
-right (the calibration of the top label).
+`labels` and `probabilities` are as in scores.py. With more than two classes, "positive" means that the most probable
+class is right (top-label calibration).
 """
 
 from typing import NamedTuple
@@ -15,25 +15,25 @@ from transformer.evaluation.bootstrap import Floats
 
 Labels = NDArray[np.int8]
 _BINS = 10
-_CERTAIN = 5e-7  # half of the last digit that probabilities are rounded to
+_CERTAIN = 5e-7  # half of the last digit of rounded probabilities
 _TEMPERATURES = (0.05, 20.0)
 _DIGITS = 6
 
 
 class Bin(NamedTuple):
-    """Texts of like probability: a point of the reliability diagram (Niculescu-Mizil and Caruana 2005)."""
+    """Texts of similar probability: a point of the reliability diagram (Niculescu-Mizil and Caruana 2005)."""
 
     probability: float
     """Their mean probability."""
     positive: float
-    """The share of them that is positive."""
+    """The fraction of them that is positive."""
     calibrated: float
-    """What `positive` would be if the probabilities were right."""
+    """What `positive` would be if the probabilities were perfectly calibrated."""
     reviews: int
 
 
 def reliability(labels: Labels, probabilities: Floats) -> list[Bin]:
-    """Ten bins of equal width over the probability; empty ones are left out."""
+    """Ten bins of equal width over the probability; empty ones are omitted."""
     labels, positive = _claims(labels, probabilities)
     bins = np.minimum((positive * _BINS).astype(int), _BINS - 1)
     rows = []
@@ -46,14 +46,14 @@ def reliability(labels: Labels, probabilities: Floats) -> list[Bin]:
 
 
 def _claims(labels: Labels, probabilities: Floats) -> tuple[Labels, Floats]:
-    """Whether what was claimed is so, (N,) of 0 and 1, and with which probability it was claimed, (N,)."""
+    """Whether each claim is true, (N,) of 0 and 1, and the probability it was made with, (N,)."""
     if probabilities.ndim == 1:
         return labels, probabilities
     return (probabilities.argmax(axis=1) == labels).astype(np.int8), probabilities.max(axis=1)
 
 
 def expected_calibration_error(labels: Labels, probabilities: Floats) -> float:
-    """The mean distance of `probability` and `positive` in the bins, by their texts (Naeini et al. 2015, ECE)."""
+    """The mean of |`probability` - `positive`| over the bins, weighted by their texts (Naeini et al. 2015, ECE)."""
     rows = reliability(labels, probabilities)
     return round(sum(abs(row.probability - row.positive) * row.reviews for row in rows) / max(len(labels), 1), _DIGITS)
 
@@ -61,7 +61,7 @@ def expected_calibration_error(labels: Labels, probabilities: Floats) -> float:
 def fitted_temperature(labels: Labels, probabilities: Floats) -> float:
     """The T that minimises the cross-entropy of softmax(logits / T) (Guo et al. 2017, section 4.2); 1 without texts.
 
-    To be fitted on validation. Above 1 the model was too sure. Looked for from 0.05 to 20.
+    To be fitted on validation. Above 1, the model is overconfident. Searched from 0.05 to 20.
     """
     if not len(labels):
         return 1.0
@@ -82,7 +82,7 @@ def fitted_temperature(labels: Labels, probabilities: Floats) -> float:
 
 
 def rescaled(probabilities: Floats, temperature: float) -> Floats:
-    """The probabilities at a temperature; the answers stay."""
+    """The probabilities rescaled by a temperature, which does not change the predicted classes."""
     if probabilities.ndim == 2:
         shares: Floats = softmax(_log(probabilities) / temperature, axis=1)
         return shares.round(_DIGITS)

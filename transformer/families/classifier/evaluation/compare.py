@@ -1,4 +1,4 @@
-"""compare: two systems' answers to the same texts."""
+"""Compares two systems' predictions for the same texts."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ Row = dict[str, str]
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """What must be the same in both systems' predictions."""
+    """The fields that must be the same in both systems' predictions."""
     return [(row["text"], row["label"]) for row in rows]
 
 
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Of each system accuracy and F1, for two classes ROC-AUC: score and resampled scores, by name."""
+    """Per system, accuracy and F1, with two classes also ROC-AUC: the score and its bootstrap samples, by name."""
     return [_scored(rows, task.classes, samples) for rows in systems]
 
 
@@ -25,7 +25,7 @@ def _scored(rows: Sequence[Row], classes: Sequence[str], samples: int) -> dict[s
     labels = np.array([classes.index(row["label"]) for row in rows], dtype=np.int8)
     answered = np.array([classes.index(row["prediction"]) for row in rows])
     probability = np.array([float(row["probability"]) for row in rows])
-    # Of many classes only the answer's probability was written, and only the answer counts here.
+    # With many classes the file has only the prediction's probability, and only the prediction counts here.
     given = (
         np.where(answered == 1, probability, 1 - probability) if len(classes) == 2 else np.eye(len(classes))[answered]
     )

@@ -1,4 +1,4 @@
-"""evaluate: how good the answers on validation and test are, how sure that is, and where they fail."""
+"""evaluate: scores the predictions on validation and test, with confidence intervals and the worst errors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from transformer.families.classifier.evaluation.scores import (
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
 _SPLITS = ("validation", "test")
-_SHOWN = 20  # errors of a split in their table
+_SHOWN = 20  # errors per split in the table
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
     *("loss", "roc_auc", "linear_accuracy", "duplicates"),
@@ -42,11 +42,11 @@ _MAIN = (
 
 
 class EvaluateParams(ClassificationParams, ScoringParams):
-    """`evaluate`: how answers are made and judged."""
+    """`evaluate`: how predictions are made and scored."""
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     evaluate: EvaluateParams
     hardware: Hardware
@@ -54,18 +54,18 @@ class Params(StageParams):
 
 @dataclass(frozen=True)
 class _Answers:
-    """The texts of one split, and what the model says of them."""
+    """The texts of one split, and the model's probabilities for them."""
 
     texts: list[str]
     labels: Labels
     probabilities: Floats
-    """As scores.py has them."""
+    """As in scores.py."""
 
 
 def run(
     task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
-    """Write figures a split, every answer, and tables. Returns the main validation figures."""
+    """Write metrics per split, every prediction, and tables. Returns the main validation metrics."""
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     compute = prepare(params.hardware)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
@@ -105,12 +105,12 @@ def _open_baseline(name: str | None, inputs: EvaluationInputs, outputs: Evaluati
 
 
 def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) -> float | list[float]:
-    """What a row of predictions says, as scores.py has it; of many classes, the others share what is left."""
+    """The probabilities in a row of predictions, as in scores.py; with many classes, the others share the rest."""
     try:
         probability, answer = float(row["probability"]), classes.index(row["prediction"])
     except ValueError as error:
         raise UserError(
-            f"{name}: `{row['prediction']}` at `{row['probability']}` is no answer: a prediction is one of"
+            f"{name}: `{row['prediction']}` at `{row['probability']}` is not a prediction: it must be one of"
             f" {', '.join(classes)}, and its probability a number"
         ) from error
     if len(classes) == 2:
@@ -127,7 +127,7 @@ def _answered(split: str, task: Task, classifier: Classifier, inputs: Evaluation
 
 
 def _linear_answers(classifier: Classifier, inputs: EvaluationInputs, observer: Observer) -> dict[str, Floats]:
-    """What the linear baseline says, trained on the tokens that the model was trained on, and on all of a text."""
+    """The linear baseline's probabilities by split. It trains on the same tokens as the model, but on full texts."""
     observer.say("training the linear baseline")
     train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *_SPLITS))
     model = LinearBaselines(
@@ -137,7 +137,7 @@ def _linear_answers(classifier: Classifier, inputs: EvaluationInputs, observer: 
 
 
 def _whole(encoded: EncodedTexts) -> Iterator[Ids]:
-    """The ids of all texts, not cut to the model's positions."""
+    """The ids of all texts, without cutting them to the model's positions."""
     return (encoded.text[row] for row in range(len(encoded)))
 
 
@@ -146,7 +146,7 @@ def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
 
 
 def _main(figures: Mapping[str, float]) -> dict[str, float]:
-    """What is said while the stage runs."""
+    """The metrics to report while the stage runs."""
     return {name: figures[name] for name in _MAIN if name in figures}
 
 

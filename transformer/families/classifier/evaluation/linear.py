@@ -1,6 +1,7 @@
-"""The baseline that a network has to beat: logistic regression over words and pairs of words, weighted by Naive Bayes.
+"""The baseline that a network has to beat: logistic regression over unigrams and bigrams, weighted by Naive Bayes.
 
-Wang and Manning 2012, "Baselines and Bigrams", with logistic regression for the SVM (Mesnil et al. 2015, section 2.3).
+Wang and Manning 2012, "Baselines and Bigrams", with logistic regression in place of the SVM (Mesnil et al. 2015,
+section 2.3).
 """
 
 from collections.abc import Iterable
@@ -16,23 +17,23 @@ from transformer.evaluation.bootstrap import Floats
 Ids = NDArray[np.int64]
 Labels = NDArray[np.int8]
 _SMOOTHING = 1.0
-_FEWEST = 2  # texts that a feature must be in
-_STRENGTH = 1.0  # inverse of the regularization; on IMDB's validation split 0.3 to 16 differ by 0.1 points
+_FEWEST = 2  # minimum number of texts with a feature
+_STRENGTH = 1.0  # inverse regularization strength; on IMDB's validation split, 0.3 to 16 differ by 0.1 points
 _DIGITS = 6
 
 
 class _Features(NamedTuple):
-    """Which words and pairs of neighbours are in which text."""
+    """Which unigrams and bigrams occur in which text."""
 
     rows: Ids
-    """(M,) Numbers of texts."""
+    """(M,) Text numbers."""
     keys: Ids
-    """(M,) Of word i: i; of the pair i, j: size * (i + 1) + j."""
+    """(M,) Unigram i: i; bigram (i, j): size * (i + 1) + j."""
     texts: int
 
     @classmethod
     def of(cls, sequences: Iterable[Ids], size: int) -> Self:
-        """The features of sequences of ids below `size`, each between a begin and an end token, which are left out."""
+        """The features of sequences of ids below `size`; their begin and end tokens are omitted."""
         keys = [
             np.unique(np.concatenate((ids, size * (ids[:-1] + 1) + ids[1:]))) for ids in (s[1:-1] for s in sequences)
         ]
@@ -40,19 +41,19 @@ class _Features(NamedTuple):
         return cls(rows, np.concatenate(keys) if keys else np.empty(0, dtype=np.int64), len(keys))
 
     def matrix(self, known: Ids) -> csr_array:
-        """(texts, known) of ones where a text has the feature. known: sorted keys."""
+        """The matrix (texts, known) with ones where a text has the feature. known: sorted keys."""
         column = np.searchsorted(known, self.keys).clip(max=max(len(known) - 1, 0))
         inside = known[column] == self.keys if len(known) else np.zeros(len(self.keys), dtype=bool)
         ones = np.ones(int(inside.sum()))
-        where = self.rows[inside].astype(np.int32), column[inside].astype(np.int32)  # liblinear takes no longer ones
+        where = self.rows[inside].astype(np.int32), column[inside].astype(np.int32)  # liblinear only takes int32
         return csr_array((ones, where), shape=(self.texts, len(known)))
 
 
 class LinearBaseline:
-    """A classifier of encoded texts, trained at once."""
+    """A binary classifier of encoded texts, trained by its constructor."""
 
     def __init__(self, sequences: Iterable[Ids], labels: Labels, size: int) -> None:
-        """sequences: of ids below `size`, with begin and end token; labels: (N,) of 0 and 1."""
+        """sequences: ids below `size`, with begin and end token; labels: (N,) of 0 and 1."""
         self._size = size
         features = _Features.of(sequences, size)
         keys, counts = np.unique(features.keys, return_counts=True)
@@ -66,7 +67,7 @@ class LinearBaseline:
             self._model.fit(self._weighted(matrix), labels)
 
     def positive(self, sequences: Iterable[Ids]) -> Floats:
-        """The probability of class 1 for each text, (N,); its share in training where there was nothing to learn."""
+        """Each text's probability of class 1, (N,); its frequency in training if there was nothing to learn."""
         features = _Features.of(sequences, self._size)
         if self._model is None:
             return np.full(features.texts, round(self._prior, _DIGITS))
@@ -82,7 +83,7 @@ class LinearBaseline:
 def log_count_ratio(matrix: csr_array, labels: Labels) -> Floats:
     """The log-count ratio r = log((p / |p|) / (q / |q|)) of each feature, (F,) (section 2.1).
 
-    p and q count the texts of class 1 and 0 that have it, plus 1.
+    p and q count the texts of class 1 and 0 with the feature, plus 1.
 
     matrix: (N, F) of zeros and ones; labels: (N,) of 0 and 1.
     """
@@ -92,7 +93,7 @@ def log_count_ratio(matrix: csr_array, labels: Labels) -> Floats:
 
 
 class LinearBaselines:
-    """The same for any number of classes: with more than two, one model tells each class from all others."""
+    """The linear baseline for any number of classes: one-vs-rest with more than two."""
 
     def __init__(self, sequences: Iterable[Ids], labels: Labels, size: int, classes: int) -> None:
         """As `LinearBaseline`, with labels from 0 to `classes` - 1."""
@@ -105,6 +106,6 @@ class LinearBaselines:
         found = [model.positive(given) for model in self._models]
         if len(found) == 1:
             return found[0]
-        table = np.stack(found, axis=1) + 1e-9  # each model may be sure that it is not its class
+        table = np.stack(found, axis=1) + 1e-9  # every model may reject its class with certainty
         shares: Floats = table / table.sum(axis=1, keepdims=True)
         return shares.round(_DIGITS)

@@ -18,9 +18,9 @@ def split_figures(
     others: Mapping[str, Floats],
     samples: int,
 ) -> dict[str, float]:
-    """Scores, their intervals, what changes with a temperature and without duplicates, and the lead over others.
+    """Scores with intervals, calibration with temperature, scores without duplicates, and the lead over other systems.
 
-    labels and probabilities as in scores.py; units: what texts are called; others: the probabilities of other systems.
+    labels and probabilities: as in scores.py; units: what texts are called; others: other systems' probabilities.
     """
     return (
         scores(labels, probabilities)

@@ -1,7 +1,7 @@
-"""Scores of a classifier, by scikit-learn.
+"""Scores of a classifier, computed by scikit-learn.
 
-labels: (N,) of 0 to K - 1. probabilities: (N,) of class 1 where there are two, which is the answer from 0.5 on; with
-more classes (N, K), and the answer is the most probable one.
+labels: (N,) of 0 to K - 1. probabilities: with two classes (N,), those of class 1, which is predicted from 0.5 on; with
+more classes (N, K), and the most probable class is predicted.
 """
 
 from collections.abc import Sequence
@@ -23,26 +23,26 @@ from sklearn.metrics import (
 from transformer.evaluation.bootstrap import Floats, bootstrap
 
 Labels = NDArray[np.int8]
-_POINTS = 200  # of a curve: enough for a smooth line, whatever the number of reviews
+_POINTS = 200  # per curve: enough for a smooth line, whatever the number of texts
 _DIGITS = 6
 RESAMPLED = ("accuracy", "f1", "roc_auc")
-"""The scores of two classes that have an interval."""
+"""The scores with an interval, with two classes."""
 RESAMPLED_OF_MANY = ("accuracy", "macro_f1")
-"""Those of more classes."""
+"""The scores with an interval, with more classes."""
 
 
 def answers(probabilities: Floats) -> Labels:
-    """The class that each text is given, (N,)."""
+    """The predicted class of each text, (N,)."""
     found = probabilities >= 0.5 if probabilities.ndim == 1 else probabilities.argmax(axis=1)
     return found.astype(np.int8)
 
 
 def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
-    """Accuracy, F1, mean cross-entropy in nats, Brier score; for two classes the areas under the ROC and PR curve.
+    """Accuracy, F1, mean cross-entropy in nats, Brier score; with two classes also the areas under ROC and PR curve.
 
-    `f1` is that of class 1 of two; `macro_f1` the mean over more than two, one that is nowhere counting 0. Brier 1950:
-    the mean of (p - y)^2, for more than two classes summed over them. `pr_auc` is the average precision. The areas are
-    left out where one class is missing.
+    `f1` is that of class 1 of two; `macro_f1` is the mean over more than two classes, where an absent one counts 0.
+    The Brier score (Brier 1950) is the mean of (p - y)^2, summed over the classes if there are more than two.
+    `pr_auc` is the average precision. The areas are omitted if one class is missing.
     """
     if probabilities.ndim == 2:
         return _scores_of_many(labels, probabilities)
@@ -61,7 +61,7 @@ def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
 
 def _scores_of_many(labels: Labels, probabilities: Floats) -> dict[str, float]:
     classes, predicted = np.arange(probabilities.shape[1]), answers(probabilities)
-    whole = probabilities / probabilities.sum(axis=1, keepdims=True)  # they were rounded
+    whole = probabilities / probabilities.sum(axis=1, keepdims=True)  # rounded rows may not sum to 1
     figures = {
         "accuracy": accuracy_score(labels, predicted),
         "macro_f1": f1_score(labels, predicted, labels=classes, average="macro", zero_division=0),
@@ -72,9 +72,9 @@ def _scores_of_many(labels: Labels, probabilities: Floats) -> dict[str, float]:
 
 
 def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
-    """Accuracy and F1, for two classes ROC-AUC, of resampled texts, (samples,) each.
+    """Bootstrap samples of accuracy and F1, with two classes also ROC-AUC, (samples,) each.
 
-    ROC-AUC is NaN for a resample without one of the classes.
+    ROC-AUC is NaN for a resample that lacks one of the classes.
     """
     if probabilities.ndim == 2:
         return _resampled_of_many(labels, probabilities, samples)
@@ -103,7 +103,7 @@ def _resampled_of_many(labels: Labels, probabilities: Floats, samples: int) -> d
 
 
 class _RocAuc:
-    """The probability that a positive text ranks before a negative one, ties half (Hanley and McNeil 1982)."""
+    """The probability that a positive text ranks above a negative one; ties count half (Hanley and McNeil 1982)."""
 
     def __init__(self, actual: NDArray[np.bool_], positive: Floats) -> None:
         _, self._rank = np.unique(positive, return_inverse=True)
@@ -111,7 +111,7 @@ class _RocAuc:
         self._ranks = int(self._rank.max(initial=-1)) + 1
 
     def __call__(self, weights: Floats) -> float:
-        """The area where each text counts (N,) times; NaN where a class is missing."""
+        """The area with each text counted `weights` (N,) times; NaN if a class is missing."""
         ones = np.bincount(self._rank, weights * self._actual, minlength=self._ranks)
         zeros = np.bincount(self._rank, weights * ~self._actual, minlength=self._ranks)
         pairs = ones.sum() * zeros.sum()
@@ -120,7 +120,7 @@ class _RocAuc:
 
 
 def confusion(labels: Labels, probabilities: Floats, names: Sequence[str]) -> list[tuple[str, str, int]]:
-    """Rows of actual class, predicted class and their number."""
+    """Rows of actual class, predicted class and count."""
     matrix = confusion_matrix(labels, answers(probabilities), labels=range(len(names)))
     return [
         (actual, predicted, int(matrix[i, j])) for i, actual in enumerate(names) for j, predicted in enumerate(names)
@@ -128,7 +128,7 @@ def confusion(labels: Labels, probabilities: Floats, names: Sequence[str]) -> li
 
 
 def roc(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
-    """Points of the ROC curve of class 1 of two: false and true positive rate; none where there is no such curve."""
+    """Points of the ROC curve of class 1 of two, (false, true positive rate); empty if there is no such curve."""
     if probabilities.ndim == 2 or len(np.unique(labels)) < 2:
         return []
     false_rate, true_rate, _ = roc_curve(labels, probabilities)
@@ -136,7 +136,7 @@ def roc(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
 
 
 def precision_recall(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
-    """Points of the precision-recall curve of class 1 of two: recall and precision; none as for `roc`."""
+    """Points of the precision-recall curve of class 1 of two, (recall, precision); empty as for `roc`."""
     if probabilities.ndim == 2 or len(np.unique(labels)) < 2:
         return []
     precision, recall, _ = precision_recall_curve(labels, probabilities)
@@ -144,7 +144,7 @@ def precision_recall(labels: Labels, probabilities: Floats) -> list[tuple[float,
 
 
 def accuracy_by_length(labels: Labels, probabilities: Floats, lengths: Sequence[int]) -> list[tuple[str, int, float]]:
-    """Accuracy by the number of words, in five groups of about the same size: the group's name, texts and accuracy."""
+    """Accuracy by number of words, in five groups of about the same size: the group's name, texts and accuracy."""
     right = labels == answers(probabilities)
     sizes = np.asarray(lengths, dtype=np.int64)
     if not len(sizes):
@@ -160,7 +160,7 @@ def accuracy_by_length(labels: Labels, probabilities: Floats, lengths: Sequence[
 
 
 def confident_errors(labels: Labels, probabilities: Floats, count: int) -> list[int]:
-    """The numbers of the wrongly answered texts, the surest first, at most `count`."""
+    """The indices of misclassified texts, at most `count`, the most confident first."""
     wrong = np.flatnonzero(labels != answers(probabilities))
     given = probabilities[wrong]
     order = np.argsort(-(np.abs(given - 0.5) if given.ndim == 1 else given.max(axis=1)), kind="stable")

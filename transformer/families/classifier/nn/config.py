@@ -1,4 +1,4 @@
-"""The parameters of the classifiers, and the configuration that rebuilds one of either kind."""
+"""The parameters of the classifiers, and the configuration to rebuild either kind."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ class RecurrentClassifierParams(RecurrentLayerParams):
 
     layers: int = Field(ge=1)
     pooling: Literal["last", "mean", "max"]
-    """How token states become one state: the last of each direction, or the mean or maximum over real tokens."""
+    """How token states become one state: the last one of each direction, or the mean or maximum over real tokens."""
 
 
 class ClassifierParams(TransformerParams):
@@ -21,8 +21,8 @@ class ClassifierParams(TransformerParams):
 
     layers: int = Field(ge=1)
     pooling: Literal["first", "cls", "mean", "max", "attention"]
-    """How token states become one state: that of the text's first token, of a [CLS] token put before it (Devlin et al.
-    2019), the mean, maximum or a trained attention (Yang et al. 2016, eqs. 5-7) over real tokens."""
+    """How token states become one state: that of the first token, of a prepended [CLS] token (Devlin et al. 2019), or
+    the mean, the maximum or a trained attention (Yang et al. 2016, eqs. 5-7) over real tokens."""
 
 
 AnyClassifierParams = Annotated[ClassifierParams | RecurrentClassifierParams, Field(discriminator="kind")]
@@ -30,10 +30,10 @@ AnyClassifierParams = Annotated[ClassifierParams | RecurrentClassifierParams, Fi
 
 
 class ClassifierConfig(Section):
-    """All that rebuilds a model: config.json holds just this and the weights fit it."""
+    """Everything needed to rebuild a model besides its weights: the content of config.json."""
 
     model: AnyClassifierParams
     size: int = Field(ge=1)
-    """Entries of the vocabulary."""
+    """Size of the vocabulary."""
     pad_id: int = Field(ge=0)
     classes: int = Field(ge=2)

@@ -1,4 +1,4 @@
-"""What training, evaluating and predicting need of a classifier, whatever its kind."""
+"""The interface of a classifier, of whatever kind, to training, evaluation and inference."""
 
 from abc import abstractmethod
 
@@ -20,4 +20,4 @@ class ClassifierModel(Model):
 
     @abstractmethod
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """token_ids: (B, S). Returns logits (B, K). packed: a model that can computes nothing for padding."""
+        """token_ids: (B, S). Returns logits (B, K). packed: skip the computation of padding, if the model can."""

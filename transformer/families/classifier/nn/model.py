@@ -44,14 +44,14 @@ class TransformerClassifier(ClassifierModel):
         return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
 
     def _with_cls(self, token_ids: Tensor) -> Tensor:
-        """token_ids (B, S) after a [CLS] token, the entry behind the vocabulary's, where pooling wants one."""
+        """token_ids (B, S), with a [CLS] token in front if pooling needs one; its id follows the vocabulary's."""
         if not self.extra:
             return token_ids
         return torch.cat((torch.full_like(token_ids[:, :1], self.config.size), token_ids), dim=1)
 
 
 def build_model(config: ClassifierConfig) -> ClassifierModel:
-    """A fresh model, its weights drawn from torch's generator."""
+    """A new model with weights drawn from torch's default generator."""
     if isinstance(config.model, RecurrentClassifierParams):
         return RecurrentClassifier(config)
     return TransformerClassifier(config)

@@ -31,7 +31,7 @@ class RecurrentClassifier(ClassifierModel):
         self.output = nn.Linear(self.encoder.width, config.classes)
 
     def pads(self, device: torch.device) -> bool:
-        """No device computes padding: a step takes the rows that have not ended."""
+        """False on every device: a step processes only the rows that have not ended."""
         return False
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:

@@ -1,1 +1,1 @@
-"""Encoded pairs, and the loss on them."""
+"""Encoded sentence pairs, and the loss on them."""

@@ -30,7 +30,7 @@ class EncodedPairs:
         self.split = folder.name
         full = np.stack((self.source.lengths, self.target.lengths), axis=1)
         self.lengths = full.clip(max=config.model.max_length)
-        """(N, 2): the tokens of source and target, special ones included."""
+        """(N, 2): the tokens of source and target, including special ones."""
         self.truncated = int((full > config.model.max_length).any(axis=1).sum())
         """Pairs that were cut."""
 
@@ -39,11 +39,11 @@ class EncodedPairs:
 
     @property
     def predicted(self) -> int:
-        """Target tokens that follow another, the end token among them."""
+        """Number of target tokens to predict: all but the begin tokens."""
         return int((self.lengths[:, 1] - 1).sum())
 
     def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
-        """The same pairs in the pieces of this epoch; as stored where nothing is dropped."""
+        """The same pairs in this epoch's BPE-dropout segmentation; as stored if dropout is None."""
         if dropout is None:
             return self
         view = copy(self)
@@ -52,15 +52,15 @@ class EncodedPairs:
         return view
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The padded source ids (B, S) and target ids (B, T + 1) of some rows."""
+        """The padded source ids (B, S) and target ids (B, T + 1) of the given rows."""
         limit = self.config.model.max_length
         source = pad([clip(self.source[row], limit) for row in rows], self.config.source_pad_id)
         return to_device(source, device), to_device(self._targets(rows), device)
 
     def places(self, rows: Ids, device: torch.device) -> Tensor:
-        """Where in the batch's targets, (B * T,), lie those that another token follows, (N,): found by the CPU.
+        """The indices (N,) into the batch's flattened inputs (B * T,) of target tokens that another token follows.
 
-        A device that is asked which tokens are real makes the CPU wait until all before it is done.
+        Computed on the CPU: asking an accelerator which tokens are real would wait for all its queued work.
         """
         real = self._targets(rows)[:, 1:] != self.config.target_pad_id
         return to_device(real.flatten().nonzero()[:, 0], device)
@@ -70,7 +70,7 @@ class EncodedPairs:
         return pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
 
     def score(self, model: Seq2SeqModel, batch_size: int, device: torch.device) -> tuple[float, float]:
-        """The mean cross-entropy a target token in nats, and the share predicted right; the end token counts."""
+        """The mean cross-entropy per target token in nats, and the accuracy; both include the end token."""
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.lengths[:, 1], batch_size):
             places = self.places(rows, device) if model.pads(device) else None
@@ -83,7 +83,7 @@ class EncodedPairs:
         return total / max(count, 1), right / max(count, 1)
 
     def report(self, observer: Observer) -> None:
-        """Say how many pairs there are, and how many were cut."""
+        """Report how many pairs there are, and how many were cut."""
         observer.say(f"{self.split}: {len(self):,} pairs")
         if self.truncated:
             observer.say(
@@ -95,10 +95,10 @@ class EncodedPairs:
 def next_token_states(
     model: Seq2SeqModel, source: Tensor, target: Tensor, places: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The states (N, C) before all real target tokens that follow a real one, and these tokens' ids (N,).
+    """The states (N, C) that predict all real target tokens after the first, and these tokens' ids (N,).
 
-    source: (B, S); target: (B, T + 1) from begin to end token; places: as `EncodedPairs.places` finds them, for models
-    that pad on the device.
+    source: (B, S); target: (B, T + 1) from begin to end token; places: from `EncodedPairs.places`, for models that pad
+    on the device.
     """
     given = _without_last(target, model.config.target_pad_id)
     if places is not None:
@@ -108,10 +108,10 @@ def next_token_states(
 
 
 def _without_last(target: Tensor, pad_id: int) -> Tensor:
-    """The inputs (B, T) of target (B, T + 1): each sequence without its last token, which nothing follows."""
+    """The decoder's inputs (B, T) for target (B, T + 1): each sequence without its last token."""
     return target[:, :-1].masked_fill(target[:, 1:] == pad_id, pad_id)
 
 
 def perplexity(loss: float) -> float:
-    """exp(loss), the loss a token in nats; infinite where that is too large for a float."""
+    """exp(loss) for a loss per token in nats, bounded to stay within the range of a float."""
     return math.exp(min(loss, 700.0))

@@ -1,9 +1,9 @@
 """Beam search (Sutskever et al. 2014, section 3.2), with length normalization (Wu et al. 2016, section 7).
 
 A step takes the 2K best continuations of a sentence's K running hypotheses, so that end tokens never starve the beam.
-An end token among the K best finishes a hypothesis; the K best of the others run on. `DecodingParams.stopping` says
-when a sentence is over, at the latest at its greatest length. Hypotheses that are unfinished there fill up what is
-missing, behind the finished ones.
+An end token among the K best finishes a hypothesis; the K best of the others continue. `DecodingParams.stopping` says
+when a sentence is done, at the latest at its maximum length. If too few hypotheses have finished by then, unfinished
+ones follow them.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from transformer.families.seq2seq.decoding.distribution import best, block_repea
 from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
 from transformer.families.seq2seq.decoding.stepwise import hypothesis
 
-# Hypotheses whose distributions a CPU holds at a time: those of a whole batch leave its cache.
+# Hypotheses whose distributions a CPU computes at a time: those of a whole batch would not fit into its cache.
 _ROWS = 128
 
 
 class _Beams(NamedTuple):
-    """The hypotheses of B sentences, W of each, the most probable first; -inf marks a place that is not taken.
+    """The running hypotheses of B sentences, W of each, the most probable first; -inf marks an empty slot.
 
-    They lie on the CPU, which has float64 and asks at every step which of them end.
+    They are on the CPU, which has float64 and checks at every step which of them end.
     """
 
     log_probabilities: Tensor
@@ -32,10 +32,10 @@ class _Beams(NamedTuple):
     ids: Tensor
     """(B, W, T)."""
     parents: Tensor
-    """(B, W): which of the hypotheses before each one continues."""
+    """(B, W): the index of the previous hypothesis that each one continues."""
 
     def at(self, places: Tensor) -> "_Beams":
-        """Some hypotheses of each sentence, places (B, W')."""
+        """Select hypotheses of each sentence; places: (B, W')."""
         ids = self.ids.gather(1, places[:, :, None].expand(-1, -1, self.ids.shape[2]))
         return _Beams(self.log_probabilities.gather(1, places), ids, self.parents.gather(1, places))
 
@@ -49,15 +49,15 @@ class _Sentence:
         self._kept = params.n_best if params.stopping == "exact" else params.beam_size
 
     def add(self, ids: list[int], log_probability: float) -> None:
-        """One more that finished; of equal scores the earlier stays ahead."""
+        """Add a finished hypothesis; of equal scores, the earlier one ranks first."""
         found = [*self.hypotheses, hypothesis(ids, log_probability, self._end_id, self._params)]
         self.hypotheses = sorted(found, key=lambda each: -each.score)[: self._kept]
 
     def over(self, length: int, running: float) -> bool:
-        """Whether to stop; running: the best log probability of `length` tokens that runs.
+        """True when this sentence is done. running: log probability of its best unfinished hypothesis.
 
-        `exact`: more tokens only lower a log probability, which is at most 0, and its divisor is greatest at the
-        greatest length: no score can be above this log probability normalized by that length.
+        `exact`: more tokens can only lower a log probability, which is at most 0, and its divisor is largest at the
+        maximum length, so no score can exceed this log probability normalized by that length.
         """
         if length == self._limit or running == float("-inf"):
             return True
@@ -69,7 +69,7 @@ class _Sentence:
         return self.hypotheses[-1].score >= self._params.normalized(running, end)
 
     def close(self, ids: list[list[int]], log_probabilities: list[float]) -> None:
-        """Keep as many as are asked for; the best of those that still run fill up what is missing."""
+        """Keep the `n_best` best; if too few have finished, the best unfinished ones follow."""
         running = [
             hypothesis(row, log_probability, self._end_id, self._params)
             for row, log_probability in zip(ids, log_probabilities, strict=True)
@@ -82,7 +82,7 @@ class _Sentence:
 def beam_search(
     model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams
 ) -> list[list[Hypothesis]]:
-    """The `n_best` best hypotheses of each source, finished ones first, then the best score first."""
+    """The `n_best` best hypotheses of each source: finished ones first, each group by descending score."""
     sentences = [_Sentence(limit, params, target.end_id) for limit in sources.limits]
     device, cache, running = sources.ids.device, model.start(sources.ids), list(sentences)
     last = torch.full((len(sentences),), target.begin_id)
@@ -113,7 +113,7 @@ def _start(like: Tensor) -> _Beams:
 def _next_tokens(
     model: Generator, states: Tensor, beams: _Beams, target: Vocabulary, params: DecodingParams
 ) -> tuple[Tensor, Tensor]:
-    """The 2K best next tokens of each hypothesis, (B * W, 2K) log probabilities and tokens; states: (B * W, C)."""
+    """The 2K best next tokens of each hypothesis: log probabilities and tokens (B * W, 2K); states: (B * W, C)."""
     rows = _ROWS if states.device.type == "cpu" else len(states)
     found = []
     for part, history in zip(torch.split(states, rows), torch.split(beams.ids.flatten(0, 1), rows), strict=True):
@@ -125,7 +125,7 @@ def _next_tokens(
 
 
 def _continue(beams: _Beams, values: Tensor, tokens: Tensor, count: int) -> _Beams:
-    """The `count` best continuations of each sentence, of those that `_next_tokens` gives for each hypothesis."""
+    """The `count` best continuations of each sentence, from the `_next_tokens` of its hypotheses."""
     batch = len(beams.ids)
     totals, places = best((beams.log_probabilities.view(-1, 1) + values).view(batch, -1), count)
     parents = places // values.shape[1]
@@ -135,7 +135,7 @@ def _continue(beams: _Beams, values: Tensor, tokens: Tensor, count: int) -> _Bea
 
 
 def _without_ended(candidates: _Beams, sentences: list[_Sentence], end_id: int, beam_size: int) -> _Beams:
-    """Hand each sentence its hypotheses that end among the `beam_size` best; return the best that do not end."""
+    """Add to each sentence the hypotheses among its `beam_size` best that end; return the best that do not end."""
     ended = candidates.ids[:, :, -1].eq(end_id)
     totals = candidates.log_probabilities
     place, rank = (ended & totals.isfinite())[:, :beam_size].nonzero(as_tuple=True)
@@ -148,7 +148,7 @@ def _without_ended(candidates: _Beams, sentences: list[_Sentence], end_id: int, 
 
 
 def _close(beams: _Beams, sentences: list[_Sentence]) -> list[int]:
-    """End the sentences that are over; returns the places of the others."""
+    """Close the sentences that are done; return the indices of the others."""
     staying, length = [], beams.ids.shape[2]
     for place, (sentence, running) in enumerate(zip(sentences, beams.log_probabilities[:, 0].tolist(), strict=True)):
         if sentence.over(length, running):

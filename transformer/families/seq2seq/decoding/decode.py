@@ -1,4 +1,4 @@
-"""Target sequences for many sources."""
+"""Decodes batches of sources with greedy search, beam search or sampling."""
 
 from collections.abc import Sequence
 
@@ -28,9 +28,9 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """The hypotheses for each source, in the order of the sources; they do not depend on the batch size.
 
-    sources: ids between begin and end token. numbers: of the sources, which seed sampling; by default their places.
-    Each source has `n_best` hypotheses, or fewer where there are no more. Raises UserError where `long_sources` is
-    `refuse` and a source has more ids than the model positions.
+    sources: ids between begin and end token. numbers: the sources' numbers, which seed sampling; default: their
+    indices. Each source has `n_best` hypotheses, or fewer if there are no more. Raises UserError if `long_sources` is
+    `refuse` and a source has more ids than the model has positions.
     """
     positions = model.config.model.max_length
     device = next(model.parameters()).device
@@ -56,7 +56,7 @@ def decode(
 
 
 def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:
-    """What seeds the sampling of each part: its source's number, and its own from the second part on."""
+    """The seed of each part's sampling: its source's number, and from the second part on also the part's number."""
     seeds: list[tuple[int, ...]] = []
     part = 0
     for index, owner in enumerate(owners):

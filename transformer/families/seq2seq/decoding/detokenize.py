@@ -1,4 +1,4 @@
-"""Joining tokens to text as people write it."""
+"""Joins tokens into normally written text."""
 
 import re
 
@@ -12,10 +12,10 @@ _QUOTED = re.compile(r'" ([^"]*?) "')
 
 
 def detokenize(tokens: str) -> str:
-    """Tokens separated by spaces, as spaCy's rules split German or English, to text.
+    """Join space-separated tokens, as spaCy's rules split German or English, into text.
 
-    Punctuation and English contractions join their word, brackets and pairs of quotation marks what they enclose, and
-    hyphens both sides.
+    Punctuation and English contractions attach to their word, brackets and pairs of quotation marks to what they
+    enclose, and hyphens to both sides.
     """
     text = _ATTACH_LEFT.sub(r"\1", _SPACES.sub("", tokens))
     text = _ATTACH_RIGHT.sub(r"\1", text)

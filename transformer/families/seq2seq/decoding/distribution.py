@@ -1,4 +1,4 @@
-"""The distribution of the next token, and which of its tokens are allowed."""
+"""The next token's distribution, and which tokens are allowed."""
 
 import torch
 from torch import Tensor
@@ -7,22 +7,22 @@ from transformer.encoded.vocabulary import Vocabulary
 
 
 def next_log_probabilities(logits: Tensor, target: Vocabulary) -> Tensor:
-    """The log softmax of logits (R, V), over all but padding and begin token: never learned, never wanted."""
+    """The log softmax of logits (R, V), excluding padding and begin token, which are never targets. Changes logits."""
     for never in (target.pad_id, target.begin_id):  # one by one: a list would be copied to the device at every step
         logits[:, never] = float("-inf")
     return logits.log_softmax(dim=-1)
 
 
 def block_repeated(log_probabilities: Tensor, history: Tensor, ngram: int | None) -> None:
-    """Give -inf to every token that would repeat a run of `ngram` tokens; what is left is not rescaled.
+    """Set every token that would repeat an n-gram of length `ngram` to -inf, without rescaling the others.
 
-    log_probabilities: (R, V), changed in place; history: (R, T), the target tokens so far, on
-    the CPU or the same device. None blocks nothing.
+    log_probabilities: (R, V), changed in place; history: (R, T), the target tokens so far, on the CPU or the same
+    device. None blocks nothing.
     """
     if ngram is None or history.shape[1] < ngram:
         return
     runs = history.unfold(1, ngram, 1)  # (R, T - ngram + 1, ngram)
-    tail = history[:, history.shape[1] - ngram + 1 :]  # (R, ngram - 1): what the next token would complete
+    tail = history[:, history.shape[1] - ngram + 1 :]  # (R, ngram - 1): the prefix that the next token would complete
     row, start = runs[:, :, :-1].eq(tail[:, None]).all(dim=-1).nonzero(as_tuple=True)
     blocked = (row.to(log_probabilities.device), runs[row, start, -1].to(log_probabilities.device))
     log_probabilities[blocked] = float("-inf")
@@ -31,7 +31,7 @@ def block_repeated(log_probabilities: Tensor, history: Tensor, ngram: int | None
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of each row of scores (R, W) and their indices, (R, min(count, W)) each, largest first.
 
-    Equal ones come in the order of their indices, which `topk` leaves open.
+    Ties are in the order of their indices, which `topk` does not guarantee.
     """
     width = scores.shape[1]
     values, indices = scores.topk(min(count + 1, width))

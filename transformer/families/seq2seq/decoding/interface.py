@@ -1,4 +1,4 @@
-"""What decoding needs of a model, and what it gives back."""
+"""What decoding needs from a model, and what it returns."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ class Generator(Protocol):
 
     @property
     def config(self) -> _Config:
-        """Its sizes."""
+        """The model's sizes."""
 
     def start(self, source_ids: Tensor) -> Any:
-        """Encode source_ids (B, S). Returns a cache whose `select(rows)` keeps these rows, repeated and reordered."""
+        """Encode source_ids (B, S). Returns a cache whose `select(rows)` selects rows, with repeats, in any order."""
 
     def step(self, target_ids: Tensor, cache: Any) -> Tensor:
-        """The states (B, C) after one more target token a row, target_ids (B,); the cache grows by it."""
+        """The states (B, C) after one more target token per row, target_ids (B,), which is added to the cache."""
 
     @property
     def output(self) -> Callable[[Tensor], Tensor]:
-        """States (B, C) to logits (B, V)."""
+        """Maps states (B, C) to logits (B, V)."""
 
     def eval(self) -> Any:
-        """Leave training, as of a `torch.nn.Module`."""
+        """Switch to inference mode, as in `torch.nn.Module`."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The weights."""
@@ -50,19 +50,19 @@ class Sources:
     ids: Tensor
     """(B, S), padded."""
     limits: list[int]
-    """(B,) Most target tokens of each."""
+    """(B,) Maximum number of target tokens of each."""
     seeds: list[tuple[int, ...]]
-    """(B,) What seeds the sampling of each: its number, and that of its part where a long one is split."""
+    """(B,) The sampling seed of each: its number, and, if a long source is split, the part's number."""
 
 
 class Hypothesis(NamedTuple):
-    """A target sequence that was found."""
+    """A decoded target sequence."""
 
     ids: list[int]
     """Without begin and end token."""
     score: float
     """The log probability, normalized by length."""
     log_probability: float
-    """The sum over the tokens, the end token among them; padding and begin token have no share of it."""
+    """The sum over the tokens, including the end token; padding and begin token are excluded from the distribution."""
     finished: bool
-    """The end token was reached, not the greatest length."""
+    """Whether it ended with the end token, not at the maximum length."""

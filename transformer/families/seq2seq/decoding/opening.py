@@ -1,4 +1,4 @@
-"""Opening an exported translation model."""
+"""Opens an exported translation model."""
 
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,6 @@ from transformer.families.seq2seq.decoding.translator import Translator
 def open_predictor(
     task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: torch.device
 ) -> Translator:
-    """A translator. decoding: how it translates, of the config.json in the folder `pretokenizer`. Raises UserError."""
+    """Open a translator. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
     params = validate(DecodingParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
     return Translator(trained, vocab, pretokenizer, params, device)

@@ -1,4 +1,4 @@
-"""Sources with more tokens than the model has positions."""
+"""Handles sources with more tokens than the model has positions."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ def fit_sources(
 ) -> tuple[list[Ids], list[int]]:
     """Sources of at most `positions` ids, and for each the index of the source that it comes from.
 
-    policy: `cut` keeps the beginning; `split` makes parts of like length, each between begin and end token; `refuse`
-    raises UserError, which names the text by its number, from 1.
+    policy: `cut` keeps the beginning; `split` makes parts of similar length, each between begin and end token;
+    `refuse` raises UserError with the text's number, counted from 1.
     """
     fitting: list[Ids] = []
     owners: list[int] = []
@@ -42,7 +42,7 @@ def _split(source: Ids, positions: int) -> list[Ids]:
 
 
 def joined(parts: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
-    """The hypotheses of a whole source from those of its parts: the best ones in a row, then the second best, ...
+    """The hypotheses of a source from those of its parts: the best ones concatenated, then the second best, ...
 
     Scores and log probabilities add up. A part with fewer hypotheses repeats its last one.
     """

@@ -1,4 +1,4 @@
-"""Generating one hypothesis per row, token by token: greedy search, and sampling with temperature, top-k (Fan et al.
+"""Generates one hypothesis per row, token by token: greedy search, and sampling with temperature, top-k (Fan et al.
 2018) and top-p (Holtzman et al. 2020).
 """
 
@@ -14,16 +14,16 @@ from transformer.families.seq2seq.decoding.distribution import block_repeated, n
 from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
 
 Choice = Callable[[Tensor, Tensor, int], Tensor]
-"""Log probabilities (R, V), the numbers (R,) of these rows on the CPU, tokens so far -> each row's next token, (R,)."""
+"""Log probabilities (R, V), row numbers (R,) on the CPU, number of tokens so far -> next token of each row, (R,)."""
 
 
 def extend(
     model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams, choose: Choice, copies: int = 1
 ) -> list[list[Hypothesis]]:
-    """Let `choose` extend each source's `copies` rows until they end; rows leave the batch as they end.
+    """Extend `copies` rows per source with tokens from `choose` until they end; rows leave the batch when they end.
 
-    Row i * copies + j is copy j of source i. Returns for each source its copies. The model works on its device; what is
-    known of the rows lies on the CPU, which has float64.
+    Row i * copies + j is copy j of source i. Returns each source's copies. The model runs on its device; the rows'
+    bookkeeping is on the CPU, which has float64.
     """
     device = sources.ids.device
     cache = model.start(sources.ids)
@@ -55,7 +55,7 @@ def extend(
 
 
 def hypothesis(ids: list[int], log_probability: float, end_id: int, params: DecodingParams) -> Hypothesis:
-    """Generated ids, perhaps with the end token as the last, as a hypothesis."""
+    """Make a hypothesis from generated ids, which may end with the end token."""
     finished = ids[-1] == end_id
     score = params.normalized(log_probability, len(ids))
     return Hypothesis(ids[:-1] if finished else ids, score, log_probability, finished)
@@ -68,7 +68,7 @@ def _triples(rows: Tensor, ids: Tensor, totals: Tensor) -> Iterator[tuple[int, l
 def greedy_search(
     model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams
 ) -> list[list[Hypothesis]]:
-    """The most probable next token again and again; the first of equal ones."""
+    """Always take the most probable next token; of equal ones, the first."""
     return extend(model, sources, target, params, _most_probable)
 
 
@@ -77,10 +77,10 @@ def _most_probable(log_probabilities: Tensor, rows: Tensor, step: int) -> Tensor
 
 
 def sample(model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams) -> list[list[Hypothesis]]:
-    """`n_best` independent draws for each source, the best score first; two may be the same.
+    """`n_best` independent samples per source, the best score first; duplicates are possible.
 
-    Draw j of sentence number i has random numbers of its own, seeded by (seed, i, j): the batch does not matter. The
-    parts of a split sentence draw for themselves. Scores and log probabilities are the model's, before temperature,
+    Sample j of sentence number i has its own random numbers, seeded by (seed, i, j), so batching does not matter. The
+    parts of a split sentence also have their own. Scores and log probabilities are the model's, before temperature,
     top-k and top-p.
     """
     uniform = torch.from_numpy(
@@ -94,7 +94,7 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Decod
     )
 
     def choose(log_probabilities: Tensor, rows: Tensor, step: int) -> Tensor:
-        # On the CPU: not every device has float64, and cumulative sums have no deterministic CUDA kernel.
+        # On the CPU: not every device has float64, and there is no deterministic CUDA kernel for cumulative sums.
         return draw_tokens(log_probabilities.cpu(), uniform[rows, step], params).to(log_probabilities.device)
 
     drawn = extend(model, sources, target, params, choose, copies=params.n_best)
@@ -102,9 +102,9 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Decod
 
 
 def draw_tokens(log_probabilities: Tensor, uniform: Tensor, params: DecodingParams) -> Tensor:
-    """One token a row, (R,), by inverting the distribution function at uniform (R,) in [0, 1).
+    """Draw one token per row, (R,), by inverting the cumulative distribution at uniform (R,) in [0, 1).
 
-    log_probabilities: (R, V). Temperature comes first, then top-k, then top-p.
+    log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p.
     """
     scaled = log_probabilities.double() / params.temperature
     scaled, tokens = scaled.sort(dim=-1, descending=True, stable=True)
@@ -114,5 +114,5 @@ def draw_tokens(log_probabilities: Tensor, uniform: Tensor, params: DecodingPara
         probabilities = probabilities.masked_fill(before >= params.top_p, 0.0)
     mass = probabilities.cumsum(dim=-1)
     position = torch.searchsorted(mass, uniform[:, None] * mass[:, -1:], right=True)
-    last = probabilities.gt(0).sum(dim=-1, keepdim=True) - 1  # where rounding would lead beyond all mass
+    last = probabilities.gt(0).sum(dim=-1, keepdim=True) - 1  # rounding could lead beyond the last one
     return tokens.gather(1, torch.minimum(position, last))[:, 0]

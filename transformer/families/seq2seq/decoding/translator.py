@@ -1,4 +1,4 @@
-"""Translating with a trained model."""
+"""Translates raw text with a trained model."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,26 +20,26 @@ from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 
 
 class AnsweringParams(DecodingParams, extra="ignore"):
-    """Of `evaluate`, how translations are made: all that a model needs, without how they are judged."""
+    """The part of `evaluate` that a model needs to translate, without how translations are scored."""
 
 
 class Translation(NamedTuple):
-    """One of the translations that were found for a text."""
+    """One translation of a text."""
 
     text: str
     score: float
-    """The log probability, normalized as the decoding parameters say."""
+    """The log probability, normalized according to the decoding parameters."""
 
 
 class Translator:
-    """A translation model with all that it takes to turn raw text into raw text."""
+    """A translation model with everything needed to translate raw text into raw text."""
 
     family = "seq2seq"
 
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
     ) -> None:
-        """trained, vocab: what train and build_vocab wrote; pretokenizer: the folder of `pretokenizer.json`.
+        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
 
         Raises UserError when one of them is missing or broken.
         """
@@ -54,22 +54,22 @@ class Translator:
         require_size(self._target, config.target_size, vocab)
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
         self.decoding = decoding
-        """May be replaced: the next call decodes so."""
+        """May be replaced; takes effect with the next call."""
 
     def translate(self, texts: Iterable[str], *, first: int = 0) -> list[str]:
-        """The best translation of each text; an empty text stays empty. As `translate_n_best` otherwise."""
+        """The best translation of each text; an empty text stays empty. Otherwise as `translate_n_best`."""
         return [translations[0].text for translations in self.translate_n_best(texts, first=first)]
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
-        """The answers as columns, for a data frame."""
+        """The translations as columns, for a data frame."""
         return {"translation": self.translate(texts)}
 
     def translate_n_best(self, texts: Iterable[str], *, first: int = 0) -> list[list[Translation]]:
-        """Up to `decoding.n_best` translations of each text, the best first; an empty text has one, empty.
+        """Up to `decoding.n_best` translations of each text, the best first; an empty text has one empty translation.
 
-        first: the number of the first text among all that belong together, for sampling and messages. Raises UserError
-        where `long_sources` is `refuse` and a text is longer than the model's positions, TypeError where `texts` are
-        not texts.
+        first: the number of the first text in the whole input, for sampling and messages. Raises UserError if
+        `long_sources` is `refuse` and a text is longer than the model's positions, and TypeError if `texts` is not an
+        iterable of strings.
         """
         texts = given_texts(texts)
         tokens = self.pretokenize(texts)
@@ -85,21 +85,21 @@ class Translator:
         return translations
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
-        """The source tokens of raw texts, as training saw them."""
+        """Pre-tokenize raw source texts as in training."""
         return self._pretokenize([one_line(text) for text in given_texts(texts)])
 
     def decode(self, sources: Sequence[Ids], observer: Observer) -> list[str]:
-        """The best target of each encoded source: tokens separated by spaces, or text for subword vocabularies.
+        """The best target of each encoded source: space-separated tokens, or text for subword vocabularies.
 
-        It is one line, whatever bytes the model wrote.
+        It is always one line, whatever bytes the model generates.
         """
         return [one_line(self._target.decode(ids)) for ids in self.decode_ids(sources, observer)]
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
-        """The best target of each encoded source, as ids without begin and end token."""
+        """The best target ids of each encoded source, without begin and end token."""
         hypotheses = decode(self.model, sources, self._target, self.decoding, observer)
         return [found[0].ids for found in hypotheses]
 
     def text(self, decoded: str) -> str:
-        """What `decode` gave, as people write it."""
+        """Turn a result of `decode` into normally written text."""
         return detokenize(decoded) if self.pretokenizers["target"].kind == "spacy" else decoded

@@ -1,1 +1,1 @@
-"""Judging translations."""
+"""Evaluation of translations."""

@@ -1,4 +1,4 @@
-"""compare: two systems' translations of the same sentences."""
+"""Compares two systems' translations of the same sentences."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ _COMPARED = ("hypothesis", "reference")
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """What must be the same in both systems' predictions."""
+    """The fields that must be the same in both systems' predictions."""
     return [(row["source"], row["reference"]) for row in rows]
 
 
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Of each system the metrics of plain text, which do not depend on its tokens: score and resampled scores, by name.
+    """Per system, the metrics on plain text, which do not depend on its tokens: score and bootstrap samples, by name.
 
     They are cased if all of the systems write capital letters.
     """

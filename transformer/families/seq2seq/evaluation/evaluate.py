@@ -1,4 +1,4 @@
-"""evaluate: how good the translations of validation and every test split are, how sure that is, and where they fail."""
+"""evaluate: scores the translations of validation and every test split, with intervals and the worst sentences."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,16 +28,16 @@ _PLOTS = {
     "rare_words": "bleu_by_rare_words.tsv",
     "unknown_words": "bleu_by_unknown_words.tsv",
 }
-_SHOWN = 20  # sentences of a split and kind in their table
+_SHOWN = 20  # sentences per split and kind in the table
 _MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", "duplicates")
 
 
 class EvaluateParams(DecodingParams, ScoringParams):
-    """`evaluate`: how answers are made and judged."""
+    """`evaluate`: how translations are made and scored."""
 
 
 class Params(StageParams):
-    """What the stage reads."""
+    """The stage's parameters."""
 
     evaluate: EvaluateParams
     hardware: Hardware
@@ -46,7 +46,7 @@ class Params(StageParams):
 def run(
     task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
-    """Write figures a split, every translation, and tables. Returns the main validation figures."""
+    """Write metrics per split, every translation, and tables. Returns the main validation metrics."""
     name = params.evaluate.baseline
     baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
     compute = prepare(params.hardware)
@@ -79,7 +79,7 @@ def run(
 
 
 def evaluated_splits(corpus: Path) -> list[str]:
-    """Validation, test and the further test splits that the corpus holds."""
+    """Validation, test and any further test splits of the corpus."""
     return sorted(
         (split for split in read_json(corpus / "provenance.json")["rows"] if split.startswith(("validation", "test"))),
         key=lambda split: (not split.startswith("validation"), split),
@@ -87,7 +87,7 @@ def evaluated_splits(corpus: Path) -> list[str]:
 
 
 def _column(corpus: Path, split: str, translator: Translator, side: str) -> list[str]:
-    """One side of a split, as people wrote it."""
+    """One side of a split as raw text."""
     language = str(translator.pretokenizers[side].language)
     return [row[language] for row in read_rows(corpus / f"{split}.jsonl")]
 
@@ -104,7 +104,7 @@ def _translated(
     else:
         tokens = judged(target.language, hypotheses, references)
     if tokens.tokenizer != GIVEN:
-        observer.say(f"{split}: spaCy has no tokenizer for `{target.language}`, so BLEU takes `{tokens.tokenizer}`")
+        observer.say(f"{split}: spaCy has no tokenizer for `{target.language}`, so BLEU uses `{tokens.tokenizer}`")
     return Texts(
         sources=_column(inputs.corpus, split, translator, "source"),
         references=references,
@@ -117,7 +117,7 @@ def _translated(
 
 
 def _perplexities(pairs: EncodedPairs, texts: Texts, translator: Translator, batch_size: int) -> dict[str, float]:
-    """A token; and a word of the references, with an end a sentence, by which any two vocabularies can be compared."""
+    """Perplexity per token, and per reference word or sentence end, which is comparable across vocabularies."""
     device = next(translator.model.parameters()).device
     with torch.inference_mode():
         loss, _ = pairs.score(translator.model, batch_size, device)
@@ -129,7 +129,7 @@ def _perplexities(pairs: EncodedPairs, texts: Texts, translator: Translator, bat
 
 
 def _five_digits(value: float) -> float:
-    """Below them, batches of another size sum in another order."""
+    """Round to five digits; further ones depend on the batch size, which changes the order of sums."""
     return float(f"{value:.5g}")
 
 
@@ -137,14 +137,14 @@ class _Tables:
     """The rows of all tables, split by split."""
 
     def __init__(self, counts: Counter[str]) -> None:
-        """counts: of the words in the training sources."""
+        """counts: word counts of the training sources."""
         self._counts = counts
         self._translations: list[tuple[str, ...]] = []
         self._sentences: list[tuple[object, ...]] = []
         self._groups: list[tuple[str, Group]] = []
 
     def add(self, split: str, texts: Texts, metrics: dict[str, Metric]) -> None:
-        """The rows of one split."""
+        """Add the rows of one split."""
         rows = list(zip(texts.sources, texts.references, texts.hypotheses, strict=True))
         self._translations += [(split, *row) for row in rows]
         scores = metrics["chrf"].sentence_scores()
@@ -153,7 +153,7 @@ class _Tables:
         self._groups += [(split, group) for group in groups(texts.sources, self._counts, metrics)]
 
     def write(self, outputs: EvaluationOutputs) -> None:
-        """Write all of them; what DVC plots is of the split `test`."""
+        """Write all tables; DVC's plots show the split `test`."""
         write_table(outputs.predictions, COLUMNS, self._translations)
         write_table(outputs.tables / "sentences.tsv", _SENTENCES, self._sentences)
         write_table(outputs.tables / "groups.tsv", ("split", *Group._fields), ((s, *g) for s, g in self._groups))

@@ -1,4 +1,4 @@
-"""Scores of sentences that have something in common: where a translator is good and where it is not."""
+"""Scores by groups of similar sentences: where a translator is good and where it is not."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ _MANY = 2
 
 
 class Group(NamedTuple):
-    """Sentences that have something in common, and their scores."""
+    """A group of similar sentences, and its scores."""
 
     grouping: str
     """`source_length`, `rare_words` or `unknown_words`."""
@@ -31,9 +31,9 @@ def word_counts(sources: Iterable[str]) -> Counter[str]:
 
 
 def groups(sources: Sequence[str], counts: Mapping[str, int], metrics: Mapping[str, Metric]) -> Iterator[Group]:
-    """BLEU and chrF by the words of the source, its rare and its unknown words; groups without sentences are left out.
+    """BLEU and chrF by the source's number of words, rare words and unknown words; empty groups are omitted.
 
-    counts: of the words in training. A word is rare that training has 1 to 5 times, and unknown that it never has,
+    counts: word counts in training. A word is rare if training has it 1 to 5 times, and unknown if it never does,
     whatever the model's vocabulary. metrics: `bleu` and `chrf`.
     """
     occurrences = [[counts.get(word, 0) for word in words(text)] for text in sources]

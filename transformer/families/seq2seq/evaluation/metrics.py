@@ -1,4 +1,4 @@
-"""All figures of one split of a translator."""
+"""All metrics of one split of a translator."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
 
 
 class Judged(NamedTuple):
-    """Texts as lowercased tokens separated by spaces, and what split them."""
+    """Texts as lowercased, space-separated tokens, and the tokenizer that split them."""
 
     hypotheses: list[str]
     references: list[str]
     tokenizer: str
-    """sacreBLEU's name of it; GIVEN where spaCy has split them."""
+    """Its name in sacreBLEU; GIVEN for spaCy."""
 
 
 def judged(language: str | None, hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
-    """Split texts by spaCy's rules for the language; where it has none, by `text_tokenizer`'s."""
+    """Split texts by spaCy's rules for the language; if it has none, with the tokenizer from `text_tokenizer`."""
     try:
         split = PreTokenizer(PreTokenizerParams(kind="spacy", language=language or "xx", lowercase=True))
     except UserError:
@@ -48,22 +48,22 @@ def judged(language: str | None, hypotheses: Sequence[str], references: Sequence
 
 @dataclass(frozen=True, kw_only=True)
 class Texts:
-    """One split's sentences, (N,) each."""
+    """The sentences of one split, (N,) each."""
 
     sources: list[str]
     references: list[str]
     hypotheses: list[str]
     reference_tokens: list[str]
-    """Lowercased, separated by spaces."""
+    """Lowercased, space-separated."""
     hypothesis_tokens: list[str]
     cased: bool
     """Whether the model writes capital letters."""
     tokenizer: str = GIVEN
-    """What split them; one of sacreBLEU's where spaCy has none for the language."""
+    """The tokenizer that split them; one of sacreBLEU's if spaCy has none for the language."""
 
     def metrics(self) -> dict[str, Metric]:
-        """`bleu` of the tokens, and `bleu_13a_cased`, `bleu_zh_lowercased` or the like and `chrf` of the texts."""
-        given = self.tokenizer == GIVEN  # else sacreBLEU splits the texts itself, and its signature says how
+        """`bleu` of the tokens; `chrf` and `bleu_13a_cased`, `bleu_zh_lowercased` or similar of the texts."""
+        given = self.tokenizer == GIVEN  # else sacreBLEU splits the texts itself, and its signature names the tokenizer
         sides = (self.hypothesis_tokens, self.reference_tokens) if given else (self.hypotheses, self.references)
         by_token = token_metrics(*sides, self.tokenizer)
         return by_token | text_metrics(self.hypotheses, self.references, cased=self.cased)
@@ -77,10 +77,10 @@ def split_figures(
     baseline: Sequence[str] | None,
     samples: int,
 ) -> dict[str, float]:
-    """Scores, their intervals, what is said twice and left out, scores without duplicates, the lead over a baseline.
+    """Scores with intervals, over- and under-translation, scores without duplicates, and the lead over a baseline.
 
-    metrics: of the texts; baseline: another system's hypotheses, (N,). It is compared by the metrics of plain text,
-    since those do not depend on how a system splits it.
+    metrics: those of the texts; baseline: another system's hypotheses, (N,). It is compared by the metrics on plain
+    text, since those do not depend on a system's tokens.
     """
     resampled = {name: metric.resampled(samples) for name, metric in metrics.items()}
     figures = {name: metric.score() for name, metric in metrics.items()} | {"sentences": len(texts.sources)}
@@ -101,9 +101,9 @@ def split_figures(
 
 
 def worst_and_median(scores: Floats, count: int) -> list[tuple[str, int]]:
-    """The sentences with the lowest scores, and those in the middle: `worst` or `median`, and the sentence's number.
+    """The sentences with the lowest scores and those around the median: (`worst` or `median`, index).
 
-    scores: (N,); count: most sentences of either kind.
+    scores: (N,); count: maximum number of sentences of either kind.
     """
     order: list[int] = np.argsort(scores, kind="stable").tolist()
     middle = max((len(order) - count) // 2, 0)

@@ -1,4 +1,4 @@
-"""BLEU and chrF by sacreBLEU, with signatures (Papineni et al. 2002; Popović 2015; Post 2018)."""
+"""BLEU and chrF computed by sacreBLEU, with signatures (Papineni et al. 2002; Popović 2015; Post 2018)."""
 
 import re
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
 Rows = NDArray[np.int64] | NDArray[np.bool_]
 _DIGITS = 4
 GIVEN = "none"
-"""sacreBLEU's name for tokens that are separated by spaces already."""
+"""sacreBLEU's name for text that is already tokenized."""
 _SCRIPTS = {
     name: re.compile(f"[{letters}]")
     for name, letters in {"han": HAN, "kana": KANA, "south_east": SOUTH_EAST, "hangul": "\uac00-\ud7af"}.items()
 }
 _KANA_SHARE = 0.05
-"""Of the letters: above it a text with Han letters is Japanese."""
+"""Above this share of kana among the letters, a text in Han characters is Japanese."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of one system: what sacreBLEU counts in each sentence, from whose sums any corpus score follows."""
+    """One metric of one system: sacreBLEU's statistics per sentence, whose sums give any corpus score."""
 
     metric: BLEU | CHRF
     counts: Floats
@@ -38,15 +38,15 @@ class Metric:
         object.__setattr__(self, "signature", str(self.metric.get_signature()))
 
     def score(self, rows: Rows | slice = slice(None)) -> float:
-        """The corpus score of all or some sentences; 0 for none."""
+        """The corpus score of all or the given sentences; 0 if there are none."""
         return round(self._of(self.counts[rows].sum(axis=0)), _DIGITS) if len(self.counts[rows]) else 0.0
 
     def sentence_scores(self) -> Floats:
-        """The score of each sentence alone, (N,)."""
+        """The sentence-level scores, (N,)."""
         return np.array([self._of(row) for row in self.counts]).round(_DIGITS)
 
     def resampled(self, samples: int) -> Floats:
-        """The corpus scores of resampled sentences, (samples,)."""
+        """Bootstrap samples of the corpus score, (samples,)."""
         return bootstrap(lambda weights: self._of(weights @ self.counts), len(self.counts), samples)
 
     def _of(self, sums: Floats) -> float:
@@ -54,9 +54,9 @@ class Metric:
 
 
 def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased: bool) -> dict[str, Metric]:
-    """BLEU and chrF of plain text: cased, or lowercased where the model has no case.
+    """BLEU and chrF of plain text: cased, or lowercased if the model has no case.
 
-    BLEU's tokenizer is 13a, and another one, which its name then tells, for scripts that do not separate words.
+    BLEU's name includes its tokenizer: 13a, or another one for scripts that do not separate words.
     """
     tokenizer = text_tokenizer(references)
     name = f"bleu_{tokenizer.replace('-', '_')}_{'cased' if cased else 'lowercased'}"
@@ -67,15 +67,15 @@ def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased:
 
 
 def token_metrics(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str = GIVEN) -> dict[str, Metric]:
-    """BLEU of lowercased tokens: of those separated by spaces, as the public notebooks report, or of sacreBLEU's."""
+    """BLEU of lowercased tokens: the space-separated ones, as the public notebooks report, or sacreBLEU's."""
     return {"bleu": _counted(BLEU(tokenize=tokenizer, lowercase=True, force=True), hypotheses, references)}
 
 
 def text_tokenizer(references: Sequence[str]) -> str:
-    """Its name, for the script that most letters of the references have.
+    """The name of sacreBLEU's tokenizer for the script of most letters in the references.
 
-    `zh` for Chinese, MeCab's for Japanese and Korean where they are installed (else `char` and `13a`), `char` for
-    Thai, Lao, Khmer, Burmese and Tibetan, `13a` for all others.
+    `zh` for Chinese, MeCab's for Japanese and Korean if installed (else `char` and `13a`), `char` for Thai, Lao,
+    Khmer, Burmese and Tibetan, `13a` for all others.
     """
     text = "".join(references)
     letters = max(sum(map(str.isalpha, text)), 1)
@@ -100,13 +100,13 @@ def _exists(tokenizer: str) -> bool:
 
 
 def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Tokens of the hypotheses for each of the references'."""
+    """The number of tokens in the hypotheses, divided by that in the references."""
     tokens = [sum(len(text.split()) for text in texts) for texts in (hypotheses, references)]
     return round(tokens[0] / max(tokens[1], 1), _DIGITS)
 
 
 def _counted(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Metric:
-    # What sacreBLEU's own significance tests start from; its public functions give the scores of one sample only.
-    # The empty sentence at the end makes it count its references where there are no others.
+    # Private, but also the basis of sacreBLEU's own significance tests; its public functions score one sample only.
+    # The empty sentence at the end makes it count references even if there are no others.
     *counts, _ = metric._extract_corpus_statistics([*hypotheses, ""], [[*references, ""]])
     return Metric(metric, np.array(counts, dtype=np.float64))

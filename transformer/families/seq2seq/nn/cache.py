@@ -1,4 +1,4 @@
-"""What a decoder keeps between two steps of generation."""
+"""A decoder's cache between steps of generation."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from transformer.nn.recurrent import State
 
 
 class DecoderCache(Cache):
-    """Keys and values a layer: of the target so far, which grow by each step, and of the source, projected once.
+    """Keys and values per layer: those of the target grow with each step, those of the source are projected once.
 
-    Rows of one source (the hypotheses of a beam) share its keys and values as long as every source has equally many
-    rows, side by side.
+    Rows of one source (the hypotheses of a beam) share its keys and values as long as every source has the same
+    number of adjacent rows.
     """
 
     def __init__(self, source: list[KeyValue], source_mask: Tensor) -> None:
@@ -28,7 +28,7 @@ class DecoderCache(Cache):
         """B / N."""
 
     def select(self, rows: Tensor) -> None:
-        """Keep only these rows of the batch, in this order; rows: (B',), integer indices that may repeat."""
+        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
         self.held = {layer: _rows(held, rows) for layer, held in self.held.items()}
         owners = rows // self.rows_per_source
         runs, counts = torch.unique_consecutive(owners, return_counts=True)
@@ -45,13 +45,13 @@ def _rows(held: KeyValue, rows: Tensor) -> KeyValue:
 
 @dataclass
 class RecurrentCache:
-    """The states so far, and what the source gives to every step."""
+    """The decoder's current states, and what every step reads of the source."""
 
     layers: list[State]
     """By decoder layer, (B, C) each."""
     fed: Tensor
-    """What the next step's cell reads beside the token: the fixed context (B, M), or Luong's last attentional vector
-    (B, C). Bahdanau's context is made in the step."""
+    """What the next step's cell reads besides the token: the fixed context (B, M), or Luong's last attentional vector
+    (B, C). Bahdanau's context is computed in the step."""
     memory: Memory | None
     """What attention reads; None without attention."""
 

@@ -1,4 +1,4 @@
-"""The parameters of the translation models, and the configuration that rebuilds one of either kind."""
+"""The parameters of the translation models, and the configuration to rebuild either kind."""
 
 from typing import Annotated, Literal, Self
 
@@ -9,7 +9,7 @@ from transformer.nn.config import RecurrentLayerParams, TransformerParams
 
 
 class RecurrentParams(RecurrentLayerParams):
-    """`model` of a translation task, kind `recurrent`. `bidirectional` is about the encoder."""
+    """`model` of a translation task, kind `recurrent`. `bidirectional` refers to the encoder."""
 
     attention: Literal[
         "none",
@@ -25,11 +25,11 @@ class RecurrentParams(RecurrentLayerParams):
     `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates.
     """
     local_window: int | None = Field(ge=1)
-    """D of Luong's local-p attention: only so many positions on both sides of a predicted one; null looks at all."""
+    """D of Luong's local-p attention: attend to this many positions on both sides of a predicted one; null: to all."""
     encoder_layers: int = Field(ge=1)
     decoder_layers: int = Field(ge=1)
     teacher_forcing: float = Field(gt=0, le=1)
-    """While training: the probability that a step reads the reference's token and not the model's own (argmax)."""
+    """In training, the probability that a step reads the reference's token rather than the model's own (argmax)."""
 
     @model_validator(mode="after")
     def _local_is_luong(self) -> Self:
@@ -44,7 +44,7 @@ class RecurrentParams(RecurrentLayerParams):
         if self.attention.endswith("dot") and self.bidirectional:
             raise ValueError(
                 f"attention `{self.attention}` multiplies states of one width, and those of a bidirectional encoder are"
-                f" twice as wide: set bidirectional to false, or take `{self.attention.replace('dot', 'general')}`"
+                f" twice as wide: set bidirectional to false, or use `{self.attention.replace('dot', 'general')}`"
             )
         return self
 
@@ -64,11 +64,11 @@ AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminato
 
 
 class Seq2SeqConfig(Section):
-    """All that rebuilds a model: config.json holds just this and the weights fit it."""
+    """Everything needed to rebuild a model besides its weights: the content of config.json."""
 
     model: AnySeq2SeqParams
     source_size: int = Field(ge=1)
-    """Entries of the source vocabulary."""
+    """Size of the source vocabulary."""
     target_size: int = Field(ge=1)
     source_pad_id: int = Field(ge=0)
     target_pad_id: int = Field(ge=0)

@@ -14,7 +14,7 @@ from transformer.nn.positions import attention_positions
 
 
 def _alone(new: KeyValue) -> KeyValue:
-    """What a layer extends where nothing came before: the whole target."""
+    """The default of `extend`: there are no earlier keys and values."""
     return new
 
 
@@ -40,11 +40,11 @@ class DecoderLayer(nn.Module):
         positions: Tensor | None = None,
         extend: Callable[[KeyValue], KeyValue] = _alone,
     ) -> Tensor:
-        """Returns the shape of the states: (B, T, C), or (N, C) packed.
+        """states: (B, T, C), or (N, C) packed. Returns the same shape.
 
-        encoded: (B, S, C) or (M, C); or its keys and values (B', H, S, D), each for B / B' neighbouring rows.
-        source_mask, mask: of the attention to the source and to the target, as in `attend`; positions: of the states,
-        (T,) or (N,); extend: puts the keys and values of the target before them in front.
+        encoded: (B, S, C) or (M, C); or its keys and values (B', H, S, D), each shared by B / B' adjacent rows.
+        source_mask, mask: masks of the attention to the source and to the target, as in `attend`; positions: those of
+        the states, (T,) or (N,); extend: prepends the earlier keys and values of the target.
         """
         source = encoded if isinstance(encoded, KeyValue) else self.source_attention.project(encoded)
 
@@ -88,9 +88,9 @@ class Decoder(nn.Module):
         return decoded
 
     def project(self, encoded: Tensor) -> list[KeyValue]:
-        """The keys and values of the encoded source (B, S, C) for the attention of each layer, to be kept."""
+        """The keys and values of the encoded source (B, S, C) for each layer's attention, to be cached."""
         projected = [
             layer.source_attention.project(encoded) for layer in self.layers if isinstance(layer, DecoderLayer)
         ]
-        # Every step reads them whole, and products of scattered rows would copy them each time.
+        # Every step reads all of them, and a matrix product would copy non-contiguous ones each time.
         return [KeyValue(*(part.contiguous() for part in held)) for held in projected]

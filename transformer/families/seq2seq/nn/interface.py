@@ -1,4 +1,4 @@
-"""What training, evaluating and decoding need of a translation model, whatever its kind."""
+"""The interface of a translation model, of whatever kind, to training, evaluation and decoding."""
 
 from abc import abstractmethod
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from transformer.nn.model import Model
 
 
 class Cache(Protocol):
-    """What a model keeps between two steps of generation."""
+    """What a model keeps between steps of generation."""
 
     def select(self, rows: Tensor) -> None:
         """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
@@ -27,20 +27,20 @@ class Seq2SeqModel(Model):
         return self.config.model.width
 
     output: nn.Linear
-    """From states (..., C) to logits (..., V)."""
+    """Maps states (..., C) to logits (..., V)."""
 
     @abstractmethod
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
         """The states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
 
-        packed: the states (N, C) of all positions but padding, in the order of target_ids[target_ids != padding]; a
-        model that can computes nothing for padding, as `pads` says. `output` turns states into logits (..., V).
+        packed: return the states (N, C) of all positions but padding, in the order of target_ids[target_ids !=
+        padding], and skip the computation of padding if the model can. `output` maps states to logits (..., V).
         """
 
     @abstractmethod
     def start(self, source_ids: Tensor) -> Cache:
-        """Encode source_ids (B, S) and make ready for `step`."""
+        """Encode source_ids (B, S). Returns the cache for `step`."""
 
     @abstractmethod
     def step(self, target_ids: Tensor, cache: Any) -> Tensor:
-        """The states (B, C) after one more target token a row, target_ids (B,); cache: what `start` gave, moves on."""
+        """The states (B, C) after one more target token per row, target_ids (B,); cache: from `start`, is updated."""

@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer (Vaswani et al. 2017), and which kind of translation model is built."""
+"""The encoder-decoder Transformer ("Attention Is All You Need", Vaswani et al. 2017), and `build_model`."""
 
 from collections.abc import Sequence
 
@@ -42,17 +42,17 @@ class Seq2SeqTransformer(Seq2SeqModel):
         return self._decode(target, self.encode(source), target.mask(source))
 
     def start(self, source_ids: Tensor) -> DecoderCache:
-        """Encode source_ids (B, S) and make ready for `step`."""
+        """As `Seq2SeqModel.start`."""
         source = Padded(source_ids, self.config.source_pad_id)
         return DecoderCache(self.decoder.project(self.encode(source)), padding_mask(source_ids, source.pad_id))
 
     def step(self, target_ids: Tensor, cache: DecoderCache) -> Tensor:
-        """The states (B, C) after one more target token a row, target_ids (B,); the cache grows by it."""
+        """As `Seq2SeqModel.step`."""
         target = Padded(target_ids[:, None], self.config.target_pad_id, cache)
         return self._decode(target, cache.source, cache.source_mask)[:, 0]
 
     def encode(self, source: Layout) -> Tensor:
-        """The encoded source, (B, S, C) or (M, C), as it lies."""
+        """The encoded source, (B, S, C) or (M, C), depending on the layout."""
         encoded: Tensor = self.encoder(self.source_embedding(source.token_ids, source.positions), source)
         return encoded
 
@@ -70,7 +70,7 @@ class Seq2SeqTransformer(Seq2SeqModel):
 
 
 def build_model(config: Seq2SeqConfig) -> Seq2SeqModel:
-    """A fresh model, its weights drawn from torch's generator."""
+    """A new model with weights drawn from torch's default generator."""
     if isinstance(config.model, RecurrentParams):
         return RecurrentSeq2Seq(config)
     return Seq2SeqTransformer(config)

@@ -15,7 +15,7 @@ from transformer.nn.recurrent import Recurrent, State, Steps
 
 
 class Encoded(NamedTuple):
-    """The encoded source. M: the encoder's width, both directions."""
+    """The encoded source. M: the encoder's width, including both directions."""
 
     states: Tensor
     """(B, S, M)."""
@@ -49,7 +49,7 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         self.dropout = Dropout(params.dropout)
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """As `Seq2SeqModel.forward`. Training with a teacher forcing below 1 replaces some of the target ids."""
+        """As `Seq2SeqModel.forward`. In training, teacher forcing below 1 replaces some of the target ids."""
         real = target_ids != self.config.target_pad_id
         if self.training and self.teacher_forcing < 1:
             states = self._forward_sampled(target_ids, self.start(source_ids))
@@ -61,11 +61,11 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         return gather(states, steps.index.argsort())
 
     def pads(self, device: torch.device) -> bool:
-        """No device computes padding: a step takes the rows that have not ended."""
+        """False on every device: a step processes only the rows that have not ended."""
         return False
 
     def encode(self, source_ids: Tensor) -> Encoded:
-        """source_ids: (B, S)."""
+        """Encode source_ids (B, S)."""
         real = source_ids != self.config.source_pad_id
         states, final = self.encoder(self.dropout(self.source_embedding(source_ids)), real)
         return Encoded(states, real, final[-1])
@@ -79,20 +79,20 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         return self._decode(target_ids[:, None], cache)[:, 0]
 
     def _decode(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
-        """The states (B, T, C) of the next tokens, target_ids (B, T)."""
+        """The states (B, T, C) for the next tokens, target_ids (B, T)."""
         batch, length = target_ids.shape
         states = self._next(target_ids.t().flatten(), [batch] * length, cache)
         return states.view(length, batch, -1).transpose(0, 1)
 
     def _next(self, token_ids: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """As the decoder's forward, for token_ids (N,)."""
+        """Embed token_ids (N,) and run the decoder's forward."""
         states: Tensor = self.dropout(self.decoder(self.dropout(self.target_embedding(token_ids)), sizes, cache))
         return states
 
     def _forward_sampled(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
         """As `forward`, but each token is the model's own with probability 1 - teacher_forcing.
 
-        Scheduled sampling (Bengio et al. 2015) at a fixed ratio; a draw a row and step.
+        Scheduled sampling (Bengio et al. 2015) at a fixed ratio, drawn per row and step.
         """
         states = [self._decode(target_ids[:, :1], cache)]
         for reference in target_ids.unbind(1)[1:]:

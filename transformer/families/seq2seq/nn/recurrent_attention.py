@@ -7,20 +7,20 @@ from torch import Tensor, nn
 
 
 class Memory(NamedTuple):
-    """The encoded source as attention reads it. M: width of the encoder's states, A: of the keys."""
+    """The encoded source as attention reads it. M: width of the encoder's states; A: width of the keys."""
 
     states: Tensor
     """(B, S, M)."""
     keys: Tensor
-    """(B, S, A): what the score makes of them, once a source."""
+    """(B, S, A): the states projected by the score, once per source."""
     real: Tensor
     """(B, S), False on padding."""
 
 
 class DotScore(nn.Module):
-    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8). Both states have one width.
+    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8). Both states have the same width.
 
-    Scaled, it is divided by sqrt(C) of the query, as in Vaswani et al. 2017, section 3.2.1.
+    `scaled` divides it by sqrt(C), the query's width, as in Vaswani et al. 2017, section 3.2.1.
     """
 
     def __init__(self, query: int, *, scaled: bool) -> None:
@@ -37,7 +37,7 @@ class DotScore(nn.Module):
 
 
 class GeneralScore(DotScore):
-    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8), scaled as `DotScore` is."""
+    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8), scaled like `DotScore`."""
 
     def __init__(self, query: int, memory: int, *, scaled: bool) -> None:
         super().__init__(query, scaled=scaled)
@@ -83,22 +83,22 @@ class PredictedPosition(nn.Module):
     def forward(self, query: Tensor, real: Tensor) -> Tensor:
         """query: (B, C); real: (B, S). Returns (B, 1), in positions from 0."""
         share: Tensor = self.outer(self.inner(query).tanh()).sigmoid()
-        length = real.sum(dim=1, keepdim=True, dtype=self.outer.weight.dtype)  # bf16 has no room for positions
+        length = real.sum(dim=1, keepdim=True, dtype=self.outer.weight.dtype)  # bf16 cannot represent all positions
         return length * share
 
 
 class AttentionWeights(nn.Module):
-    """The softmax of the scores; its output is what the decoder attends to, so a forward hook here sees the map."""
+    """The softmax of the scores; a module, so that a forward hook sees the attention map as its output."""
 
     is_attention_weights = True
-    """For `reporting.attention_maps`."""
+    """Marks the module for `figures.attention_maps`."""
 
     def __init__(self, window: int | None) -> None:
         super().__init__()
         self.window = window
 
     def forward(self, scores: Tensor, allowed: Tensor, centre: Tensor | None) -> Tensor:
-        """The weights (B, S) of one target position; a row without allowed positions has zeros.
+        """The weights (B, S) of one target position; zeros for a row without allowed positions.
 
         scores: (B, S); allowed: (B, S); centre: (B, 1), p_t of local-p attention, or None. With it, only positions in
         [p_t - D, p_t + D] count, and their softmax is multiplied by a Gaussian with sigma = D / 2 (eq. 10).
@@ -111,7 +111,7 @@ class AttentionWeights(nn.Module):
 
 
 def _masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
-    lowest = torch.finfo(scores.dtype).min  # and not -inf, whose softmax is NaN where nothing is allowed
+    lowest = torch.finfo(scores.dtype).min  # not -inf, whose softmax is NaN if nothing is allowed
     return scores.masked_fill(~allowed, lowest).softmax(dim=1).masked_fill(~allowed, 0.0)
 
 
@@ -125,7 +125,7 @@ class RecurrentAttention(nn.Module):
         self.weights = AttentionWeights(window)
 
     def memory(self, states: Tensor, real: Tensor) -> Memory:
-        """What `forward` reads, made once a source; states: (B, S, M); real: (B, S)."""
+        """What `forward` reads, computed once per source; states: (B, S, M); real: (B, S)."""
         return Memory(states, self.score.keys(states), real)
 
     def forward(self, query: Tensor, memory: Memory) -> Tensor:

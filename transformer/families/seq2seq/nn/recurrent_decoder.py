@@ -1,8 +1,8 @@
-"""Recurrent decoders: with one fixed context, with Bahdanau's and with Luong's attention.
+"""Recurrent decoders: with a fixed context, with Bahdanau's attention and with Luong's.
 
-Each is one loop over the target positions it is given: all of them in training, the next one in generation. The tokens
-of each step lie together, N in all, as `nn.recurrent.Steps` packs them; `sizes` says how many rows each step has, and a
-row that has ended leaves the cache.
+Each is one loop over the given target positions: all of them in training, the next one in generation. The tokens of a
+step are adjacent, N in all, as packed by `nn.recurrent.Steps`; `sizes` has the number of rows per step, and a row that
+has ended leaves the cache.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from transformer.nn.recurrent import CELLS, Cell, State
 
 
 class Bridge(nn.Module):
-    """The decoder's first state from the encoder's last: tanh(W h) (Cho et al. 2014, A.1.2), W c for an LSTM's cell."""
+    """The decoder's first state from the encoder's last: tanh(W h) (Cho et al. 2014, A.1.2); W c for an LSTM's cell."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Bridge(nn.Module):
         self.parts = nn.ModuleList(nn.Linear(memory, width) for _ in range(CELLS[params.cell].parts))
 
     def forward(self, final: State) -> list[State]:
-        """final: (B, M) each. Returns a state (B, C) each for every decoder layer."""
+        """final: (B, M) each. Returns one state per decoder layer, (B, C) each."""
         hidden, *cell = (part(state) for part, state in zip(self.parts, final, strict=True))
         by_part = [part.chunk(self.layers, dim=1) for part in (hidden.tanh(), *cell)]
         return list(zip(*by_part, strict=True))
@@ -51,10 +51,10 @@ class Readout(nn.Module):
 
 
 class RecurrentDecoder(nn.Module, ABC):
-    """Stacked cells; the lowest reads the token's embedding and something `fed` beside it."""
+    """Stacked cells; the bottom one reads the token's embedding and an additional input, `fed`."""
 
     def __init__(self, params: RecurrentParams, memory: int, *, fed: int) -> None:
-        """memory: M, the width of the encoder's states; fed: that of what is fed."""
+        """memory: M, the width of the encoder's states; fed: the width of the additional input."""
         super().__init__()
         cell, width = CELLS[params.cell], params.hidden
         self.bottom = cell(params.embedding, width)
@@ -69,10 +69,10 @@ class RecurrentDecoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """The states (N, C) for the output layer; embedded: (N, E), the next tokens. The cache moves on."""
+        """The states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
 
     def advance(self, gates: Tensor, cache: RecurrentCache) -> Tensor:
-        """One step of all layers. gates: what the lowest cell reads, projected. Returns the top's hidden state."""
+        """Run one step of all layers. gates: the bottom cell's projected input. Returns the top hidden state."""
         cache.shorten(len(gates))
         state = self.bottom(gates, cache.layers[0])
         moved = [state]
@@ -109,7 +109,7 @@ class FixedContextDecoder(RecurrentDecoder):
 
 
 class BahdanauDecoder(RecurrentDecoder):
-    """The last hidden state asks for the context of the step (Bahdanau et al. 2015, section 3.1)."""
+    """The previous hidden state is the query for the step's context (Bahdanau et al. 2015, section 3.1)."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__(params, memory, fed=memory)
@@ -132,7 +132,7 @@ class BahdanauDecoder(RecurrentDecoder):
 
 
 class LuongDecoder(RecurrentDecoder):
-    """The new hidden state asks; the attentional vector is the output and the next step's input (Luong et al. 2015)."""
+    """The new hidden state is the query; the attentional vector is output and fed to the next (Luong et al. 2015)."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__(params, memory, fed=params.hidden)
@@ -140,7 +140,7 @@ class LuongDecoder(RecurrentDecoder):
         self.attentional = nn.Linear(memory + params.hidden, params.hidden, bias=False)
 
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
-        """As `RecurrentDecoder.start`; no attentional vector yet: zeros."""
+        """As `RecurrentDecoder.start`; the first attentional vector is zeros."""
         layers = self.bridge(final)
         return RecurrentCache(layers, torch.zeros_like(layers[-1][0]), self.attention.memory(states, real))
 
@@ -148,7 +148,7 @@ class LuongDecoder(RecurrentDecoder):
         """As `RecurrentDecoder.forward`: tanh(W_c [c_t; h_t]) (eq. 5), fed to the next step (section 3.3)."""
         states = []
         for gates in self.bottom.input(embedded).split(sizes):
-            cache.shorten(len(gates))  # before what is fed is read
+            cache.shorten(len(gates))  # before cache.fed is read
             hidden = self.advance(gates + self.fed(cache.fed), cache)
             context = self.attention(hidden, _memory(cache))
             cache.fed = self.attentional(torch.cat((context, hidden), dim=1)).tanh()

@@ -1,1 +1,1 @@
-"""Film reviews with a sentiment label, of any number, generated from a grammar and a seed."""
+"""Any number of labelled film reviews, generated from a grammar and a seed."""

@@ -1,4 +1,4 @@
-"""Whole reviews: sentences that carry the verdict, and sentences that do not count."""
+"""Whole reviews: sentences that carry the verdict, and irrelevant ones."""
 
 import random
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from transformer.tasks.sentiment.sample import words
 from transformer.tasks.sentiment.sample.statements import Pair, Polarity, Speaker, Statement, Subject, items, opposite
 
 _CRITICS = tuple(tuple(entry.split("/")) for entry in items(words.CRITICS, "|"))
-"""Who has an opinion, and the pronoun."""
+"""A person with an opinion, and the pronoun for them."""
 _ENDS = {1: items(words.GOOD_ENDS, "|"), -1: items(words.BAD_ENDS, "|")}
 _SIDESHOWS = tuple(Subject(name) for name in items(words.SIDESHOWS, "|"))
 _EVENTS = items(words.EVENTS, "|")
@@ -17,26 +17,26 @@ _BALANCED_PERCENT = 3
 
 @dataclass(frozen=True)
 class Review:
-    """A review and the combinations in it."""
+    """A review and its combinations."""
 
     text: str
     pairs: tuple[Pair, ...]
 
 
 def sentence(text: str) -> str:
-    """Capital letter and full stop."""
+    """Add the capital letter and the full stop."""
     return text[0].upper() + text[1:] + "."
 
 
 class Reviewer:
-    """Draws reviews from one random generator."""
+    """Draws reviews from a random generator."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.say = Speaker(rng)
 
     def review(self, polarity: Polarity) -> Review:
-        """Two to six sentences of one polarity: one to three that carry it, the others beside the point."""
+        """Two to six sentences with one polarity: one to three that carry it, and irrelevant ones."""
         if self.say.chance(_BALANCED_PERCENT):
             return self._balanced(polarity)
         parts = [self._verdict(polarity) for _ in range(self.say.one((1, 2, 3, 3)))]
@@ -47,7 +47,7 @@ class Reviewer:
         return _join(parts)
 
     def _balanced(self, polarity: Polarity) -> Review:
-        """Praise and blame in equal parts, and a last sentence about what the writer did."""
+        """Equal praise and blame, then a last sentence about what the writer did."""
         first, second = self.say.claim(self.say.aspect(), 1), self.say.claim(self.say.aspect(), -1)
         sides = [first, second] if self.say.chance(50) else [second, first]
         parts = [Statement(sentence(side.text), side.pairs) for side in sides]
@@ -64,7 +64,7 @@ class Reviewer:
         return self._reported(polarity) if kind < 19 else self._expected(polarity)
 
     def _contrast(self, polarity: Polarity) -> Statement:
-        """A part of the film against the whole: the main clause decides."""
+        """A part of the film contrasted with the whole: the main clause decides."""
         minor = self.say.claim(self.say.aspect(), opposite(polarity))
         major = self.say.claim(self.say.whole(), polarity) if self.say.chance(60) else self.say.naming(polarity)
         form = self.say.one(
@@ -87,14 +87,14 @@ class Reviewer:
         return Statement(f"{sentence(f'{person} says that {opinion.text}')} {sentence(reply)}", opinion.pairs)
 
     def _expected(self, polarity: Polarity) -> Statement:
-        """What the writer expected and whether it came."""
+        """What the writer expected, and whether it came true."""
         came = self.say.chance(50)
         opinion = self.say.claim(self.say.whole(), polarity if came else opposite(polarity))
         result = "that is exactly how it was" if came else "the opposite was true"
         return Statement(sentence(f"I had heard that {opinion.text}, and {result}"), opinion.pairs)
 
     def _aside(self) -> Statement:
-        """A sentence that does not count: an opinion about something else, or what happens in the film."""
+        """An irrelevant sentence: an opinion about something else, or an event in the film."""
         if self.say.chance(65):
             return Statement(sentence(self._plot()))
         opinion = self.say.remark(self.say.one(_SIDESHOWS))

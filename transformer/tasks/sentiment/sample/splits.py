@@ -1,4 +1,4 @@
-"""Which combinations belong to which split, and the rows of a split."""
+"""Assigns combinations to splits, and generates the rows of a split."""
 
 import random
 import zlib
@@ -15,25 +15,25 @@ _SEEN = ("train", "unsupervised")
 
 
 def split_of(pair: Pair) -> str:
-    """The split that a combination (negator, opinion word) or (aspect, opinion word) is kept for; most are `train`."""
+    """The split reserved for a combination (negator, opinion word) or (aspect, opinion word); mostly `train`."""
     return _HELD_OUT.get(zlib.crc32("|".join(pair).encode()) % _BUCKETS, "train")
 
 
 def belongs(review: Review, split: str) -> bool:
-    """Whether a review may stand in a split.
+    """Whether a review may be in a split.
 
     `train` and `unsupervised` have none of the held-out combinations; `validation` and `test` have at least one of
-    their own and none of the other's. So no labelled review is in two splits.
+    their own and none of the other's, so no labelled review is in two splits.
     """
     held_out = {split_of(pair) for pair in review.pairs} - {"train"}
     return held_out == (set() if split in _SEEN else {split})
 
 
 def rows(split: str, count: int, seed: int) -> Iterator[dict[str, int | str]]:
-    """`count` reviews `{"label": ..., "text": ...}` of a split, drawn one by one; label 1 is positive, 0 negative.
+    """Generate `count` reviews `{"label": ..., "text": ...}` of a split; label 1 is positive, 0 negative.
 
-    Every two rows have one of each label, in random order; in `unsupervised` all labels are -1. The same split and
-    seed give the same sequence, a smaller count a prefix of it. Raises ValueError for an unknown split.
+    Each pair of rows has one of each label, in random order; in `unsupervised` all labels are -1. The same split and
+    seed give the same sequence; a smaller count gives a prefix of it. Raises ValueError for an unknown split.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")

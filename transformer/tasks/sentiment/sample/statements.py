@@ -1,6 +1,6 @@
-"""Statements about a film with a given polarity: the composition of their words decides, not the words.
+"""Statements about a film with a given polarity, which depends on how words are combined, not on the words alone.
 
-A word of the other polarity under a negator says the same as a word of this polarity without one, so each opinion
+A word of the opposite polarity with a negator says the same as a word of this polarity without one, so each opinion
 word occurs in reviews of both labels.
 """
 
@@ -22,7 +22,7 @@ _TURNED_PERCENT = 33
 
 @dataclass(frozen=True)
 class Statement:
-    """A clause without capital letter and full stop, and the combinations in it."""
+    """A clause without capital letter and full stop, and its combinations."""
 
     text: str
     pairs: tuple[Pair, ...] = ()
@@ -44,7 +44,7 @@ class Subject:
 
 
 def items(table: str, separator: str | None = None) -> tuple[str, ...]:
-    """The entries of a table; an underscore stands for a space. Lines separate entries, too."""
+    """The entries of a table, separated by whitespace; an underscore stands for a space."""
     lines = table.strip().splitlines()
     return tuple(entry.strip().replace("_", " ") for line in lines for entry in line.split(separator))
 
@@ -74,22 +74,22 @@ _Forms = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 
 
 def opposite(polarity: Polarity) -> Polarity:
-    """The other polarity."""
+    """The opposite polarity."""
     return -1 if polarity == 1 else 1
 
 
 class Speaker:
-    """Draws statements from one random generator."""
+    """Draws statements from a random generator."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def chance(self, percent: int) -> bool:
-        """True `percent` times of a hundred."""
+        """True `percent` times in a hundred."""
         return self.rng.randrange(100) < percent
 
     def one(self, options: Sequence[T]) -> T:
-        """One of the options, all equally likely."""
+        """Choose one of the options, all equally likely."""
         return self.rng.choice(options)
 
     def aspect(self) -> Subject:
@@ -101,7 +101,7 @@ class Speaker:
         return self.one(_WHOLES)
 
     def _compose(self, polarity: Polarity, forms: _Forms, lexicon: _Words) -> tuple[str, str, tuple[str, ...]]:
-        """A form's key and template and the words that it gives the polarity."""
+        """A form's key and template, and the words that have the polarity in it."""
         turned = self.chance(_TURNED_PERCENT)
         key, template = self.one(forms[turned])
         return key, template, lexicon[opposite(polarity) if turned else polarity]
@@ -111,7 +111,7 @@ class Speaker:
         return self._claim(subject, polarity, _ADJECTIVES)
 
     def remark(self, subject: Subject) -> Statement:
-        """A claim of any polarity about what is not the film: `the popcorn was far from perfect`."""
+        """A claim of any polarity about something other than the film: `the popcorn was far from perfect`."""
         return self._claim(subject, 1 if self.chance(50) else -1, _ANYWHERE)
 
     def _claim(self, subject: Subject, polarity: Polarity, lexicon: _Words) -> Statement:

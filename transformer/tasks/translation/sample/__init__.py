@@ -1,1 +1,1 @@
-"""German-English caption pairs of any number, generated from a grammar and a seed."""
+"""Any number of German-English caption pairs, generated from a grammar and a seed."""

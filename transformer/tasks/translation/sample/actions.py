@@ -42,12 +42,12 @@ _ANIMAL_KINDS = ("acting", "acting", "acting", "moving", "moving", "posture", "a
 
 
 def kind_of(subject: Nominal) -> str:
-    """`animal` or `people`: what a subject can do depends on it."""
+    """`animal` or `people`, which determines what a subject can do."""
     return "animal" if isinstance(subject, NounPhrase) and "animal" in subject.noun.tags else "people"
 
 
 def _is_place(nominal: Nominal) -> bool:
-    """Whether an object is itself where something happens: nobody tidies up a room on a bridge."""
+    """Whether an object is itself the place of the action: nobody tidies up a room on a bridge."""
     return isinstance(nominal, NounPhrase) and not nominal.noun.tags.isdisjoint(("place", "building", "surface"))
 
 
@@ -63,7 +63,7 @@ class Action:
     draw: Draw
 
     def any(self, subject: Nominal, kind: str | None = None) -> Clause:
-        """A clause without adverbs about a subject, of a random frame; kind: `people` or `animal`."""
+        """A clause about a subject, without adverbs, with a random frame; kind: `people` or `animal`."""
         being = kind or kind_of(subject)
         frame = self.draw.one(_ANIMAL_KINDS if being == "animal" else _PEOPLE_KINDS)
         if frame in ("helping", "giving", "placing", "prepositional"):
@@ -122,7 +122,7 @@ class Action:
         return Clause(subject, verb, (("acc", thing),), complement=goal, extra_pairs=(*pairs, *goal_pairs))
 
     def _prepositional(self, subject: Nominal) -> Clause:
-        """An object with the preposition that the verb asks for: `wartet auf den Bus`."""
+        """An object with the preposition that the verb requires: `wartet auf den Bus`."""
         verb = self.draw.one(PREPOSITIONAL)
         thing, pairs = self._object(verb, subject)
         preposition, case_name = verb.preposition.split()
@@ -150,7 +150,7 @@ class Action:
         return Clause(subject, BE, complement=self.draw.one(PREDICATES))
 
     def scene(self, clause: Clause) -> Clause:
-        """Add where it happens, if the clause does not say it yet."""
+        """Add a place, if the clause does not have one yet."""
         if clause.complement or any(_is_place(nominal) for _, nominal in clause.objects):
             return clause
         place, pairs = self.draw.at(spots(*SCENES))

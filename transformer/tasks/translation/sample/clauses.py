@@ -1,4 +1,4 @@
-"""One clause: its parts, and the orders of words in which the two languages say it."""
+"""One clause: its parts, and the word order in both languages."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,7 +13,7 @@ Front = Literal["subject", "time", "place"]
 
 @dataclass(frozen=True)
 class Clause:
-    """A subject, a verb and what goes with it.
+    """A subject, a verb and its complements.
 
     objects: dative before accusative, each with its case; complement: what stays at the end of the German middle field
     (a direction, a prepositional object, a predicate); frequency: an adverb that English puts before the verb;

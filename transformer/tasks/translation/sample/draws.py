@@ -40,17 +40,17 @@ def goals(verb: Verb) -> tuple[tuple[Noun, Place], ...]:
 
 
 class Draw:
-    """Draws phrases from one random generator; the same generator state gives the same phrases."""
+    """Draws phrases from a random generator; the same generator state gives the same phrases."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def chance(self, percent: int) -> bool:
-        """True `percent` times of a hundred."""
+        """True `percent` times in a hundred."""
         return self.rng.randrange(100) < percent
 
     def one(self, options: Sequence[T]) -> T:
-        """One of the options, all equally likely."""
+        """Choose one of the options, all equally likely."""
         return self.rng.choice(options)
 
     def adjective(self, noun: Noun, percent: int) -> Adjective | None:
@@ -68,13 +68,13 @@ class Draw:
         return NounPhrase(noun, "none", self.adjective(noun, percent), plural=True, quantity=quantity)
 
     def person(self) -> NounPhrase:
-        """People in the subject's place: mostly one, sometimes with a garment or a bag."""
+        """People as a subject: mostly one, sometimes with a garment or a bag."""
         noun = self.one(nouns_with("basic" if self.chance(45) else "people"))
         phrase = self._subject(noun)
         return self._dressed(phrase) if not phrase.plural and self.chance(20) else phrase
 
     def animal(self) -> NounPhrase:
-        """An animal in the subject's place."""
+        """An animal as a subject."""
         return self._subject(self.one(nouns_with("animal")))
 
     def _subject(self, noun: Noun) -> NounPhrase:

@@ -1,4 +1,4 @@
-"""The tables as typed entries, and the choices a noun's tags allow."""
+"""The tables as typed entries, and the choices that a noun's tags allow."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -55,7 +55,7 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb and what its objects are: their tags, and for a prepositional object the preposition and its case."""
+    """A verb and its objects: their tags and, for a prepositional object, the preposition and its case."""
 
     infinitive: str
     particle: str
@@ -170,7 +170,7 @@ def verb_table(table: str) -> tuple[Verb, ...]:
 
 
 def phrase_table(table: str, separator: str = "|") -> tuple[Phrase, ...]:
-    """Pairs of equivalent words, one a line; an underscore stands for a space."""
+    """Pairs of equivalent words, one per line; an underscore stands for a space."""
     return tuple(Phrase(de, en.replace("_", " ")) for de, en in _columns(table, separator))
 
 

@@ -1,8 +1,8 @@
-"""The nouns, as tables. One noun a line: `German gender plural English [English plural] | tags | prepositions`.
+"""The nouns, as tables. One noun per line: `German gender plural English [English plural] | tags | prepositions`.
 
 Gender is m, f or n; a star marks the weak masculines (der Junge, den Jungen). The plural "-" marks a mass noun.
 Tags say which adjectives and verbs a noun goes with. Prepositions are those that make it a place; `auf=at/to` gives
-English prepositions (place/direction) that differ from the usual ones. The same German word may stand in several
+English prepositions (place/direction) that differ from the usual ones. The same German word may be on several
 lines (Bank: bench, bank); its prepositions and tags are then chosen so that the context decides.
 """
 

@@ -41,7 +41,7 @@ _ENGLISH = {
 
 
 class Nominal(Protocol):
-    """What can be the subject or the object of a clause."""
+    """Anything that can be the subject or the object of a clause."""
 
     @property
     def plural(self) -> bool:
@@ -95,7 +95,7 @@ class NounPhrase:
         return [*own, *self.after_pairs]
 
     def pronoun(self) -> Pronoun:
-        """The pronoun for this phrase: German goes by grammatical gender, English by what the noun means."""
+        """The pronoun for this phrase: German uses grammatical gender, English the noun's meaning."""
         tags = self.noun.tags
         if self.plural:
             natural = "they"

@@ -29,20 +29,20 @@ class Sentence:
 
 
 def _sentence(de: str, en: str, *clauses: Clause) -> Sentence:
-    """Capital letter, full stop."""
+    """Add the capital letter and the full stop."""
     pairs = tuple(pair for clause in clauses for pair in clause.pairs())
     return Sentence(de[0].upper() + de[1:] + ".", en[0].upper() + en[1:] + ".", pairs)
 
 
 class Grammar:
-    """Draws sentences from one random generator."""
+    """Draws sentences from a random generator."""
 
     def __init__(self, rng: random.Random) -> None:
         self.draw = Draw(rng)
         self.act = Action(self.draw)
 
     def sentence(self) -> Sentence:
-        """One sentence of a random pattern."""
+        """One sentence with a random pattern."""
         return self.draw.one(_PATTERNS)(self)
 
     def _who(self) -> NounPhrase:
@@ -55,7 +55,7 @@ class Grammar:
                 return phrase
 
     def _named(self) -> NounPhrase:
-        """A subject that a pronoun can take up, without anything after its noun."""
+        """A subject that a pronoun can refer to, without anything after its noun."""
         while True:
             phrase = self._who()
             if not phrase.after and (phrase.plural or "unnamed" not in phrase.noun.tags):

@@ -1,4 +1,4 @@
-"""Which combinations belong to which split, and the rows of a split."""
+"""Assigns combinations to splits, and generates the rows of a split."""
 
 import random
 import re
@@ -18,7 +18,7 @@ _HELD_OUT = {0: "test", 1: "validation"}
 
 
 def split_of(pair: Pair) -> str:
-    """The split that a combination (adjective, noun) or (verb, object) is kept for; most belong to `train`.
+    """The split reserved for a combination (adjective, noun) or (verb, object); mostly `train`.
 
     The words are German dictionary forms: `("rot", "Ball")`, `("aufheben", "Ball")`.
     """
@@ -26,20 +26,20 @@ def split_of(pair: Pair) -> str:
 
 
 def belongs(sentence: Sentence, split: str) -> bool:
-    """Whether a sentence may stand in a split.
+    """Whether a sentence may be in a split.
 
     `train` has none of the held-out combinations; `validation` and `test` have at least one of their own and none of
-    the other's. So no German sentence is in two splits.
+    the other's, so no German sentence is in two splits.
     """
     held_out = {split_of(pair) for pair in sentence.pairs} - {"train"}
     return held_out == (set() if split == "train" else {split})
 
 
 def rows(split: str, count: int, seed: int) -> Iterator[dict[str, str]]:
-    """`count` caption pairs `{"de": ..., "en": ...}` of a split, drawn one by one.
+    """Generate `count` caption pairs `{"de": ..., "en": ...}` of a split.
 
-    Of three sentences drawn, `train` has the one with the rarest word so far. The same split and seed give the same
-    sequence, a smaller count a prefix of it. Raises ValueError for an unknown split.
+    Of every three sentences drawn, `train` keeps the one with the rarest word so far. The same split and seed give the
+    same sequence; a smaller count gives a prefix of it. Raises ValueError for an unknown split.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")
@@ -49,7 +49,7 @@ def rows(split: str, count: int, seed: int) -> Iterator[dict[str, str]]:
 
 
 def _drawn(split: str, grammar: Grammar) -> Iterator[Sentence]:
-    """Endless sentences that may stand in a split."""
+    """Endlessly many sentences that may be in a split."""
     while True:
         sentence = grammar.sentence()
         if belongs(sentence, split):
@@ -57,7 +57,7 @@ def _drawn(split: str, grammar: Grammar) -> Iterator[Sentence]:
 
 
 def _covering(sentences: Iterator[Sentence]) -> Iterator[Sentence]:
-    """Of every few sentences the one with the rarest word so far: a small corpus then has each word more often."""
+    """Of every few sentences, keep the one with the rarest word so far, so a small corpus has each word more often."""
     seen = Counter[str]()
     while True:
         candidates = [(_words(sentence), sentence) for sentence in islice(sentences, _CANDIDATES)]
@@ -67,5 +67,5 @@ def _covering(sentences: Iterator[Sentence]) -> Iterator[Sentence]:
 
 
 def _words(sentence: Sentence) -> list[str]:
-    """The words of both languages, as they are written: `reifen` (ripe) is not `Reifen` (tire)."""
+    """The words of both languages, case-sensitive: `reifen` (ripe) is not `Reifen` (tire)."""
     return re.findall(r"\w+", f"{sentence.de} {sentence.en}")

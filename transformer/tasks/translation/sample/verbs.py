@@ -1,10 +1,10 @@
-"""The verbs, as tables. One verb a line: `particle+infinitive third-person English | objects`.
+"""The verbs, as tables. One verb per line: `particle+infinitive third-person English | objects`.
 
 A plus sign separates a separable particle (auf+heben: hebt ... auf). In English a slash separates a particle that
 pronouns precede (pick/up: picks it up) and an underscore joins what stays together (look_at). `=` before the English
 marks a verb without a progressive form, `!` before the objects' tags one whose object is singular. Prepositional
-verbs name the preposition and its case first. Where something moves, two more columns give the prepositions of
-the goal and the tags of the nouns it is drawn from.
+verbs give the preposition and its case first. For movements, two more columns give the prepositions of the goal and
+the tags of the nouns it is drawn from.
 """
 
 PEOPLE_ALONE = """
