@@ -2,17 +2,17 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from transformer.commands.lines import available_lines
 from transformer.commands.workspace import enter_workspace, given_path
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.task import family_names, import_family, open_task
 from transformer.registry import TASKS
 
 _FILES_SHOWN = 3  # per stage
-_BLOCK = 1 << 16  # maximum bytes of input answered in one batch
 
 
 def main() -> None:
@@ -24,6 +24,10 @@ def main() -> None:
         arguments.run(arguments)
     except UserError as error:
         sys.exit(f"error: {error}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "transformer":
+            raise
+        sys.exit(f"error: this command needs {error.name}, which is not installed: pip install 'transformer[workflow]'")
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -37,6 +41,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="transformer", description="Train-your-own Transformers.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for family in family_names():
         options = import_family(family, "options")
@@ -75,6 +80,10 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=given_path, default=Path("params.yaml"))
     check.set_defaults(run=_check)
+    parameters = commands.add_parser("parameters", help="what each parameter means, its value and what it may be")
+    parameters.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="such as translation.train")
+    parameters.add_argument("--markdown", action="store_true", help="as tables")
+    parameters.set_defaults(run=_parameters)
     profile = commands.add_parser("profile", help="write params.yaml from the default and profiles/NAME.yaml")
     profile.add_argument("name", nargs="?", metavar="NAME", help="`default` restores the default; may be left out")
     profile.add_argument("--data", type=given_path, help="a folder with local corpora (multi30k/, imdb/)")
@@ -90,9 +99,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Version(argparse.Action):
+    """Unlike argparse's own action, reads the version only when asked: that takes as long as all of --help."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"transformer {version('transformer')}")
+        parser.exit()
+
+
 def _own_model(family: str) -> Path:
     """The path of the workspace's bundle for the first task of a family."""
-    return Path("models", next((task for task in TASKS if open_task(task).family == family), family), "bundle")
+    task = next((task for task in TASKS if open_task(task).family == family), family)
+    return Path("models", task, "bundle")
 
 
 def _require_text(arguments: argparse.Namespace) -> None:
@@ -112,27 +132,9 @@ def _ask(arguments: argparse.Namespace) -> None:
 
 
 def _attention(arguments: argparse.Namespace) -> None:
-    from transformer.commands.terminal import text_map
-    from transformer.figures.attention import attention_figure
-    from transformer.figures.style import save
+    from transformer.commands.attention import show_attention
 
-    if arguments.output and arguments.output.suffix not in (".png", ".svg"):
-        raise UserError(f"--output {arguments.output} must end in .png or .svg")
-    model = _opened(arguments)
-    found = import_family(model.family, "figures").drawings_of(model, arguments.text, layers=arguments.layers)
-    drawings = {drawing.name: drawing for drawing in found}
-    if not drawings:
-        raise UserError(f"the model in {arguments.model} has no attention")
-    name = arguments.map or next(iter(drawings))
-    if name not in drawings:
-        raise UserError(f"the model has no map {name!r}: --map is one of {', '.join(drawings)}")
-    drawing = drawings[name]
-    if arguments.output is None:
-        for line in text_map(drawing):
-            print(line)
-        return
-    save(arguments.output, drawing.title, lambda: attention_figure(drawing))
-    print(f"{arguments.output}: {name}")
+    show_attention(lambda: _opened(arguments), arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> None:
@@ -188,46 +190,10 @@ def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[st
         for line in answer(arguments.texts):
             print(line)
         return
-    for chunk in _available_lines(arguments.file):
+    for chunk in available_lines(arguments.file):
         for line in answer(chunk):
             print(line)
         sys.stdout.flush()
-
-
-def _available_lines(path: Path | None) -> Iterator[list[str]]:
-    """Lists of lines as they arrive: one by one from a terminal or a slow pipe, block by block from a file."""
-    if path is None or path == Path("-"):
-        yield from _decoded(sys.stdin.buffer, "stdin")
-        return
-    try:
-        with path.open("rb") as stream:
-            yield from _decoded(stream, str(path))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; give a UTF-8 text file") from error
-
-
-def _decoded(stream: IO[bytes], name: str) -> Iterator[list[str]]:
-    number = 0
-    for lines in _blocks(stream):
-        texts = []
-        for line in lines:
-            number += 1
-            try:
-                texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
-            except UnicodeDecodeError as error:
-                raise UserError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it first") from error
-        yield texts
-
-
-def _blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the complete lines that can be read now; waits only when there are none."""
-    rest = b""
-    while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]  # buffered binary streams have it
-        *lines, rest = (rest + block).split(b"\n")
-        if lines:
-            yield lines
-    if rest:
-        yield [rest]
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -248,11 +214,22 @@ def _accept(arguments: argparse.Namespace) -> None:
         print("nothing to accept: dvc.lock is up to date with the code and the versions")
 
 
+def _parameters(arguments: argparse.Namespace) -> None:
+    from transformer.commands.parameters import as_markdown, as_text, parameters
+    from transformer.core.params import read_params
+
+    every = parameters(read_params(Path("params.yaml")))
+    found = [each for each in every if each.path.startswith(arguments.prefix)]
+    if not found:
+        raise UserError(f"no parameter starts with `{arguments.prefix}`: `transformer parameters` lists all of them")
+    print(as_markdown(found) if arguments.markdown else as_text(found))
+
+
 def _profile(arguments: argparse.Namespace) -> None:
     from transformer.commands.profiles import use_profile
 
-    changed = use_profile(Path.cwd(), arguments.name, arguments.data)
-    print(f"params.yaml: {arguments.name or 'corpora'} {'put in place' if changed else 'already in place'}")
+    done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
+    print(f"params.yaml: {arguments.name or 'corpora'} {done}")
 
 
 def _sync(arguments: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer.commands.terminal import text_map
+from transformer.commands.attention import text_map
 from transformer.figures.attention import Axis, Drawing
 
 

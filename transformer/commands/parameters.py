@@ -3,7 +3,7 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -109,12 +109,12 @@ def _meanings(schema: type[Section]) -> dict[str, str]:
     return found
 
 
-def as_text(given: Iterator[Parameter]) -> str:
+def as_text(given: Iterable[Parameter]) -> str:
     """For a terminal: path, default and what it may be on a line, the meaning below."""
     return "\n".join(f"{each.path}: {each.default or '-'}  [{each.values}]\n    {each.meaning}" for each in given)
 
 
-def as_markdown(given: Iterator[Parameter]) -> str:
+def as_markdown(given: Iterable[Parameter]) -> str:
     """A table per section."""
     lines: list[str] = []
     section = None
