@@ -19,7 +19,7 @@ FOLDER = ROOT / "build" / "benchmarks"
 SAMPLE_ROWS = {"translation": 29_000, "sentiment": 22_500}
 """As many as the real corpora's train splits have."""
 DATA_STAGES = ("download", "tokenize", "build_vocab")
-_DATA_CODE = ("corpora", "params", "tasks", "text")
+_DATA_CODE = ("core", "corpora", "encoded", "families", "tasks", "text", "vocabulary")
 
 Params = TypeVar("Params", bound=StageParams)
 

@@ -1,0 +1,79 @@
+"""The documents: links lead somewhere, the site builds and loads nothing from a network, what is generated is current."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from transformer.commands.parameters import as_markdown, parameters
+from transformer.core.params import read_params
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/local/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+REMOTE = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed)[^>]+src=["'](?:https?:)?//"""
+    r"""|<link(?![^>]+rel=["'](?:canonical|author|license|next|prev|search|index)["'])[^>]+href=["'](?:https?:)?//"""
+    r"""|url\(["']?(?:https?:)?//|@import\s+["'](?:https?:)?//"""
+)
+
+
+def anchors(page: Path) -> set[str]:
+    """As hosting platforms make them of headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(page: Path) -> Iterator[str]:
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if not link.startswith(("http:", "https:", "mailto:")):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in links(page):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{page}: {link}"
+
+
+def test_pages_link_to_each_other() -> None:
+    assert sum(1 for page in PAGES for _ in links(page)) > 50
+
+
+def test_the_page_of_parameters_is_current() -> None:
+    page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+    found = list(parameters(read_params(ROOT / "params.yaml")))
+    assert page.endswith(as_markdown(found)), "write it again: `transformer parameters --markdown`, below its first lines"
+    assert [each.path for each in found if not each.meaning] == []
+
+
+def test_messages_in_troubleshooting_are_those_of_the_code() -> None:
+    """What stands between backquotes in its table, in pieces between `...` and what differs from case to case."""
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = [cell for row in re.findall(r"^\| (`.+?`)[^|]*\|", text, re.MULTILINE) for cell in re.findall(r"`(.+?)`", row)]
+    assert len(messages) > 10
+    code = " ".join(path.read_text(encoding="utf-8") for path in ROOT.glob("transformer/**/*.py"))
+    code = re.sub(r"[\"']\s*\n\s*f?[\"']", "", code)  # strings that go on in the next line
+    for message in messages:
+        for piece in re.split(r"\.\.\.|\d[\d.]*|numpy|pydantic, torch|params\.yaml|translation\.\S+", message):
+            assert piece.strip(" :`") in code, message
+
+
+def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(tmp_path / "site"))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    files = [path for kind in ("html", "css", "js") for path in (tmp_path / "site").rglob(f"*.{kind}")]
+    assert {"index.html", "start.html", "parameters.html", "api.html"} <= {path.name for path in files}
+    for path in files:
+        found = REMOTE.search(path.read_text(encoding="utf-8"))
+        assert not found, f"{path.relative_to(tmp_path)}: {found.group()}"
+    assert "Open an exported model" in (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
