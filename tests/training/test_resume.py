@@ -205,7 +205,7 @@ def test_a_broken_state_is_said_and_the_one_before_is_taken(stopped: Work, fault
     path.write_bytes(faults[fault])
     watcher = stopped.finish()
     assert [line for line in watcher.lines if "warning" in line] == [
-        f"warning: {path} is broken: the state before it is taken, or none"
+        f"warning: {path} is corrupt: falling back to the previous checkpoint, if any"
     ]
     assert watcher.points == stopped.points
 
@@ -213,7 +213,7 @@ def test_a_broken_state_is_said_and_the_one_before_is_taken(stopped: Work, fault
 def test_without_a_whole_state_training_starts_from_the_beginning(stopped: Work) -> None:
     for path in newest(stopped):
         path.write_bytes(b"")
-    assert len([line for line in stopped.finish().lines if "is broken" in line]) == 2
+    assert len([line for line in stopped.finish().lines if "is corrupt" in line]) == 2
 
 
 @pytest.mark.parametrize("change", ["parameters", "inputs", "code", "threads"])
@@ -271,11 +271,11 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        watcher = stopped.run(stop=10, ends="its state could not be saved")
+        watcher = stopped.run(stop=10, ends="its checkpoint could not be saved")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     (line,) = [line for line in watcher.lines if "warning" in line]
-    assert line.startswith("warning: no state saved, training goes on: cannot write ")
+    assert line.startswith("warning: no checkpoint saved, training continues: cannot write ")
     assert line.endswith("File too large; free space or mend the permissions")
     assert newest(stopped) == before
     assert not list(before[0].parent.glob(".*"))

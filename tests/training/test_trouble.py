@@ -78,7 +78,7 @@ def test_a_training_stops_before_bad_numbers_reach_the_weights(kind: str, clip: 
     with pytest.raises(UserError) as stopped:
         run(line, epochs=3, clip=clip)
     assert str(stopped.value) == (
-        "the loss or a gradient is not finite at step 3 (epoch 1, update 3); the last good state is none: lower"
+        "the loss or a gradient is not finite at step 3 (epoch 1, update 3); the last good checkpoint is none: lower"
         " train.learning_rate, set train.clip, or set train.non_finite to skip"
     )
     good = run(Faulty(without=(2, 3)), epochs=1, clip=clip)
@@ -90,7 +90,7 @@ def test_the_last_good_state_is_named_and_kept(tmp_path: Path) -> None:
     with Resume(tmp_path / "key", 1e-9, observer) as resume, pytest.raises(UserError) as stopped:
         run(Faulty(2), resume=resume, observer=observer)
     (newest, *_) = saved_states(tmp_path / "key")
-    assert f"the last good state is {newest}: " in str(stopped.value)
+    assert f"the last good checkpoint is {newest}: " in str(stopped.value)
 
 
 @pytest.mark.parametrize("kind", ["loss", "gradient"])
@@ -106,7 +106,7 @@ def test_a_skipped_update_is_as_if_its_batch_were_not_there(kind: str) -> None:
 
 
 def test_an_epoch_without_any_finite_update_stops() -> None:
-    with pytest.raises(UserError, match="no update of epoch 1 had finite numbers"):
+    with pytest.raises(UserError, match="every update of epoch 1 had a non-finite loss or gradient"):
         run(Faulty(0, 1, 2, 3), non_finite="skip")
 
 

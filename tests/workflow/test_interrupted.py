@@ -141,7 +141,7 @@ def test_a_full_file_system_costs_one_line_and_no_output_is_half(expected: Clone
         else:
             assert files == whole
     assert [code for code, _, _ in ends] == [1, 1, 0, 0]
-    warned = [any("warning: no state saved" in line for line in errors) for _, _, errors in ends]
+    warned = [any("warning: no checkpoint saved" in line for line in errors) for _, _, errors in ends]
     assert warned == [True, True, True, False]
 
 

@@ -1,1 +1,1 @@
-"""The trainer: configs, tensors and callbacks; nothing of DVC, MLflow or files other than the model's own."""
+"""The trainer: configs, tensors and callbacks. It knows nothing of DVC or MLflow, and no files but the model's own."""

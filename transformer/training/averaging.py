@@ -1,4 +1,4 @@
-"""Which weights a training leaves: one epoch's, or a mean over several."""
+"""Which weights a run keeps: one epoch's, or an average over several."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ State = dict[str, Tensor]
 
 
 class Averaging(Protocol):
-    """Follows a training and says at its end what to keep."""
+    """Follows a training run and returns the weights to keep at its end."""
 
     def after_update(self, model: nn.Module) -> None:
         """Called after every update."""
@@ -29,14 +29,14 @@ class Averaging(Protocol):
         """The weights to keep."""
 
     def state(self) -> Tree:
-        """What `restore` needs to follow on."""
+        """What `restore` needs to continue."""
 
     def restore(self, state: Tree, device: torch.device) -> None:
-        """Follow on from what `state` gave, for a model on `device`."""
+        """Load what `state` returned, for a model on `device`."""
 
 
 class BestEpoch:
-    """The best epoch's weights as they are."""
+    """The best epoch's weights, not averaged."""
 
     def __init__(self) -> None:
         self._best = State()
@@ -67,9 +67,9 @@ class BestEpoch:
 
 
 class MovingAverage(BestEpoch):
-    """An exponential moving average of all updates, of which the best epoch's is kept (Polyak and Juditsky 1992).
+    """An exponential moving average over all updates; the best epoch's is kept (Polyak and Juditsky 1992).
 
-    An update's weights count decay^age, over the sum of all those, so that the first ones do not count for more.
+    The weights of an update count decay^age, normalised by the sum, so that the first ones are not overweighted.
     """
 
     def __init__(self, decay: float) -> None:
@@ -92,7 +92,7 @@ class MovingAverage(BestEpoch):
         return self.average
 
     def state(self) -> Tree:
-        """With the average, and what it is of."""
+        """Also the average, and the number of updates in it."""
         return {**super().state(), "average": self.average, "updates": self.updates}
 
     def restore(self, state: Tree, device: torch.device) -> None:
@@ -103,7 +103,7 @@ class MovingAverage(BestEpoch):
 
 
 class MeanOfEpochs:
-    """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1), or the best ones."""
+    """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1) or the best ones."""
 
     def __init__(self, count: int, monitor: Monitor, *, best: bool) -> None:
         self.count, self.best, self.monitor = count, best, monitor
@@ -117,7 +117,7 @@ class MeanOfEpochs:
         return None
 
     def after_epoch(self, state: State, history: History) -> None:
-        """Keep the weights, and drop the oldest or the worst beyond `count`."""
+        """Keep the weights; beyond `count`, drop the oldest or the worst."""
         self._kept.append((self.monitor.rank(history.rows[-1]), state))
         if len(self._kept) > self.count:
             worst = max(range(len(self._kept)), key=lambda index: self._kept[index][0]) if self.best else 0
@@ -144,7 +144,7 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 def make_averaging(params: TrainParams, monitor: Monitor) -> Averaging:
-    """What `params.averaging` names; monitor: which epochs are the best."""
+    """The averaging that `params.averaging` names; monitor: ranks the epochs."""
     if params.averaging == "none":
         return BestEpoch()
     if params.averaging == "ema":

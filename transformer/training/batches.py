@@ -8,11 +8,10 @@ from transformer.training.config import TrainParams
 
 
 def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) -> list[Ids]:
-    """All row numbers in an order drawn for this epoch, in batches as `params` say.
+    """All row numbers, shuffled for this epoch and batched as `params` say.
 
-    lengths: (N,), a row's longest side in tokens. The same seed and epoch give the same batches. Rows of like length
-    are not put together: batches of one length each train worse (docs/design.md has the figures), and padding is not
-    computed anyway (nn/layout.py).
+    lengths: (N,), a row's longest side in tokens. The same seed and epoch give the same batches. Rows are not bucketed
+    by length: such batches train worse (measured in docs/design.md), and padding is not computed anyway (nn/layout.py).
     """
     order = np.random.default_rng([params.seed, epoch]).permutation(len(lengths))
     if params.batch_unit == "rows":
@@ -21,9 +20,9 @@ def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) 
 
 
 def pieces_of_like_length(rows: Ids, lengths: NDArray[np.int64], params: TrainParams) -> list[Ids]:
-    """The rows of a batch of so many tokens in pieces that are no larger with their padding, where that is computed.
+    """Split a batch of `batch_size` tokens into pieces that do not exceed it with padding, where padding is computed.
 
-    lengths: as in `random_batches`. Random rows that are padded to the longest are several times the tokens asked for.
+    lengths: as in `random_batches`. Random rows padded to the longest would be several times that many tokens.
     """
     if params.batch_unit == "rows":
         return [rows]
@@ -37,7 +36,7 @@ def pieces_of_like_length(rows: Ids, lengths: NDArray[np.int64], params: TrainPa
 
 
 def _filled(order: Ids, lengths: NDArray[np.int64], tokens: int) -> list[Ids]:
-    """Batches of at most `tokens` tokens; a row that is longer alone is a batch of its own."""
+    """Batches of at most `tokens` tokens; a longer row is a batch of its own."""
     ends = np.cumsum(lengths[order])
     batches, start, spent = [], 0, 0
     while start < len(order):

@@ -1,4 +1,4 @@
-"""The parameters of training that all tasks share."""
+"""The training parameters that all tasks share."""
 
 from typing import Literal, Self
 
@@ -11,56 +11,57 @@ class TrainParams(Section):
     """`train` of a task."""
 
     seed: int = Field(ge=0, lt=2**32)
-    """Of the initial weights, dropout and the order of batches."""
+    """Seeds the initial weights, dropout and the order of batches."""
     epochs: int = Field(ge=1)
-    """Most passes over the training split."""
+    """Maximum number of passes over the training split."""
     patience: int | None = Field(ge=1)
-    """Stop after so many epochs without a better validation figure; null never stops early."""
+    """Stop after this many epochs without a better validation metric; null never stops early."""
     batch_size: int = Field(ge=1)
     """Size of a batch in `batch_unit`."""
     batch_unit: Literal["rows", "tokens"]
-    """`tokens` fills a batch with rows until the tokens of their longer sides would pass `batch_size`."""
+    """`tokens` fills a batch with rows until the tokens of their longer sides would exceed `batch_size`."""
     accumulation: int = Field(ge=1)
-    """Batches an update: their gradients are those of one batch as large as all of them together."""
+    """Batches per update (gradient accumulation): equivalent to one batch of their total size."""
     optimizer: Literal["adam", "adamw"]
     """Adam (Kingma and Ba 2015), or with decoupled weight decay (Loshchilov and Hutter 2019)."""
     betas: list[float] = Field(min_length=2, max_length=2)
-    """Decay of the running mean of gradients, and of their squares; the paper takes 0.9 and 0.98 (section 5.3)."""
+    """Decay of the running means of the gradient and of its square; the paper uses 0.9 and 0.98 (section 5.3)."""
     epsilon: float = Field(gt=0)
-    """Added to the root of the mean square; the paper takes 1e-9."""
+    """Added to the root of the mean square; the paper uses 1e-9."""
     weight_decay: float = Field(ge=0)
-    """AdamW's decay an update, times the learning rate; not on biases, norms and other vectors."""
+    """AdamW's decay per update, times the learning rate; not applied to biases, norms and other vectors."""
     learning_rate: float = Field(gt=0)
-    """The highest rate of every schedule but `noam`, where it is a factor."""
+    """The peak rate of every schedule but `noam`, where it is a factor."""
     schedule: Literal["constant", "noam", "inverse_sqrt", "linear", "cosine"]
-    """How the learning rate goes on after the warmup, see `training.schedule`."""
+    """The course of the learning rate after the warmup, see `training.schedule`."""
     warmup: int = Field(ge=0)
-    """Updates of linear increase from 0, with every schedule."""
+    """Updates of linear warmup from 0, with every schedule."""
     label_smoothing: float = Field(ge=0, lt=1)
-    """Share of the target probability that is spread evenly over all classes (section 5.4)."""
+    """Share of the target probability spread uniformly over all classes (section 5.4)."""
     r_drop: float = Field(ge=0)
     """Weight of the divergence between two passes with different dropout (Liang et al. 2021); 0 makes one pass."""
     word_dropout: float = Field(ge=0, lt=1)
-    """Share of the tokens that the encoder does not get to see, others in every update (Iyyer et al. 2015)."""
+    """Share of the tokens hidden from the encoder, drawn anew in every update (Iyyer et al. 2015)."""
     averaging: Literal["none", "last", "best", "ema"]
-    """Weights that are kept: the best epoch's, the mean of the last or the best `average_epochs` epochs, or the best
+    """Which weights are kept: the best epoch's, the mean of the last or best `average_epochs` epochs, or the best
     epoch's exponential moving average."""
     average_epochs: int = Field(ge=1)
-    """Epochs in the mean of `last` and `best`."""
+    """Number of epochs averaged by `last` and `best`."""
     ema_decay: float = Field(gt=0, lt=1)
-    """What an update keeps of the moving average."""
+    """Decay of the moving average per update."""
     monitor: Literal["loss", "accuracy"]
-    """The validation figure that chooses the best epoch; of epochs with the same accuracy, the lower loss."""
+    """The validation metric that selects the best epoch; ties in accuracy go to the lower loss."""
     clip: float | None = Field(gt=0)
-    """Largest norm of the gradient; null for no limit."""
+    """Maximum norm of the gradient; null for no clipping."""
     non_finite: Literal["stop", "skip"]
-    """An update whose loss or gradient is not finite ends the training, or is left out and counted."""
+    """What to do with an update whose loss or gradient is not finite: end training, or skip and count it."""
     out_of_memory: Literal["stop", "halve"]
-    """A batch that does not fit into memory ends the training, or is split, as all that follow, with one update."""
+    """What to do when a batch does not fit into memory: end training, or split it and all later ones, still with one
+    update per batch."""
 
     @property
     def validation_rows(self) -> int:
-        """Rows that are validated together, which changes no figure; `batch_size` may count tokens."""
+        """Batch size of validation, in rows (`batch_size` may count tokens); it affects no metric."""
         return self.batch_size if self.batch_unit == "rows" else 128
 
     @model_validator(mode="after")

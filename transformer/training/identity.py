@@ -1,4 +1,4 @@
-"""What decides the result of a training, as one name: a state saved under it belongs to that result alone."""
+"""A key for everything that determines a run's result: checkpoints saved under it belong to that result alone."""
 
 import hashlib
 import sys
@@ -17,9 +17,9 @@ _LIBRARIES = ("numpy", "tokenizers", "torch")
 
 
 def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path]) -> str:
-    """24 hexadecimal digits for the parameters, the inputs' content, the code, and where it computes.
+    """24 hexadecimal digits that identify the parameters, the inputs' content, the code, the libraries and the device.
 
-    inputs: folders, of which names inside and content count. `runtime` changes no byte and does not count.
+    inputs: folders; file names inside and their content count. `runtime` is excluded: it changes no byte.
     """
     decides = {
         "params": params.model_dump(exclude={"runtime"}),
@@ -33,9 +33,9 @@ def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path]) 
 
 
 def loaded_code() -> dict[str, str]:
-    """The SHA-256 of each module of this project that is loaded, by path: in a stage, what dvc.yaml says it needs.
+    """The SHA-256 of each loaded module of this project, by path; in a stage, the code that dvc.yaml declares.
 
-    As they were when the process began, not as they may have been edited since.
+    Hashes are from the start of the process, before any later edit.
     """
     files = {Path(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
     names = {path.relative_to(ROOT) for path in files if path.is_relative_to(ROOT)}
@@ -49,6 +49,6 @@ def _content(folder: Path) -> dict[str, str]:
 
 
 def _device(device: torch.device) -> list[str]:
-    """Its kind, and what of it can choose other kernels."""
+    """The kind of device, and what determines which kernels it selects."""
     model = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     return [device.type, model, torch.backends.cpu.get_cpu_capability()]

@@ -1,4 +1,4 @@
-"""Which trainings live: each holds a lock beside its states, which the kernel releases when the process dies."""
+"""Which runs are alive: each holds a lock beside its checkpoints, which the kernel releases when the process dies."""
 
 import fcntl
 import os
@@ -14,9 +14,9 @@ _LOCK = ".lock"
 
 @contextmanager
 def living(folder: Path) -> Iterator[None]:
-    """While the block runs, nobody prunes this training's states. Processes with the same folder share the lock.
+    """Protect this run's checkpoints from pruning while the block runs. Processes with the same folder share the lock.
 
-    Raises UserError when the operating system refuses.
+    Raises UserError when the lock cannot be taken.
     """
     try:
         descriptor = _locked(folder, fcntl.LOCK_SH)
@@ -30,15 +30,15 @@ def living(folder: Path) -> Iterator[None]:
 
 
 def prune_others(folder: Path, keep: int) -> None:
-    """Of the folders beside this one, leave those of living trainings, and the `keep` of others written last."""
+    """Remove the folders beside this one, except those of live runs and the `keep` most recent of the others."""
     others: list[tuple[float, Path]] = []
     for path in folder.parent.glob("*"):
-        with suppress(OSError):  # one that ends takes its folder away
+        with suppress(OSError):  # a run that ends removes its folder
             if path != folder and path.is_dir() and not _is_living(path):
                 others.append((path.stat().st_mtime, path))
     for _, old in sorted(others, reverse=True)[keep:]:
         with suppress(OSError):
-            descriptor = _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it may have been taken up meanwhile
+            descriptor = _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it may have been resumed meanwhile
             try:
                 shutil.rmtree(old, ignore_errors=True)
                 _lock_of(old).unlink(missing_ok=True)
@@ -68,7 +68,7 @@ def _is_living(folder: Path) -> bool:
 
 
 def _locked(folder: Path, kind: int) -> int:
-    """The descriptor of the locked file, made if need be. Raises OSError."""
+    """Lock the folder's lock file, created if needed; returns its descriptor. Raises OSError."""
     path = _lock_of(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -81,11 +81,11 @@ def _locked(folder: Path, kind: int) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # removed by another before it was locked here: whoever comes next would not see it
+        os.close(descriptor)  # another process removed the file before we locked it: later ones would not see our lock
 
 
 def _remove_lock(folder: Path) -> None:
-    """Unless another process holds it too; a killed one leaves its own, which says nothing without a holder."""
+    """Remove the lock file unless another process holds it; one left by a killed process has no holder."""
     with suppress(OSError):
         descriptor = _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _lock_of(folder).unlink(missing_ok=True)

@@ -23,11 +23,11 @@ from transformer.training.states import Tree, random_state, set_random_state
 from transformer.training.update import BatchLoss, Learner, MeanLoss, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60
-"""Between two returns of freed memory in an epoch: what follows one is slower, until memory is there again."""
+"""Minimum time between two memory trims in an epoch: updates right after one are slower."""
 
 
 class Trainable(Learner, Protocol):
-    """What the loop needs of a task."""
+    """What the loop needs from a task."""
 
     @property
     def d_model(self) -> int:
@@ -37,7 +37,7 @@ class Trainable(Learner, Protocol):
         """The epoch's batches of row numbers, in order."""
 
     def validate(self) -> dict[str, float]:
-        """Figures on the validation split: `validation_loss`, `validation_accuracy`, and further `validation_...`."""
+        """Metrics on the validation split: `validation_loss`, `validation_accuracy` and other `validation_...`."""
 
 
 class Fitted(NamedTuple):
@@ -47,10 +47,10 @@ class Fitted(NamedTuple):
     state: State
     """The weights to keep, on the CPU."""
     figures: dict[str, float]
-    """Their epoch's row of the history; for a mean over epochs, the last row with the mean's validation figures."""
+    """Their epoch's row of the history; for a mean over epochs, the last row with the mean's validation metrics."""
     steps: int
     skipped: int
-    """Updates that were left out because their numbers were not finite."""
+    """Updates skipped because the loss or a gradient was not finite."""
 
 
 def fit(
@@ -62,22 +62,22 @@ def fit(
     observer: Observer,
     resume: Resume | None = None,
 ) -> Fitted:
-    """Train until the epochs or the patience are used up, from the state that `resume` has, if it has one.
+    """Train until the last epoch or until patience runs out, from the checkpoint that `resume` has, if any.
 
-    Raises UserError when the loss or a gradient is no longer finite or the memory is used up, KeyboardInterrupt when
-    `resume` was told to stop.
+    Raises UserError when the loss or a gradient is not finite or memory runs out, KeyboardInterrupt when a signal asks
+    `resume` to stop.
     """
     resume = resume or Resume(None, 0, observer)
     training = _Training(trainable, params, compute, log_every, observer, resume)
-    training.take_up()
+    training.load_checkpoint()
     try:
         while not (training.over or training.out_of_patience):
             training.run_epoch()
     except NonFiniteError as error:
         raise UserError(
             f"the loss or a gradient is not finite at step {error.step} ({training.place_of(error.step)}); the last"
-            f" good state is {resume.newest()}: lower train.learning_rate, set train.clip, or set train.non_finite to"
-            " skip"
+            f" good checkpoint is {resume.newest()}: lower train.learning_rate, set train.clip, or set train.non_finite"
+            " to skip"
         ) from error
     resume.last(training.state)
     if training.out_of_patience:
@@ -86,7 +86,7 @@ def fit(
 
 
 class _Training:
-    """A training between two updates."""
+    """The state of a training run between two updates."""
 
     def __init__(
         self,
@@ -107,27 +107,27 @@ class _Training:
         self.history = History()
         self.step = 0
         self.done = 0
-        """Updates of the epoch at hand."""
+        """Updates done in the current epoch."""
         self.mean = MeanLoss(compute.device)
-        """Of the epoch at hand."""
+        """Mean loss of the current epoch."""
         self._returned = time.monotonic()
         self._updating = 0.0
-        """Seconds of the epoch's updates so far."""
+        """Seconds spent on updates in the current epoch."""
         self._saving = 0.0
-        """Seconds of saving that the epochs before have told."""
+        """Seconds of saving already reported by earlier epochs."""
 
     @property
     def over(self) -> bool:
-        """Whether the epochs are used up."""
+        """Whether all epochs are done."""
         return len(self.history.rows) >= self.params.epochs
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether there was no better epoch for too long."""
+        """Whether `patience` epochs have passed without a better one."""
         return self.params.patience is not None and self.history.since_best() >= self.params.patience
 
     def run_epoch(self) -> None:
-        """What is left of a pass over the training split, and a validation."""
+        """Finish the current pass over the training split, then validate."""
         epoch = len(self.history.rows) + 1
         loss = self._train(epoch)
         trained = time.perf_counter()
@@ -152,7 +152,7 @@ class _Training:
         self.resume.checkpoint(self.step, self.state)
 
     def state(self) -> Tree:
-        """All that decides how the training goes on."""
+        """Everything needed to resume exactly."""
         return {
             "updates": self.updates.state(),
             "step": self.step,
@@ -167,8 +167,8 @@ class _Training:
             "seconds": {"updating": self._updating, "saving": self.resume.seconds - self._saving},
         }
 
-    def take_up(self) -> None:
-        """Go on from the saved state, if there is one."""
+    def load_checkpoint(self) -> None:
+        """Resume from the newest checkpoint, if there is one."""
         state = self.resume.load()
         if state is None:
             return
@@ -183,7 +183,7 @@ class _Training:
         self.observer.resume(self.step, state["observer"])
 
     def finish(self) -> Fitted:
-        """The weights to keep, with their figures. Raises UserError when no epoch, or their mean, has finite ones."""
+        """The weights to keep, with their metrics. Raises UserError when a metric is not finite."""
         history, state = self.history, self.averaging.result()
         if self.params.averaging not in ("last", "best"):
             _require_finite(history.best_row)
@@ -195,7 +195,7 @@ class _Training:
         return Fitted(history, state, history.rows[-1] | validation, self.step, self.updates.skipped)
 
     def place_of(self, step: int) -> str:
-        """Where a step of the epoch at hand is in it."""
+        """A step of the current epoch in words, for messages."""
         first = self.step - self.done
         return f"epoch {len(self.history.rows) + 1}, update {step - first + 1}"
 
@@ -210,7 +210,7 @@ class _Training:
             raise
 
     def _train(self, epoch: int) -> float:
-        """Update once a group of batches; returns the mean negative log-likelihood."""
+        """One update per group of batches; returns the epoch's mean negative log-likelihood."""
         self.trainable.model.train()
         batches = self.trainable.batches(epoch)
         groups = [batches[i : i + self.params.accumulation] for i in range(0, len(batches), self.params.accumulation)]
@@ -234,11 +234,13 @@ class _Training:
             begun = time.perf_counter()
         self.updates.check()
         if not self.mean.count:
-            raise UserError(f"no update of epoch {epoch} had finite numbers: lower train.learning_rate")
+            raise UserError(
+                f"every update of epoch {epoch} had a non-finite loss or gradient: lower train.learning_rate"
+            )
         return self.mean.value
 
     def _return_memory(self, *, every: float = 0.0) -> None:
-        """Unless it was done in the last `every` seconds."""
+        """Trim the heap, unless that was done in the last `every` seconds."""
         if time.monotonic() - self._returned >= every:
             return_freed_memory()
             self._returned = time.monotonic()
@@ -255,13 +257,13 @@ def _require_finite(validation: dict[str, float]) -> None:
         if not math.isfinite(value):
             raise UserError(
                 f"{name} of the weights to keep is {value}, so no model is written: lower train.learning_rate, set"
-                " train.clip, or look for texts that the model cannot compute"
+                " train.clip, or look for texts whose output is not finite"
             )
 
 
 @contextmanager
 def _weights(model: nn.Module, state: State | None) -> Iterator[None]:
-    """The model with other weights, if any are given."""
+    """Swap other weights into the model while the block runs, if any are given."""
     if state is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""What training minimises: smoothed cross-entropy, with R-Drop if asked."""
+"""The training objective: label-smoothed cross-entropy, optionally with R-Drop."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,21 +11,21 @@ from transformer.training.config import TrainParams
 
 
 class Objective(NamedTuple):
-    """Sums over all that is predicted."""
+    """Sums over all predictions."""
 
     total: Tensor
     """What is minimised: scalar."""
     nll: Tensor
     """The plain negative log-likelihood in nats, detached: scalar."""
     predicted: int
-    """How many summands: N."""
+    """Number of predictions, N."""
 
 
 def objective(predict: Callable[[], tuple[Tensor, Tensor]], params: TrainParams) -> Objective:
-    """The loss of what `predict` gives: logits (N, V) and the right classes (N,).
+    """The loss of what `predict` returns: logits (N, V) and the target classes (N,).
 
-    With `r_drop` it predicts twice, each time with other dropout, and adds the mean of both divergences: half of
-    eq. 4 of Liang et al. 2021, so that the learning rate keeps its meaning.
+    With `r_drop` it predicts twice with different dropout masks, and adds the mean of both divergences: half of eq. 4
+    of Liang et al. 2021, so that the scale of the learning rate stays the same.
     """
     logits, classes = predict()
     total, nll = smoothed_cross_entropy(logits.float(), classes, params.label_smoothing)
@@ -40,7 +40,7 @@ def objective(predict: Callable[[], tuple[Tensor, Tensor]], params: TrainParams)
 def next_token_objective(
     predict: Callable[[], tuple[Tensor, Tensor]], output: nn.Linear, params: TrainParams
 ) -> Objective:
-    """As `objective`, for many classes: `predict` gives states (N, C), which `output` turns into logits (N, V)."""
+    """`objective` for many classes: `predict` returns states (N, C), which `output` maps to logits (N, V)."""
     if not params.r_drop:
         states, classes = predict()
         return Objective(*linear_cross_entropy(states, classes, output, params.label_smoothing), len(classes))
@@ -53,6 +53,6 @@ def next_token_objective(
 
 
 def symmetric_divergence(first: Tensor, second: Tensor) -> Tensor:
-    """(KL(P1 || P2) + KL(P2 || P1)) / 2, summed over rows, for logits (N, V) of both."""
+    """(KL(P1 || P2) + KL(P2 || P1)) / 2, summed over rows; both are logits (N, V)."""
     one, two = F.log_softmax(first, dim=-1), F.log_softmax(second, dim=-1)
     return ((one.exp() - two.exp()) * (one - two)).sum() / 2

@@ -1,6 +1,6 @@
-"""Resume an interrupted training: the result is byte-identical to that of an uninterrupted one.
+"""Resume an interrupted run; the result is byte-identical to that of an uninterrupted one.
 
-Ctrl-C and SIGTERM wait until the update is done: between two updates a state can be saved, within one it cannot.
+Ctrl-C and SIGTERM wait until the current update is done: a checkpoint can only be written between updates.
 """
 
 import shutil
@@ -23,22 +23,22 @@ from transformer.training.states import BrokenStateError, Tree, read_state, save
 
 _GENERATIONS = 2
 _OTHERS = 3
-"""Interrupted trainings beside this one whose states stay, and those of living ones: each has 2 files at most."""
+"""Other interrupted runs whose checkpoints are kept, besides those of live runs; each has at most 2 files."""
 _PAUSE = 40
-"""After a save no other for so many times as long as it took: however slow the disk, it costs at most 2.5 %."""
+"""The next save waits at least this many times the duration of the last: at most 2.5 % overhead on any disk."""
 
 
 class Resume:
-    """Saves a training's state now and then, gives it back, and stops for Ctrl-C or SIGTERM only after saving.
+    """Writes and loads checkpoints of a run, and stops on Ctrl-C or SIGTERM only after saving one.
 
-    A context: inside it, signals wait for `checkpoint`. A state that cannot be written is a warning: training goes on.
-    Two processes with the same folder do no harm: any state in it is a state of the same training.
+    A context manager: inside it, signals are deferred to `checkpoint`. A checkpoint that cannot be written is only a
+    warning. Two processes may share a folder: every checkpoint in it belongs to the same run.
     """
 
     def __init__(self, folder: Path | None, every: float, observer: Observer) -> None:
-        """folder: for this training's states alone, beside those of others; every: seconds between two saves.
+        """folder: for the checkpoints of this run alone, beside those of others; every: seconds between two saves.
 
-        Without a folder, or with 0 seconds, nothing is saved or taken, and signals are left alone.
+        Without a folder, or with 0 seconds, nothing is saved or loaded, and signals are left alone.
         """
         self._folder = folder if every else None
         self._every, self._observer = every, observer
@@ -47,7 +47,7 @@ class Resume:
         self._due = time.monotonic() + every
         self._failing = False
         self.seconds = 0.0
-        """What saving took."""
+        """Total time spent saving."""
 
     def __enter__(self) -> Self:
         if self._folder is not None:
@@ -56,7 +56,7 @@ class Resume:
                 self._stack.enter_context(living(self._folder))
                 prune_others(self._folder, _OTHERS)
             except UserError as error:
-                self._observer.say(f"warning: {error}; another training may remove the states of this one")
+                self._observer.say(f"warning: {error}; another training run may remove this one's checkpoints")
         return self
 
     def __exit__(
@@ -65,30 +65,30 @@ class Resume:
         self._stack.close()
 
     def load(self) -> Tree | None:
-        """The newest whole state, if there is one; what is broken is said."""
+        """The state in the newest intact checkpoint, if any; warns about each corrupt one."""
         for path in saved_states(self._folder) if self._folder is not None else ():
             try:
                 return read_state(path)
             except BrokenStateError as error:
-                self._observer.say(f"warning: {error}: the state before it is taken, or none")
+                self._observer.say(f"warning: {error}: falling back to the previous checkpoint, if any")
         return None
 
     def newest(self) -> str:
-        """Where the newest saved state is, in words."""
+        """The path of the newest checkpoint, or `none`."""
         states = saved_states(self._folder) if self._folder is not None else []
         return str(states[0]) if states else "none"
 
     def checkpoint(self, step: int, state: Callable[[], Tree]) -> None:
-        """Between two updates: save if it is time, or if a signal waits; then raise KeyboardInterrupt."""
+        """Call between two updates: saves if a save is due or a signal is pending, which raises KeyboardInterrupt."""
         interrupted = self._interrupted()
         if self._folder is not None and (interrupted or time.monotonic() >= self._due):
             self._save(self._folder, state)
         if interrupted:
-            where = "its state could not be saved" if self._failing else "run it again to go on from there"
+            where = "its checkpoint could not be saved" if self._failing else "run it again to resume from there"
             raise KeyboardInterrupt(f"stopped after step {step}; {where}")
 
     def last(self, state: Callable[[], Tree]) -> None:
-        """The training is over: save it whatever the time, so that its results can be written again for nothing."""
+        """Save once training is done, due or not, so that its results can be written again without retraining."""
         if self._folder is not None:
             self._save(self._folder, state)
 
@@ -102,16 +102,16 @@ class Resume:
             self._failing = False
         except UserError as error:
             if not self._failing:
-                self._observer.say(f"warning: no state saved, training goes on: {error}")
+                self._observer.say(f"warning: no checkpoint saved, training continues: {error}")
             self._failing = True
         now = time.monotonic()
         self.seconds += now - started
         self._due = now + max(self._every, _PAUSE * (now - started))
 
     def finish(self) -> None:
-        """The training's outputs are written: its states go as soon as those stand. A signal that waits comes first."""
+        """Call once the outputs are written: removes checkpoints when those are final. Raises on a pending signal."""
         if self._interrupted():
-            raise KeyboardInterrupt("stopped; run it again to go on from there")
+            raise KeyboardInterrupt("stopped; run it again to resume from there")
         if (folder := self._folder) is not None:
             self._observer.once_checked(lambda: shutil.rmtree(folder, ignore_errors=True))
 
@@ -119,7 +119,7 @@ class Resume:
 def resumable(
     states: Path | None, params: StageParams, compute: Compute, inputs: Sequence[Path], observer: Observer
 ) -> Resume:
-    """The states of the training with these parameters and inputs, in a folder of its own in `states`."""
+    """`Resume` for the run with these parameters and inputs, with its own folder in `states`."""
     every = params.runtime.save_every
     folder = states / training_key(params, compute, inputs) if states is not None and every else None
     return Resume(folder, every, observer)
@@ -130,10 +130,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def interrupts_held_back() -> Iterator[Callable[[], bool]]:
-    """While the block runs, the first Ctrl-C or SIGTERM is only noted; yields what says whether one came.
+    """Defer the first Ctrl-C or SIGTERM while the block runs; yields a function that says whether one arrived.
 
-    The second one raises KeyboardInterrupt at once. Outside the main thread, where Python lets nobody handle signals,
-    none is noted.
+    The second one raises KeyboardInterrupt at once. Outside the main thread, where Python allows no signal handlers,
+    nothing is deferred.
     """
     noted: list[int] = []
 

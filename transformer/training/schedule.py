@@ -8,20 +8,20 @@ from transformer.training.config import TrainParams
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate of every update of a training."""
+    """The learning rate of every update of a training run."""
 
     params: TrainParams
     total: int
-    """Updates of the whole training: where `linear` and `cosine` reach 0."""
+    """Updates of the whole run: where `linear` and `cosine` reach 0."""
     d_model: int
     """Width of the model, for `noam`."""
 
     def __call__(self, step: int) -> float:
         """The learning rate of update `step` (from 1).
 
-        It rises linearly over the warmup; then it stays (constant), falls as sqrt(warmup / step) (inverse_sqrt), or
-        falls to 0 at the end of training along a line (linear) or half a cosine (cosine; Loshchilov and Hutter 2017,
-        eq. 5). `noam` is eq. 3 of Vaswani et al. 2017, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), times
+        It rises linearly over the warmup, then stays constant (constant), decays as sqrt(warmup / step) (inverse_sqrt),
+        or decays to 0 at the end of training along a line (linear) or half a cosine (cosine; Loshchilov and Hutter
+        2017, eq. 5). `noam` is eq. 3 of Vaswani et al. 2017, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), times
         `learning_rate`.
         """
         peak, warmup = self.params.learning_rate, self.params.warmup

@@ -15,7 +15,7 @@ from transformer.training.resume import resumable
 
 
 class TrainStageParams(StageParams):
-    """What every train stage reads, beside the model's parameters."""
+    """What every train stage reads besides the model's parameters."""
 
     train: TrainParams
     hardware: Hardware
@@ -30,11 +30,11 @@ class TrainingPaths:
     trained: Path
     """The folder of the kept weights and their configuration."""
     metrics: Path
-    """The kept weights' figures."""
+    """The metrics of the kept weights."""
     history: Path
-    """One row an epoch."""
+    """One row per epoch."""
     states: Path | None = None
-    """A folder for what a killed training leaves to go on from; None for none."""
+    """A folder for the checkpoints of interrupted runs; None for no checkpoints."""
 
 
 def train_and_write(
@@ -47,25 +47,25 @@ def train_and_write(
     truncated: int,
     observer: Observer,
 ) -> dict[str, float]:
-    """Train, or go on with a training that was killed, and write the results. Returns the kept weights' row.
+    """Train, or resume an interrupted run, and write the results. Returns the metrics of the kept weights.
 
-    config: the model's, written beside its weights; truncated: training texts that were cut, for the figures.
+    config: the model's, written beside its weights; truncated: the number of training texts cut, for the metrics.
     """
     if not compute.repeatable:
         observer.say(
-            f"warning: {compute.device.type} kernels may sum in another order each time, so weights may differ in their"
-            " last bits; hardware.deterministic gives the same ones on CUDA, slower"
+            f"warning: {compute.device.type} kernels may sum in a different order each time, so weights may differ in"
+            " their last bits; on CUDA, hardware.deterministic makes them reproducible, but slower"
         )
-    figures = {"parameters": count_parameters(trainable.model), "truncated": truncated}
+    counts = {"parameters": count_parameters(trainable.model), "truncated": truncated}
     with resumable(paths.states, params, compute, (paths.encoded, paths.vocab), observer) as resume:
         log_every = params.runtime.log_every
         fitted = fit(trainable, params.train, compute, log_every=log_every, observer=observer, resume=resume)
-        _write(fitted, config, compute, figures, paths)
+        _write(fitted, config, compute, counts, paths)
         resume.finish()
     return fitted.figures
 
 
-def _write(fitted: Fitted, config: Section, compute: Compute, figures: dict[str, int], paths: TrainingPaths) -> None:
+def _write(fitted: Fitted, config: Section, compute: Compute, counts: dict[str, int], paths: TrainingPaths) -> None:
     rows = fitted.history.rows
     save_trained(paths.trained, config, fitted.state)
     write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
@@ -74,4 +74,4 @@ def _write(fitted: Fitted, config: Section, compute: Compute, figures: dict[str,
     totals["skipped_updates"] = fitted.skipped
     endings = ("_loss", "_perplexity", "_accuracy")
     final = {name: value for name, value in fitted.figures.items() if name.endswith(endings)}
-    write_json(paths.metrics, final | totals | figures | where)
+    write_json(paths.metrics, final | totals | counts | where)

@@ -1,7 +1,7 @@
 """Checkpoint files for resuming: no pickle, and corruption is detected.
 
-One safetensors file holds the tensors, and the rest as JSON in its header. Its name holds the SHA-256 of its content:
-so one rename publishes a whole state or none, and a byte that changes later is noticed.
+Each is one safetensors file: the tensors, and everything else as JSON in the header. The file name contains the SHA-256
+of the content, so a rename publishes the complete checkpoint or nothing, and any later change of a byte is detected.
 """
 
 import hashlib
@@ -18,24 +18,24 @@ from torch import Tensor
 from transformer.core.files import atomic_write, sha256
 
 Tree = Any
-"""Mappings with text as keys, lists, numbers, text, None and tensors, one in another."""
+"""Nested mappings with string keys, lists, numbers, strings, None and tensors."""
 
 _SUFFIX = ".safetensors"
 _TENSOR = "\0tensor"
-"""The key that stands where a tensor was; no name of a parameter holds it."""
+"""The key that replaces a tensor; it cannot occur in a parameter's name."""
 
 
 class BrokenStateError(Exception):
-    """A state's file is not as it was written."""
+    """A checkpoint file is not as it was written."""
 
 
 def saved_states(folder: Path) -> list[Path]:
-    """The states in a folder, the newest first."""
+    """The checkpoints in a folder, newest first."""
     return sorted(folder.glob(f"*{_SUFFIX}"), reverse=True)
 
 
 def write_state(folder: Path, state: Tree) -> Path:
-    """Write a state as the folder's newest, atomically. Raises UserError when the operating system refuses."""
+    """Write a state as the folder's newest checkpoint, atomically. Raises UserError when it cannot be written."""
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_take_out(state, tensors))
     content = save(tensors, {"state": text})
@@ -47,20 +47,20 @@ def write_state(folder: Path, state: Tree) -> Path:
 
 
 def read_state(path: Path) -> Tree:
-    """What `write_state` wrote, the tensors on the CPU. Raises BrokenStateError."""
+    """Read what `write_state` wrote, with tensors on the CPU. Raises BrokenStateError."""
     try:
         if sha256(path) != path.name.split(".")[1]:
-            raise BrokenStateError(f"{path} is broken")
+            raise BrokenStateError(f"{path} is corrupt")
         with safe_open(path, framework="pt") as file:
-            # Copies: what is read lies in the file's own pages.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no mapping
+            # Clone: the tensors are views of the memory-mapped file.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # not a mapping
             return _put_back(json.loads(file.metadata()["state"]), tensors)
     except (OSError, SafetensorError) as error:
         raise BrokenStateError(f"{path} cannot be read ({error})") from error
 
 
 def _take_out(value: Tree, tensors: dict[str, Tensor]) -> Tree:
-    """`value` with a name for each tensor, which go to `tensors`."""
+    """`value` with each tensor replaced by a name and moved to `tensors`."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
         tensors[name] = value.detach().contiguous()
@@ -81,7 +81,7 @@ def _put_back(value: Tree, tensors: Mapping[str, Tensor]) -> Tree:
 
 
 def random_state(device: torch.device) -> Tree:
-    """The state of the CPU's generator and of the device's."""
+    """The state of the random generators of the CPU and of `device`."""
     state = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
@@ -91,7 +91,7 @@ def random_state(device: torch.device) -> Tree:
 
 
 def set_random_state(state: Tree, device: torch.device) -> None:
-    """Draw on from what `random_state` gave on the same device."""
+    """Restore what `random_state` returned for the same device."""
     torch.set_rng_state(state["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(state["cuda"], device)

@@ -1,4 +1,4 @@
-"""One optimizer step, and what to do when its numbers are not finite or its batch does not fit into memory."""
+"""One optimizer step, with the handling of non-finite values and of batches that do not fit into memory."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -19,24 +19,24 @@ class BatchLoss(NamedTuple):
     """The loss of a batch."""
 
     total: Tensor
-    """Scalar: what is minimised, summed over what is predicted (tokens, or texts)."""
+    """Scalar: what is minimised, summed over the predictions (tokens, or texts)."""
     nll: Tensor
-    """Scalar: the plain negative log-likelihood of the same in nats, detached."""
+    """Scalar: the plain negative log-likelihood of the same predictions in nats, detached."""
     predicted: int
-    """How many."""
+    """Number of predictions."""
     tokens: int
-    """Real tokens that were read, for the speed."""
+    """Real tokens read, for the throughput."""
 
 
 class Learner(Protocol):
-    """What an update needs of a task."""
+    """What an update needs from a task."""
 
     @property
     def model(self) -> nn.Module:
-        """What is trained."""
+        """The model to train."""
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
-        """A batch in parts that are computed one after the other, and whose gradients add up; mostly in one."""
+        """A batch as micro-batches, computed one after the other and whose gradients add up; usually just one."""
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The loss on these rows of the training split."""
@@ -51,29 +51,29 @@ class NonFiniteError(Exception):
 
 
 class Updates:
-    """The optimizer and its steps."""
+    """Runs optimizer steps."""
 
     def __init__(self, trainable: Learner, params: TrainParams, compute: Compute, observer: Observer) -> None:
         self._trainable, self._params, self._compute, self._observer = trainable, params, compute, observer
         self._optimizer = make_optimizer(trainable.model, params)
         self._pieces = 1
-        """What each batch is split into to fit into memory."""
+        """Number of parts that each batch is split into to fit into memory."""
         self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
-        """The first step whose numbers were not finite; 0 for none."""
+        """The first step whose loss or gradient was not finite; 0 for none."""
         self.skipped = 0
-        """Updates that were left out because their numbers were not finite."""
+        """Updates skipped because the loss or a gradient was not finite."""
 
     def __call__(self, group: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
         """Update once with the gradient of all batches of a group. Returns their losses; none for a skipped update.
 
-        Raises NonFiniteError, before the weights change on CPUs, else when `check` comes; UserError when there is no
-        memory for the batch.
+        Raises NonFiniteError: on CPUs before the weights change, elsewhere only from `check`. Raises UserError when
+        the batch does not fit into memory.
         """
         losses = self._with_gradients(group)
         parameters = [parameter for parameter in self._trainable.model.parameters() if parameter.grad is not None]
         norm = self._norm(parameters)
         finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
-        if not self._go_on(finite, step):
+        if not self._may_step(finite, step):
             self._optimizer.zero_grad()
             return []
         if self._params.clip is not None:
@@ -85,12 +85,12 @@ class Updates:
         return losses
 
     def check(self) -> None:
-        """Raise NonFiniteError if the numbers of an earlier step were not finite. Waits for the device."""
+        """Raise NonFiniteError if an earlier step was not finite. Waits for the device."""
         if step := int(self._failed.item()):
             raise NonFiniteError(step)
 
     def state(self) -> Tree:
-        """All that decides how the next updates go. Raises NonFiniteError: such a state is not worth saving."""
+        """Everything that the next updates depend on. Raises NonFiniteError: such a state is not worth saving."""
         self.check()
         moments = self._optimizer.state_dict()["state"]
         return {
@@ -100,13 +100,13 @@ class Updates:
         }
 
     def restore(self, state: Tree) -> None:
-        """Take up what `state` gave."""
+        """Load what `state` returned."""
         moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
         self._pieces, self.skipped = state["pieces"], state["skipped"]
 
-    def _go_on(self, finite: Tensor, step: int) -> bool:
-        """Whether the weights may change. To ask a GPU at every step would make it wait, so `stop` asks it later."""
+    def _may_step(self, finite: Tensor, step: int) -> bool:
+        """Whether to apply the update. On a GPU `stop` checks later: checking every step would synchronize."""
         if self._params.non_finite == "skip":
             if finite.item():
                 return True
@@ -122,10 +122,10 @@ class Updates:
         return nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
 
     def _with_gradients(self, group: Sequence[Ids]) -> list[BatchLoss]:
-        """The losses of the group's batches, whose gradient lies in the parameters.
+        """The losses of the group's batches; leaves their gradient in the parameters.
 
-        Out of memory, with `out_of_memory: halve`, batches are split from then on: the gradient is that of the whole
-        batch all the same, but for the order of its sums and other draws of dropout.
+        When memory runs out and `out_of_memory` is `halve`, batches are split from then on. The gradient is still that
+        of the whole batch, except for summation order and different dropout masks.
         """
         device = self._compute.device
         group = [piece for rows in group for piece in self._trainable.pieces(rows)]
@@ -136,7 +136,7 @@ class Updates:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                self._optimizer.zero_grad()  # what came before the fault
+                self._optimizer.zero_grad()  # gradients of the parts before the failure
                 largest = max(map(len, group))
                 if self._params.out_of_memory == "stop" or self._pieces >= largest:
                     raise UserError(_advice(largest, self._pieces)) from error
@@ -151,7 +151,7 @@ class Updates:
         for rows in group:
             with self._compute.autocast():
                 losses.append(self._trainable.loss(rows))
-            # The size of the whole group is not known yet: divide by the first batch's now, and mend it below.
+            # The group's total count is not known yet: scale by the first batch's count and correct it below.
             (losses[-1].total / losses[0].predicted).backward()  # type: ignore[no-untyped-call]
         if len(group) > 1:
             share = losses[0].predicted / sum(loss.predicted for loss in losses)
@@ -180,16 +180,16 @@ class MeanLoss:
         wide = device.type in ("cpu", "cuda")  # MPS has no float64
         self._total = torch.zeros((), dtype=torch.float64 if wide else torch.float32, device=device)
         self.count = 0
-        """Of what was predicted."""
+        """Number of predictions."""
 
     def add(self, loss: BatchLoss) -> None:
-        """Count a batch."""
+        """Add a batch."""
         self._total += loss.nll
         self.count += loss.predicted
 
     @property
     def value(self) -> float:
-        """The loss per prediction; waits for the device."""
+        """The mean loss per prediction; waits for the device."""
         return self._total.item() / max(self.count, 1)
 
     def state(self) -> Tree:
@@ -197,13 +197,13 @@ class MeanLoss:
         return {"total": self._total, "count": self.count}
 
     def restore(self, state: Tree) -> None:
-        """Go on from a checkpoint."""
+        """Load from a checkpoint."""
         self._total.copy_(state["total"])
         self.count = state["count"]
 
 
 def make_optimizer(model: nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    """Adam, or AdamW that decays matrices only; fused, one kernel for all parameters."""
+    """Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if params.optimizer == "adam":
         return torch.optim.Adam(
