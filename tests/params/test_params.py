@@ -114,7 +114,7 @@ def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str
 @pytest.mark.parametrize(("task", "leaf", "value"), [("translation", "head_dim", 5), ("sentiment", "heads", 64)])
 def test_rotary_positions_need_pairs_of_dimensions(task: str, leaf: str, value: int, tmp_path: Path) -> None:
     check_params(written(tmp_path, f"{task}.model.positions", "rotary"))
-    with pytest.raises(UserError, match=rf"`{task}.model`: positions `rotary` turns pairs .* a head has \d") as caught:
+    with pytest.raises(UserError, match=rf"`{task}.model`: positions `rotary` rotates pairs .*a head has \d") as caught:
         check_params(written(tmp_path, f"{task}.model.{leaf}", value, **{f"{task}.model.positions": "rotary"}))
     assert "\n" not in str(caught.value)
 

@@ -12,7 +12,7 @@ from transformer.nn.positions import AttentionPositions
 
 
 class KeyValue(NamedTuple):
-    """Projected keys and values, (B, H, S, D) each, or (H, M, D) where packed: what a decoder keeps between steps."""
+    """Projected keys and values, (B, H, S, D) each, or (H, M, D) packed: what a decoder caches between steps."""
 
     key: Tensor
     value: Tensor
@@ -27,7 +27,7 @@ def scaled_dot_product_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Attention(Q, K, V) = softmax(QK^T / sqrt(d_k)) V (eq. 1). The models compute it by `kernels.attention.attend`.
+    """Attention(Q, K, V) = softmax(QK^T / sqrt(d_k)) V (eq. 1). The models compute it with `kernels.attention.attend`.
 
     query: (B, H, T, D); memory: keys and values, (B, H, S, D); mask: broadcastable to (B, H, T, S), or None.
     bias: added to the scores; causal: position t sees only keys up to t; dropout: on the weights.
@@ -60,13 +60,13 @@ def attention_weights(
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(QW_i^Q, KW_i^K, VW_i^V) (section 3.2.2).
 
-    Keys and values are projected apart from the call, so that a decoder can keep them.
+    Keys and values are projected in a separate call, so that a decoder can cache them.
     """
 
     def __init__(
         self, d_model: int, heads: int, *, head_dim: int, dropout: float, positions: AttentionPositions | None = None
     ) -> None:
-        """positions: what tells queries and keys where they stand; None where the embedding does."""
+        """positions: encodes positions in queries and keys; None where the embedding does."""
         super().__init__()
         self.heads = heads
         self.dropout = dropout
@@ -108,7 +108,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """The weights (B, H, T, S) of the same call of `forward`, without dropout. Raises TypeError where packed."""
+        """The weights (B, H, T, S) of the same call to `forward`, without dropout. Raises TypeError if packed."""
         if not (mask is None or isinstance(mask, Tensor)):
             raise TypeError("packed sequences have no attention maps: pass the model a padded batch")
         query = self._heads(self.query, states, positions)
@@ -116,7 +116,7 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(query, memory.key, mask, bias=bias, causal=causal)
 
     def _heads(self, projection: nn.Linear, states: Tensor, positions: Tensor | None) -> Tensor:
-        """Queries or keys as their scores see them."""
+        """Queries or keys, with their positions encoded."""
         return self.positions.transform(self._split(projection(states)), positions)
 
     def _split(self, states: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The parameters of layers that all families share."""
+"""The layer parameters that all families share."""
 
 from typing import Literal, Self
 
@@ -22,21 +22,21 @@ class TransformerParams(Section):
     dropout: float = Field(ge=0, lt=1)
     """After the embeddings and after each sublayer (section 5.4)."""
     attention_dropout: float = Field(ge=0, lt=1)
-    """On the attention weights. On CPUs a value above 0 rules the fused kernel out."""
+    """On the attention weights. On CPUs a value above 0 rules out the fused kernel."""
     activation_dropout: float = Field(ge=0, lt=1)
     """After the activation of the feed-forward network."""
     activation: Literal["relu", "gelu"]
     norm: Literal["post", "pre"]
-    """Layer normalisation after the residual sum, as in the paper, or before the sublayer with a final one."""
+    """Layer normalisation after the residual sum, as in the paper, or before each sublayer and once at the end."""
     positions: Literal["learned", "sinusoidal", "rotary", "none"]
     """Added to the embeddings (section 3.5), or `rotary`: in self-attention (Su et al. 2021)."""
     max_length: int = Field(ge=3)
-    """Longest sequence in tokens, the special ones included."""
+    """Longest sequence in tokens, including special tokens."""
     embedding_init: Literal["xavier", "normal"]
     """Xavier-uniform like the other matrices, or N(0, 1/d_model), which scaling turns into unit variance."""
     residual_init: Literal["xavier", "scaled"]
-    """`scaled`: what the N sublayers of a stack add to the residual sum starts 1 / sqrt(N) times as large (Radford et
-    al. 2019, section 2.3). Without it a post-norm encoder may forget which token is where, and never recover."""
+    """`scaled`: the outputs of a stack's N sublayers are initialised 1 / sqrt(N) times as large (Radford et al. 2019,
+    section 2.3). Without it a post-norm encoder may lose track of which token is where, and never recover."""
     scale_embeddings: bool
     """Multiply embeddings by sqrt(d_model) (section 3.4)."""
 
@@ -47,14 +47,14 @@ class TransformerParams(Section):
 
     @property
     def dimension_of_head(self) -> int:
-        """`head_dim`, or what follows from d_model."""
+        """`head_dim`, or d_model / heads."""
         return self.head_dim or self.d_model // self.heads
 
     @model_validator(mode="after")
     def _heads_divide_d_model(self) -> Self:
         if self.head_dim is None and self.d_model % self.heads:
             raise ValueError(
-                f"d_model ({self.d_model}) must be a multiple of heads ({self.heads}) where head_dim is null"
+                f"d_model ({self.d_model}) must be a multiple of heads ({self.heads}) when head_dim is null"
             )
         return self
 
@@ -62,8 +62,8 @@ class TransformerParams(Section):
     def _rotary_turns_pairs(self) -> Self:
         if self.positions == "rotary" and self.dimension_of_head % 2:
             raise ValueError(
-                f"positions `rotary` turns pairs of dimensions, and a head has {self.dimension_of_head}: set head_dim"
-                " to an even number, or take other positions"
+                f"positions `rotary` rotates pairs of dimensions, but a head has {self.dimension_of_head}: set head_dim"
+                " to an even number, or choose other positions"
             )
         return self
 
@@ -79,11 +79,11 @@ class RecurrentLayerParams(Section):
     hidden: int = Field(ge=1)
     """Width of a state, in each direction."""
     bidirectional: bool
-    """Read the (source) sequence from both ends (Schuster and Paliwal 1997)."""
+    """Read the (source) sequence in both directions (Schuster and Paliwal 1997)."""
     dropout: float = Field(ge=0, lt=1)
-    """After the embeddings, between layers and before the output; never from one step to the next."""
+    """After the embeddings, between layers and before the output; never on the recurrent connections."""
     max_length: int = Field(ge=3)
-    """Longest sequence in tokens, the special ones included."""
+    """Longest sequence in tokens, including special tokens."""
 
     @property
     def width(self) -> int:

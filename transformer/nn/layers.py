@@ -31,7 +31,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """A sublayer's surroundings: LayerNorm(x + Dropout(Sublayer(x))), or pre-norm x + Dropout(Sublayer(LayerNorm(x))).
+    """The residual connection: LayerNorm(x + Dropout(Sublayer(x))), or pre-norm x + Dropout(Sublayer(LayerNorm(x))).
 
     Post-norm: Vaswani et al. 2017, section 3.1; pre-norm: Xiong et al. 2020.
     """
@@ -52,12 +52,12 @@ class Residual(nn.Module):
 
 
 def final_norm(params: TransformerParams) -> nn.Module:
-    """Pre-norm stacks end with a normalisation of their own; post-norm layers have it already."""
+    """The layer norm that ends a pre-norm stack; post-norm layers already end with one, so theirs is the identity."""
     return nn.LayerNorm(params.d_model) if params.norm == "pre" else nn.Identity()
 
 
 def multi_head_attention(params: TransformerParams, positions: AttentionPositions | None = None) -> MultiHeadAttention:
-    """Attention of the sizes that `params` name; positions: as in `MultiHeadAttention`."""
+    """Multi-head attention with the sizes in `params`; positions: as in `MultiHeadAttention`."""
     return MultiHeadAttention(
         params.d_model,
         params.heads,
@@ -107,7 +107,7 @@ class Encoder(nn.Module):
 
 
 def initialise(module: nn.Module, params: TransformerParams) -> None:
-    """Xavier-uniform for every matrix (Glorot and Bengio 2010), or as `params` say; biases as PyTorch does."""
+    """Xavier-uniform for every matrix (Glorot and Bengio 2010), or as `params` say; biases keep PyTorch's default."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
@@ -127,5 +127,5 @@ def _scale_outputs(layers: nn.ModuleList) -> None:
 
 
 def count_parameters(module: nn.Module) -> int:
-    """The number of trained values."""
+    """The number of trainable parameters."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)

@@ -1,4 +1,4 @@
-"""How the tokens of a batch lie: padded, or packed without padding. A decoding step is a padded layout with a cache."""
+"""The layout of a batch: padded, or packed without padding. A decoding step is a padded layout with a cache."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from transformer.nn.kernels.attention import Mask
 from transformer.nn.kernels.packing import BlockDiagonal, Blocks
 
 Pooling = Callable[[Tensor, Tensor], Tensor]
-"""Whole sequences (B', T', C) and where they are real, (B', T', 1) -> one state each, (B', C)."""
+"""Whole sequences (B', T', C) and their padding mask (B', T', 1), True on real tokens -> one state each, (B', C)."""
 
-# Rows attend together in blocks: larger ones are padded more and their scores leave the cache, smaller ones are more
-# calls of small kernels.
+# Attention runs on blocks of rows: larger blocks are padded more and their scores overflow the CPU cache, smaller ones
+# mean more calls to small kernels.
 _BLOCK_ROWS = 64
-_BLOCK_SCORES = 2**20  # a head
+_BLOCK_SCORES = 2**20  # per head
 
 
 class Cache:
@@ -27,15 +27,15 @@ class Cache:
 
     def __init__(self) -> None:
         self.held: dict[int, KeyValue] = {}
-        """(B, H, T, D) each, by the number of the layer."""
+        """(B, H, T, D) each, by layer index."""
 
     @property
     def length(self) -> int:
-        """Positions that are held, T."""
+        """Number of cached positions, T."""
         return next((held.key.shape[2] for held in self.held.values()), 0)
 
     def extend(self, layer: int, new: KeyValue) -> KeyValue:
-        """Append the step's keys and values in a layer, (B, H, 1, D) each, and return all of them so far."""
+        """Append a layer's keys and values of this step, (B, H, 1, D) each; returns all of them so far."""
         if (held := self.held.get(layer)) is not None:
             new = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(held, new, strict=True)))
         self.held[layer] = new
@@ -43,36 +43,36 @@ class Cache:
 
 
 class Layout(ABC):
-    """What a stack of layers is told of its tokens; the states lie in the same way."""
+    """What a stack of layers knows about its tokens; its states have the same layout."""
 
     token_ids: Tensor
-    """(B, T), or (N,) where packed."""
+    """(B, T), or (N,) packed."""
     positions: Tensor
-    """Each token's place in its sequence: (T,), the same for all rows, or (N,) where packed."""
+    """Each token's position in its sequence: (T,), the same for all rows, or (N,) packed."""
     cache: Cache | None = None
-    """Of the tokens before these."""
+    """Keys and values of the preceding tokens."""
 
     def extend(self, layer: int, new: KeyValue) -> KeyValue:
-        """The keys and values of a layer, those of the cache before the new ones."""
+        """A layer's keys and values: the cached ones, if any, followed by the new ones."""
         return new if self.cache is None else self.cache.extend(layer, new)
 
     @abstractmethod
     def mask(self, keys: Self, *, causal: bool = False) -> Mask | None:
-        """What attention of these tokens to the tokens `keys` is given: it hides their padding.
+        """The mask for attention of these tokens to the tokens `keys`: it hides their padding.
 
-        causal: no token sees a later one, and so none the padding at the end, which need not be hidden then.
+        causal: no token sees a later one, so the padding at the end is hidden already.
         """
 
     @abstractmethod
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
-        """One state a sequence, (B, C) in the order of the batch, from the states as they lie."""
+        """One state per sequence, (B, C) in batch order, from states in this layout."""
 
 
 class Padded(Layout):
     """States (B, T, C), with padding at the end of shorter sequences."""
 
     def __init__(self, token_ids: Tensor, pad_id: int, cache: Cache | None = None) -> None:
-        """token_ids: (B, T), which follow those in the cache."""
+        """token_ids: (B, T), following those in the cache."""
         self.token_ids, self.pad_id, self.cache = token_ids, pad_id, cache
         start = 0 if cache is None else cache.length
         self.positions = torch.arange(start, start + token_ids.shape[1], device=token_ids.device)
@@ -87,11 +87,11 @@ class Padded(Layout):
 
 
 class Packed(Layout):
-    """States (N, C): all real tokens of a batch in one row, on CPUs.
+    """States (N, C): all real tokens of a batch concatenated, on CPUs.
 
-    Layers that work on each token alone (projections, feed-forward, norms, dropout) take the N tokens as they are;
-    attention cuts them into blocks of like length and joins the blocks again. So a batch of mixed lengths costs hardly
-    more than one of equal lengths, and batches need not be of like length, which trains worse.
+    Token-wise layers (projections, feed-forward, norms, dropout) take the N tokens as they are; attention splits them
+    into blocks of sequences of similar length and joins the blocks again. So a batch of mixed lengths costs hardly more
+    than one of equal lengths, and batches need not be bucketed by length, which trains worse.
     """
 
     def __init__(self, token_ids: Tensor, pad_id: int, groups: Sequence[NDArray[np.int64]]) -> None:
@@ -111,7 +111,7 @@ class Packed(Layout):
         self._masks = [None if bool(block.all()) else block[:, None, None, :, 0] for block in self._real]
 
     def mask(self, keys: Self, *, causal: bool = False) -> BlockDiagonal:
-        """As `Layout.mask`; `keys` has the same groups."""
+        """As `Layout.mask`; `keys` must have the same groups."""
         return BlockDiagonal(self.blocks, keys.blocks, [None] * len(keys._masks) if causal else keys._masks)
 
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
@@ -125,7 +125,7 @@ class Packed(Layout):
 
 
 def groups_of_like_length(lengths: Tensor) -> list[NDArray[np.int64]]:
-    """The numbers of all rows by length, in groups; lengths: (B,) of whatever tells most about the cost of a row."""
+    """All row numbers in groups of similar length; lengths: (B,), by whichever side dominates the cost of a row."""
     order = np.argsort(-lengths.numpy(), kind="stable")
     groups, start = [], 0
     while start < len(order):

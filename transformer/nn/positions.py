@@ -1,4 +1,4 @@
-"""What tells the layers where a token stands (Vaswani et al. 2017, section 3.5)."""
+"""Position encodings (Vaswani et al. 2017, section 3.5)."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def sinusoidal_table(length: int, d_model: int) -> Tensor:
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector a position."""
+    """One learned vector per position."""
 
     def __init__(self, max_length: int, d_model: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class LearnedPositions(nn.Module):
 
 
 class SinusoidalPositions(nn.Module):
-    """The paper's fixed table; not part of the weights."""
+    """The paper's fixed table; not stored with the weights."""
 
     table: Tensor
 
@@ -49,7 +49,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Nothing is added."""
+    """Adds nothing."""
 
     def forward(self, positions: Tensor) -> float:
         """Zero, whatever the position."""
@@ -57,21 +57,21 @@ class NoPositions(nn.Module):
 
 
 class AttentionPositions(nn.Module):
-    """What self-attention is told of positions: nothing, unless a subclass says otherwise."""
+    """How self-attention encodes positions: not at all, unless a subclass overrides a method."""
 
     def transform(self, heads: Tensor, positions: Tensor | None) -> Tensor:
-        """Queries or keys (..., T, D) at these positions (T,), as their scores shall see them; the same shape."""
+        """Encode positions (T,) in queries or keys (..., T, D); returns the same shape."""
         return heads
 
     def bias(self, queries: int, keys: int) -> Tensor | None:
-        """What is added to the scores, (H, T, S); the T queries are the last of the S positions."""
+        """The term added to the scores, (H, T, S); the T queries are the last of the S positions."""
         return None
 
 
 class RotaryPositions(AttentionPositions):
-    """Each pair of dimensions (2i, 2i+1) turned by pos * 10000^(-2i/D) (Su et al. 2021, eqs. 14 and 15).
+    """Rotates each pair of dimensions (2i, 2i+1) by pos * 10000^(-2i/D) (Su et al. 2021, eqs. 14 and 15).
 
-    The product of a query at m and a key at n then depends on n - m alone (eq. 16).
+    The dot product of a query at m and a key at n then depends on n - m alone (eq. 16).
     """
 
     table: Tensor
@@ -86,34 +86,34 @@ class RotaryPositions(AttentionPositions):
             raise ValueError("rotary attention needs the positions of its tokens")
         sine, cosine = self.table[positions].view(len(positions), -1, 2).unbind(-1)  # (T, D / 2)
         one, two = heads.view(*heads.shape[:-1], -1, 2).unbind(-1)  # (..., T, D / 2)
-        turned = torch.stack((one * cosine - two * sine, one * sine + two * cosine), dim=-1)
-        return turned.flatten(-2).to(heads.dtype)
+        rotated = torch.stack((one * cosine - two * sine, one * sine + two * cosine), dim=-1)
+        return rotated.flatten(-2).to(heads.dtype)
 
 
-# By the value of `model.positions`: what is added to the embeddings, and what attention is given.
+# By the value of `model.positions`: what is added to the embeddings, and what attention uses.
 _ADDED: dict[str, Callable[[int, int], nn.Module]] = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
 _IN_ATTENTION: dict[str, Callable[[TransformerParams], AttentionPositions]] = {
-    "rotary": lambda params: RotaryPositions(params.max_length + 1, params.dimension_of_head),  # 1: a [CLS] token
+    "rotary": lambda params: RotaryPositions(params.max_length + 1, params.dimension_of_head),  # + 1: a [CLS] token
 }
 
 
 def embedding_positions(params: TransformerParams, *, extra: int = 0) -> nn.Module:
-    """What `params.positions` adds to the embeddings; extra: positions beyond those of the longest text."""
+    """The module that `params.positions` adds to the embeddings; extra: positions beyond those of the longest text."""
     make = _ADDED.get(params.positions)
     return NoPositions() if make is None else make(params.max_length + extra, params.d_model)
 
 
 def attention_positions(params: TransformerParams) -> AttentionPositions:
-    """What `params.positions` tells self-attention."""
+    """The position encoding that `params.positions` uses inside self-attention."""
     make = _IN_ATTENTION.get(params.positions)
     return AttentionPositions() if make is None else make(params)
 
 
 class TokenEmbedding(nn.Module):
-    """Token embedding, scaled by sqrt(d_model) if asked, plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
+    """Token embedding, optionally scaled by sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
 
     def __init__(self, tokens: nn.Embedding, positions: nn.Module, params: TransformerParams) -> None:
-        """tokens: the table, which other parts of a model may share; positions: gives what is added to it."""
+        """tokens: the table, which other parts of a model may share; positions: maps positions to what is added."""
         super().__init__()
         self.tokens = tokens
         self.positions = positions
@@ -121,7 +121,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = Dropout(params.dropout)
 
     def forward(self, token_ids: Tensor, positions: Tensor | None = None) -> Tensor:
-        """token_ids: (B, T) or (N,); positions: (T,) or (N,), from 0 on if not given. Returns (B, T, C) or (N, C)."""
+        """token_ids: (B, T) or (N,); positions: (T,) or (N,), default 0, 1, .... Returns (B, T, C) or (N, C)."""
         if positions is None:
             positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
         dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(positions))

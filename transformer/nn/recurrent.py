@@ -1,6 +1,7 @@
-"""LSTM (Hochreiter and Schmidhuber 1997) and GRU (Cho et al. 2014) layers, from their parts.
+"""LSTM (Hochreiter and Schmidhuber 1997) and GRU (Cho et al. 2014) layers, from scratch.
 
-The weights lie as in torch.nn.LSTM and torch.nn.GRU: `input` is weight_ih and bias_ih, `hidden` weight_hh and bias_hh.
+Weights are ordered as in torch.nn.LSTM and torch.nn.GRU: `input` is weight_ih and bias_ih, `hidden` weight_hh and
+bias_hh.
 """
 
 from abc import ABC, abstractmethod
@@ -14,16 +15,16 @@ from transformer.nn.dropout import Dropout
 from transformer.nn.kernels.packing import gather, scatter
 
 State = tuple[Tensor, ...]
-"""What a step hands to the next one, (B, C) each: the hidden state, then with an LSTM the cell state."""
+"""What a step passes to the next one, (B, C) each: the hidden state and, for an LSTM, the cell state."""
 
 
 class Cell(nn.Module, ABC):
     """One step of a recurrence. The inputs are projected outside of it, for all steps in one product."""
 
     gates: int
-    """Blocks of C rows in the matrices."""
+    """Number of blocks of C rows in the matrices."""
     parts: int
-    """Tensors of a state."""
+    """Number of tensors in a state."""
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
@@ -33,7 +34,7 @@ class Cell(nn.Module, ABC):
         nn.init.zeros_(self.input.bias)
         nn.init.zeros_(self.hidden.bias)
         for block in self.hidden.weight.detach().chunk(self.gates):
-            nn.init.orthogonal_(block)  # keeps the size of gradients over many steps (Saxe et al. 2014)
+            nn.init.orthogonal_(block)  # preserves gradient norms over many steps (Saxe et al. 2014)
 
     def start(self, batch: int) -> State:
         """The state before the first step: zeros."""
@@ -41,7 +42,7 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, projected: Tensor, state: State) -> State:
-        """The next state; projected: (B, gates * C), what `input` makes of the step's input."""
+        """The next state; projected: (B, gates * C), the step's input after `input`."""
 
 
 class LSTMCell(Cell):
@@ -51,7 +52,7 @@ class LSTMCell(Cell):
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__(inputs, width)
-        # Remember at first (Jozefowicz et al. 2015, section 2.2).
+        # Forget-gate bias 1: remember by default (Jozefowicz et al. 2015, section 2.2).
         nn.init.ones_(self.input.bias.detach()[width : 2 * width])
 
     def forward(self, projected: Tensor, state: State) -> State:
@@ -88,9 +89,9 @@ CELLS: dict[CellName, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
 
 
 class Steps:
-    """The layout of a batch for recurrence: the real tokens of each step together, the longest sequences first.
+    """The layout of a batch for recurrence: the real tokens of each step together, longest sequences first.
 
-    A step computes the sequences that have not ended, so batches of mixed lengths cost nothing for their padding.
+    A step computes only the sequences that have not ended, so padding costs nothing.
     """
 
     def __init__(self, real: Tensor) -> None:
@@ -100,10 +101,10 @@ class Steps:
         self.order = lengths.argsort(descending=True, stable=True)
         """(B,): the rows, longest first."""
         self.sizes: list[int] = [size for size in real.sum(dim=0).tolist() if size]
-        """How many rows have a token, by step."""
+        """Number of rows that have a token, per step."""
         flat = torch.arange(real.numel(), device=real.device).view(real.shape)[self.order].t()
         self.index = flat[real[self.order].t()]
-        """(N,): where in a batch (B * S) each token lies."""
+        """(N,): index of each token in the flattened batch (B * S)."""
 
     def pack(self, padded: Tensor) -> Tensor:
         """(B, S, C) -> (N, C)."""
@@ -114,17 +115,18 @@ class Steps:
         return scatter(packed, self.index, self.shape.numel()).view(*self.shape, -1)
 
     def restore(self, rows: Tensor) -> Tensor:
-        """(B, C) with the longest sequences first -> (B, C) as the batch had them."""
+        """(B, C) with the longest sequences first -> (B, C) in batch order."""
         return scatter(rows, self.order, len(rows))
 
 
 def run(cell: Cell, inputs: Tensor, steps: Steps, *, backward: bool = False) -> tuple[Tensor, State]:
-    """The hidden states (N, C) after every token and the last state (B, C), reading from the left or from the right.
+    """Run a cell over a batch; returns the hidden states (N, C) after every token and the final state (B, C).
 
-    inputs: (N, I), as `steps` packs them. The last state is that after the row's last real token, or its first one
-    from the right.
+    inputs: (N, I), as `steps` packs them; backward: read from right to left. The final state follows the row's last
+    real token, or its first one when reading backward.
     """
-    projected = cell.input(inputs).split(steps.sizes)  # split: the gradient of a slice is as large as all steps
+    # split, not slices: the gradient of a slice is as large as all steps
+    projected = cell.input(inputs).split(steps.sizes)
     walk = _from_the_right if backward else _from_the_left
     outputs, last = walk(cell, projected, steps.shape[0])
     hidden = torch.cat(outputs) if outputs else inputs.new_empty(0, cell.width)
@@ -157,7 +159,7 @@ def _joined(states: list[State]) -> State:
 
 
 class Layer(nn.Module):
-    """One recurrent layer in one direction, or in both with cells of their own."""
+    """One recurrent layer, in one direction or in both with separate cells."""
 
     def __init__(self, cell: CellName, inputs: int, width: int, *, bidirectional: bool) -> None:
         super().__init__()
@@ -165,7 +167,7 @@ class Layer(nn.Module):
         self.backwards = CELLS[cell](inputs, width) if bidirectional else None
 
     def forward(self, inputs: Tensor, steps: Steps) -> tuple[Tensor, State]:
-        """As `run`; the directions' states are concatenated: (N, 2C) and (B, 2C)."""
+        """As `run`; the states of both directions are concatenated: (N, 2C) and (B, 2C)."""
         states, last = run(self.forwards, inputs, steps)
         if self.backwards is None:
             return states, last
@@ -175,12 +177,12 @@ class Layer(nn.Module):
 
 
 class Recurrence(NamedTuple):
-    """What recurrent layers make of a sequence; C' is C, or 2C in two directions."""
+    """The output of recurrent layers; C' is C, or 2C when bidirectional."""
 
     states: Tensor
     """(B, S, C'), of the top layer; zero on padding."""
     final: list[State]
-    """By layer: the state (B, C' each) after the last real token, and after the first one from the right."""
+    """Per layer, the final state (B, C' each): after the last real token; backward, after the first one."""
 
 
 class Recurrent(nn.Module):
@@ -191,7 +193,7 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         self.width = width * (2 if bidirectional else 1)
-        """C', of the outputs."""
+        """Output width, C'."""
         widths = [inputs] + [self.width] * (layers - 1)
         self.layers = nn.ModuleList(Layer(cell, before, width, bidirectional=bidirectional) for before in widths)
         self.dropout = Dropout(dropout)

@@ -1,4 +1,4 @@
-"""Attention in few steps over the scores, which are far larger than all else."""
+"""Attention with few passes over the scores, by far its largest tensor."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,9 @@ from transformer.nn.kernels.packing import BlockDiagonal
 
 Mask = Tensor | BlockDiagonal
 Bias = Callable[[int, int], Tensor | None]
-"""The numbers of queries T and keys S, of which the queries are the last -> what is added to their scores (H, T, S)."""
+"""Numbers of queries T and keys S, the queries being the last of the keys -> the term added to the scores (H, T, S)."""
 
-# Of a head and sequence: below it, plain products are faster on CPUs than PyTorch's fused kernel, most for few queries.
+# Scores per head and sequence up to which plain products beat PyTorch's fused kernel on CPUs, most for few queries.
 _FEW_SCORES = 64**2
 
 
@@ -29,7 +29,7 @@ def attend(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """`nn.attention.scaled_dot_product_attention`, padded or packed, by the kernel that is fast on the device.
+    """`nn.attention.scaled_dot_product_attention`, padded or packed, with the fastest kernel for the device.
 
     query: (B, H, T, D); key, value: (B, H, S, D); mask: broadcastable to (B, H, T, S), or None. Packed: (H, N, D),
     (H, M, D) and a `BlockDiagonal`. causal: the queries are the last of the keys' positions, and none sees a later key.
@@ -44,19 +44,19 @@ def attend(
     if causal and mask is not None:
         mask, causal = mask & _earlier(queries, keys, mask.device), False
     if query.device.type == "cpu" and (dropout or queries * keys <= _FEW_SCORES or query.dtype == torch.bfloat16):
-        # No fused CPU kernel drops weights, PyTorch's fallback is slower, and the fused kernel's backward pass is slow
-        # in bf16: 1.7 times as long for a step of the profile `seed`'s translation model, 1.4 times for sentiment's.
+        # No fused CPU kernel supports dropout, PyTorch's fallback is slower, and the fused backward pass is slow in
+        # bf16: a training step of profile `seed` takes 1.7 times as long for translation, 1.4 times for sentiment.
         attended: Tensor = _Attention.apply(query, key, value, added, mask, causal, dropout)  # type: ignore[no-untyped-call]
     else:
         attended = _fused(query, key, value, added, mask, causal, dropout)
-    # Kernels differ on a row without any allowed key; zeros are the one answer that cannot spread.
+    # Kernels differ on rows without an allowed key; zeros, unlike NaN, cannot spread.
     return attended if mask is None else attended.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 
 
 def _fused(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, mask: Tensor | None, causal: bool, dropout: float
 ) -> Tensor:
-    """PyTorch's kernel, which takes one of three: a mask, an additive term, or a square causal mask of its own."""
+    """PyTorch's kernel, which takes only one of: a mask, an additive bias, or its own square causal mask."""
     queries, keys = query.shape[-2], key.shape[-2]
     if causal and (bias is not None or queries < keys):
         mask, causal = _earlier(queries, keys, query.device), False
@@ -72,9 +72,9 @@ def _earlier(queries: int, keys: int, device: torch.device) -> Tensor:
 
 
 class _Attention(torch.autograd.Function):
-    """By plain matrix products.
+    """Attention by plain matrix products.
 
-    PyTorch's own gradient copies the scores to mask them and masks their gradient again, where the softmax has zeros.
+    Autograd would copy the scores to mask them, and mask their gradient again where the softmax is already zero.
     """
 
     @staticmethod

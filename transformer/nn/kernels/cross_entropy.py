@@ -1,4 +1,4 @@
-"""Cross-entropy over a large vocabulary without the logits of a whole batch."""
+"""Cross-entropy over a large vocabulary without materializing a batch's logits."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transformer.nn.kernels.first_order import first_order
 
-# Rows whose logits a CPU holds at a time. All of a batch's, a few times over, would be most of a training's memory.
+# Rows whose logits are in memory at a time on CPUs. Several copies of a whole batch's would dominate training memory.
 _ROWS = 512
 
 
@@ -28,9 +28,9 @@ def smoothed_cross_entropy(logits: Tensor, classes: Tensor, smoothing: float) ->
 
 
 def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smoothing: float) -> tuple[Tensor, Tensor]:
-    """`smoothed_cross_entropy(output(states), ...)`, but no more than a few rows' logits are held at a time.
+    """`smoothed_cross_entropy(output(states), ...)`, with the logits of only a few rows in memory at a time.
 
-    states: (N, C); classes: (N,). The gradient is computed with the loss, where the logits are.
+    states: (N, C); classes: (N,). The gradient is computed together with the loss, while the logits exist.
     """
     assert output.bias is not None
     total, nll = _LinearCrossEntropy.apply(states, output.weight, output.bias, classes, smoothing)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Dropout whose masks are cheap on CPUs."""
+"""Dropout with masks that are cheap on CPUs."""
 
 from typing import Any, NamedTuple
 
@@ -9,14 +9,14 @@ from torch import Tensor
 from transformer.nn.kernels.first_order import first_order
 
 _LANES = 4  # 16-bit lanes of one 64-bit draw
-_STEPS = 2**15  # a lane's sign is needed for its comparison
+_STEPS = 2**15  # 15 bits of a lane: the comparison needs the sign bit
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def dropout(states: Tensor, probability: float) -> Tensor:
-    """Zero each value with `probability`, scale the others so that the mean stays; same shape and dtype.
+    """Zero each value with `probability` and scale the others to preserve the mean; same shape and dtype.
 
-    `torch.nn.functional.dropout`, which other devices take, with other random numbers.
+    Replaces `torch.nn.functional.dropout`, with different random numbers; other devices use PyTorch's.
     """
     if probability == 0.0:
         return states
@@ -27,29 +27,29 @@ def dropout(states: Tensor, probability: float) -> Tensor:
 
 
 class DropMask(NamedTuple):
-    """Which values stay, as bits: a product with zeros and ones would be slower, with scales it would round in bf16."""
+    """A dropout mask as bits: multiplying by zeros and ones would be slower, and by scales would round in bf16."""
 
     bits: Tensor
-    """Integers as wide as the values: all bits set where a value stays."""
+    """Integers as wide as the values: all bits set where a value is kept."""
     scale: float
-    """What keeps the mean."""
+    """The factor that preserves the mean."""
 
     def __call__(self, states: Tensor) -> Tensor:
-        """`torch.where(stays, states * scale, 0)`; same shape and dtype."""
+        """`torch.where(keep, states * scale, 0)`; same shape and dtype."""
         kept = (states.view(self.bits.dtype) & self.bits).view(states.dtype)
         return kept.mul_(self.scale)
 
 
 def draw_mask(states: Tensor, probability: float) -> DropMask:
-    """A mask for `states`, on the CPU.
+    """Draw a mask for `states`, on the CPU.
 
-    PyTorch draws one double a value there, a fifth of a training step; here one 64-bit draw serves four values. So the
-    probability is a multiple of 1/32,768, and the scale fits the one that is drawn.
+    PyTorch draws one double per value there, which takes a fifth of a training step; here one 64-bit draw serves four
+    values. So the probability is rounded to a multiple of 1/32,768, and the scale matches the rounded one.
     """
     dropped = min(round(probability * _STEPS), _STEPS - 1)
     draws = torch.empty(-(-states.numel() // _LANES), dtype=torch.int64).random_(-(2**63), None)
     lanes = draws.view(torch.int16)[: states.numel()].view(states.shape)
-    # dropped - 1 - lane is negative, its sign bit set, where a lane of 15 bits is one of those that stay.
+    # For a 15-bit lane that is kept, dropped - 1 - lane is negative: its sign bit, shifted, fills the mask.
     bits = torch.rsub(lanes.bitwise_and_(_STEPS - 1), dropped - 1).bitwise_right_shift_(15)
     return DropMask(bits.to(_BITS[states.element_size()]), _STEPS / (_STEPS - dropped))
 

@@ -1,4 +1,4 @@
-"""Autograd functions that have a first derivative only."""
+"""A guard for autograd functions that have only a first derivative."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,7 +10,7 @@ import torch
 def first_order(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a `backward` whose own derivative would be wrong: with `create_graph=True` it raises RuntimeError.
 
-    PyTorch's `once_differentiable` raises only where the gradient that comes in has a derivative itself, so not for a
+    PyTorch's `once_differentiable` raises only if the incoming gradient itself requires a gradient, so not for a
     gradient penalty or a Hessian of the loss.
     """
 

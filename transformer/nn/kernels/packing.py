@@ -1,4 +1,4 @@
-"""Packed sequences: all real tokens of a batch in one row of N, which attention cuts into blocks of like length."""
+"""Packed sequences: a batch's N real tokens concatenated, which attention splits into blocks of similar length."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,22 +8,22 @@ from torch import Tensor
 
 
 def scatter(rows: Tensor, index: Tensor, size: int) -> Tensor:
-    """(N, C) -> (size, C): the rows at the places that `index` (N,) names, each once; zeros elsewhere.
+    """(N, C) -> (size, C): the rows at the unique places in `index` (N,), zeros elsewhere.
 
-    `places = zeros(size, C); places[index] = rows`, whose gradient copies all places first.
+    Replaces `places = zeros(size, C); places[index] = rows`, whose gradient copies all places first.
     """
     places: Tensor = _Scatter.apply(rows, index, size)  # type: ignore[no-untyped-call]
     return places
 
 
 def gather(places: Tensor, index: Tensor) -> Tensor:
-    """The inverse, (size, C) -> (N, C): `places[index]`, whose gradient adds as if places could come twice."""
+    """The inverse, (size, C) -> (N, C). Replaces `places[index]`, whose gradient adds as if places could repeat."""
     rows: Tensor = _Gather.apply(places, index)  # type: ignore[no-untyped-call]
     return rows
 
 
 class _Scatter(torch.autograd.Function):
-    """No two rows share a place, so the gradient is a plain look-up."""
+    """No two rows share a place, so the gradient is a plain lookup."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor, size: int) -> Tensor:
@@ -50,10 +50,10 @@ class _Gather(torch.autograd.Function):
 
 
 class Blocks:
-    """Where packed tokens stand in blocks of rows of like length, each padded to its longest row."""
+    """Maps packed tokens to blocks of rows of similar length, each padded to its longest row."""
 
     def __init__(self, shapes: Sequence[tuple[int, int]], index: Tensor) -> None:
-        """shapes: rows and length of each block; index: (N,), each token's place in all blocks, one after the other."""
+        """shapes: rows and length of each block; index: (N,), each token's place in the concatenated blocks."""
         self.shapes, self._index = shapes, index
         self._sizes = [rows * length for rows, length in shapes]
 
@@ -70,13 +70,13 @@ class Blocks:
 class BlockDiagonal(NamedTuple):
     """The mask of packed sequences: each query sees the keys of its own sequence.
 
-    A block of queries and the block of keys beside it hold the same sequences.
+    Each block of queries and the corresponding block of keys contain the same sequences.
     """
 
     queries: Blocks
     keys: Blocks
     masks: Sequence[Tensor | None]
-    """(B', 1, 1, S') a block, True on its real keys; None where a block hides none."""
+    """(B', 1, 1, S') per block, True on its real keys; None for a block without padding."""
 
     def split(self, query: Tensor, key: Tensor, value: Tensor) -> list[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
         """Heads (H, N, D) and (H, M, D) -> the heads (B', H, T', D), (B', H, S', D) and the mask of each block."""
