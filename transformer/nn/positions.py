@@ -121,7 +121,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = Dropout(params.dropout)
 
     def forward(self, token_ids: Tensor, positions: Tensor | None = None) -> Tensor:
-        """token_ids: (B, T) or (N,); positions: (T,) or (N,), default 0, 1, .... Returns (B, T, C) or (N, C)."""
+        """token_ids: (B, T) or (N,); positions: (T,) or (N,), default 0 to T - 1. Returns (B, T, C) or (N, C)."""
         if positions is None:
             positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
         dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(positions))
