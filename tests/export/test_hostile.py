@@ -160,7 +160,7 @@ def test_a_vocabulary_of_another_size_is_one_line(task: str, bundles: dict[str, 
         content = json.loads(path.read_text())
         content["model"]["vocab"]["another"] = len(content["model"]["vocab"])
         path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"the vocabulary has \d+ tokens, and the model \d+"):
+    with pytest.raises(UserError, match=r"the vocabulary has \d+ tokens, but the model \d+"):
         open_bundle(copy, "cpu")
 
 

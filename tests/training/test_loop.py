@@ -294,7 +294,7 @@ def test_tied_weights_are_saved_once_and_opened_as_tied(tied: str, tmp_path: Pat
         assert torch.equal(other.state_dict()[name], tensor)
     if tied != "none":
         assert other.output.weight is other.target_embedding.tokens.weight
-        with pytest.raises(UserError, match="broken or of another model"):
+        with pytest.raises(UserError, match="corrupt or belongs to another model"):
             load_weights(tmp_path, seq2seq(tie_embeddings="none", max_length=32).float())
 
 
@@ -331,9 +331,9 @@ def test_broken_or_foreign_models_are_one_clear_line(tmp_path: Path) -> None:
     save_trained(tmp_path, model.config, model.state_dict())
     with pytest.raises(UserError, match=r"config.json: `config\."):
         load_config(tmp_path, Seq2SeqConfig)
-    with pytest.raises(UserError, match="broken or of another model"):
+    with pytest.raises(UserError, match="corrupt or belongs to another model"):
         load_weights(tmp_path, classifier(d_model=32).float())
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match="broken or of another model"):
+    with pytest.raises(UserError, match="corrupt or belongs to another model"):
         load_weights(tmp_path, model)

@@ -1,4 +1,4 @@
-"""Where to compute, and how precisely."""
+"""Device, precision and memory settings."""
 
 import ctypes
 import os
@@ -14,25 +14,25 @@ from transformer.core.schema import Hardware
 
 @dataclass(frozen=True)
 class Compute:
-    """A device and a precision that it has."""
+    """A device and a precision that it supports."""
 
     device: torch.device
     precision: str
     """`fp32` or `bf16`."""
     repeatable: bool = True
-    """Whether the same computation gives the same bits again."""
+    """Whether the same computation always gives the same bits."""
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The context of a training step's forward pass."""
+        """The autocast context for the forward pass of a training step."""
         if self.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
 
 def prepare(hardware: Hardware) -> Compute:
-    """Choose the device and precision, set the threads, and make kernels repeatable where `hardware` says so.
+    """Choose the device and precision, set the threads, and make kernels deterministic where `hardware` says so.
 
-    Raises UserError when the device or precision is not to be had here.
+    Raises UserError when the device or precision is not available.
     """
     torch.set_num_threads(hardware.threads)
     _keep_freed_memory()
@@ -40,16 +40,16 @@ def prepare(hardware: Hardware) -> Compute:
     device = torch.device(_available(hardware.device))
     repeatable = device.type == "cpu" or (device.type == "cuda" and hardware.deterministic)
     if repeatable:
-        # cuBLAS reads it when it starts, so before the first product.
+        # cuBLAS reads it at initialisation, before the first matrix product.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(repeatable)
-    # Repeatable kernels write all of their outputs; filling memory beforehand costs a tenth of the step.
+    # Deterministic kernels write all of their outputs; filling memory beforehand costs a tenth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property
     return Compute(device, _precision(hardware.precision, device), repeatable)
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc reuse large blocks: returned to the kernel, their page faults cost a tenth of a step."""
+    """Keep glibc from returning large blocks to the kernel: the page faults would cost a tenth of a step."""
     if libc := _glibc():
         trim_threshold, mmap_max = -1, -4  # malloc.h
         libc.mallopt(trim_threshold, 2**31 - 1)
@@ -57,20 +57,20 @@ def _keep_freed_memory() -> None:
 
 
 def _keep_few_kernels() -> None:
-    """Let oneDNN keep the products of about three updates, in place of the last 1,024 products, unless told otherwise.
+    """Limit oneDNN's cache to the kernels of about three updates instead of the last 1,024, unless already set.
 
-    Every batch has another number of tokens, so products of earlier batches hardly come again. Each kept one holds
-    dozens of blocks of 258 KB and many small ones. They lie between the free blocks of the heap, which split into ever
-    more pieces: finding one took a sixth of an update, and memory grew. oneDNN reads the variable at its first product.
+    Every batch has a different number of tokens, so kernels of earlier batches are hardly ever reused. Each cached one
+    keeps dozens of blocks of 258 KB and many small ones, which fragment the heap: finding a free block took a sixth of
+    an update, and memory grew. oneDNN reads the variable at its first matrix product.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 
 def return_freed_memory() -> None:
-    """Give freed blocks back to the kernel, once in a while: of batches of many sizes, pieces stay free for ever.
+    """Return freed blocks to the kernel: batches of varying size fragment the heap, and glibc never shrinks it itself.
 
-    With the profile `paper` a process grew to 7.5 GB in an epoch of 60 s, and by 0.4 GB an epoch; this leaves 2.3 GB
-    and takes 0.15 s.
+    With the profile `paper` a process grew to 7.5 GB in an epoch of 60 s, and by 0.4 GB per epoch; this brings it down
+    to 2.3 GB and takes 0.15 s.
     """
     if libc := _glibc():
         libc.malloc_trim(0)
@@ -81,7 +81,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def has_device(kind: str) -> bool:
-    """Whether there is a device of this kind (cuda, mps, cpu) here."""
+    """Whether a device of this kind (cuda, mps, cpu) is available."""
     if kind == "cuda":
         return torch.cuda.is_available()
     return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
@@ -91,7 +91,7 @@ def _available(wanted: str) -> str:
     if wanted == "auto":
         return next(kind for kind in ("cuda", "mps", "cpu") if has_device(kind))
     if not has_device(wanted):
-        raise UserError(f"hardware.device is `{wanted}`, but there is no such device here: set it to `auto` or `cpu`")
+        raise UserError(f"hardware.device is `{wanted}`, but no such device is available: set it to `auto` or `cpu`")
     return wanted
 
 
@@ -100,10 +100,10 @@ def _precision(wanted: str, device: torch.device) -> str:
     if wanted == "auto":
         return "bf16" if bf16 else "fp32"
     if wanted == "bf16" and device.type == "cuda" and not bf16:
-        raise UserError("hardware.precision is `bf16`, but this GPU has none: set it to `auto` or `fp32`")
+        raise UserError("hardware.precision is `bf16`, but this GPU does not support it: set it to `auto` or `fp32`")
     return wanted
 
 
 def _cpu_has_bf16() -> bool:
-    """Units for bf16 matrix products; without them bf16 is emulated and slow."""
+    """Whether the CPU has bf16 matrix instructions; without them bf16 is emulated and slow."""
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

@@ -1,4 +1,4 @@
-"""The trained model's folder: weights and the configuration that rebuilds it."""
+"""The folder of a trained model: its weights, and the configuration to rebuild it."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +18,7 @@ Config = TypeVar("Config", bound=Section)
 
 
 def unique_state(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of the model's state, each under one name: tied weights appear once, under the first."""
+    """The model's state dict without duplicates: tied weights appear once, under their first name."""
     seen: set[int] = set()
     state = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -41,15 +41,15 @@ def load_config(folder: Path, schema: type[Config]) -> Config:
 
 
 def put_state(model: nn.Module, state: dict[str, Tensor]) -> None:
-    """Load what `unique_state` gave. Raises RuntimeError when names or shapes do not fit."""
+    """Load what `unique_state` returned. Raises RuntimeError when names or shapes do not match."""
     tied = model.state_dict().keys() - unique_state(model).keys()
     result = model.load_state_dict(state, strict=False)
     if result.unexpected_keys or set(result.missing_keys) != tied:
-        raise RuntimeError(f"other weights than the model's: {result}")
+        raise RuntimeError(f"the weights do not match the model: {result}")
 
 
 def load_weights(folder: Path, model: nn.Module) -> None:
-    """Put a trained model's weights into `model`. Raises UserError when the file is missing, broken or does not fit."""
+    """Load a trained model's weights into `model`. Raises UserError when the file is missing, corrupt or mismatched."""
     path = folder / WEIGHTS
     try:
         put_state(model, load_file(path))
@@ -57,4 +57,6 @@ def load_weights(folder: Path, model: nn.Module) -> None:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
     except (SafetensorError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path} is broken or of another model ({reason}): run `dvc repro` to make it again") from error
+        raise UserError(
+            f"{path} is corrupt or belongs to another model ({reason}): run `dvc repro` to make it again"
+        ) from error
