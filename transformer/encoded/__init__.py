@@ -1,1 +1,1 @@
-"""Texts as ids: vocabularies, the store, batches."""
+"""Texts as token ids: vocabularies, the encoded store, batches."""

@@ -1,7 +1,7 @@
-"""BPE-dropout: training sees each word in other pieces every time (Provilkov, Emelianenko and Voita 2020).
+"""BPE-dropout: training sees a new segmentation of each word every time (Provilkov, Emelianenko and Voita 2020).
 
-The encoded store holds one segmentation. Its pieces are joined here to characters and merged again, with merges left
-out by chance, so that the store stays the same and a row's segmentation depends on nothing but seed, epoch and row.
+The encoded store contains one segmentation. Its pieces are split into characters here and merged again with random
+merges dropped, so the store stays the same and a row's segmentation depends only on seed, epoch and row.
 """
 
 import json
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from transformer.encoded.vocabulary import SPACE, Ids, Vocabulary, read_bpe_dropout, read_vocabularies
 
-_MOST_STATES = 500_000  # kept by a sampler, about 350 MB: those of Multi30k's first three epochs
+_MOST_STATES = 500_000  # cached per sampler, about 350 MB: those of Multi30k's first three epochs
 
 
 class Column(Protocol):
-    """Encoded sequences by row, as `EncodedColumn` has them."""
+    """Encoded sequences by row, like `EncodedColumn`."""
 
     def __len__(self) -> int: ...
 
@@ -32,14 +32,14 @@ class Column(Protocol):
 
 
 class BpeDropout:
-    """Fresh segmentations of every side of the training split."""
+    """New segmentations of every side of the training split, per epoch."""
 
     def __init__(self, samplers: Mapping[str, "MergeSampler"], seed: int) -> None:
         self._samplers, self._seed = samplers, seed
 
     @classmethod
     def open(cls, vocab: Path, seed: int) -> Self | None:
-        """As build_vocab noted it in the folder of the vocabularies; None where nothing is dropped."""
+        """With the probability that build_vocab recorded beside the vocabularies; None when it is 0."""
         dropout = read_bpe_dropout(vocab)
         if not dropout:
             return None
@@ -52,7 +52,7 @@ class BpeDropout:
 
 
 class Resegmented:
-    """A column whose rows are segmented afresh, by a seed of its own and the row's number."""
+    """A column whose rows are segmented anew, from its own seed and the row's number."""
 
     def __init__(self, stored: Column, sampler: "MergeSampler", seed: tuple[int, ...]) -> None:
         self._stored, self._sampler, self._seed = stored, sampler, seed
@@ -65,25 +65,25 @@ class Resegmented:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Those of the stored segmentation, which has the fewest pieces: close enough to make batches by."""
+        """Lengths of the stored segmentation, which has the fewest pieces: close enough for batching."""
         return self._stored.lengths
 
 
 @dataclass(slots=True)
 class _State:
-    """A word on its way from characters to pieces."""
+    """A partially merged word, between characters and pieces."""
 
     pieces: tuple[int, ...]
     merges: list[tuple[int, int]]
-    """What can be merged, in the order of BPE: position of the left piece, id of the merged one."""
+    """Possible merges in BPE order: position of the left piece, id of the merged one."""
     following: list["_State | None"]
-    """The state after each of these merges, once it has been there."""
+    """The state after each of these merges, once visited."""
     path: list["_State"] = field(default_factory=list)
-    """This state and those after it where no merge is dropped, once it has been walked; the last has no merges."""
+    """This state and its successors when no merge is dropped, once walked; the last one has no merges."""
 
 
 class _Draws:
-    """The numbers of dropped merges at each step of a row: a step merges or ends a word, so characters are enough."""
+    """The number of merges dropped at each step of a row. A step merges or ends a word: at most one per character."""
 
     def __init__(self, generator: np.random.Generator, survival: float, steps: int) -> None:
         numbers = generator.geometric(survival, steps) - 1
@@ -94,29 +94,29 @@ class _Draws:
         self._position = 0
 
     def until_drop(self) -> int:
-        """Steps until one that drops something."""
+        """Number of steps before the next one that drops a merge."""
         return self._drops[-1][0] - self._position
 
     def pass_over(self, steps: int) -> None:
-        """Go on by steps that drop nothing."""
+        """Skip steps that drop nothing."""
         self._position += steps
 
     def take_drop(self) -> int:
-        """The next number that is not 0, and go on behind it."""
+        """Return the next nonzero number and move past its step."""
         place, number = self._drops.pop()
         self._position = place + 1
         return number
 
 
 class MergeSampler:
-    """Draws segmentations by algorithm 1 of Provilkov et al.: every possible merge is dropped anew at each step.
+    """Samples segmentations by algorithm 1 of Provilkov et al.: at each step, every possible merge may be dropped.
 
-    Only the best merge that is left counts, so one number a step decides: how many of the best are dropped. It is
-    mostly 0, and words go the same ways again and again, which are kept.
+    Only the best remaining merge matters, so one number per step suffices: how many of the best are dropped. It is
+    mostly 0, and words follow the same paths again and again, so the paths are cached.
     """
 
     def __init__(self, vocabulary: Vocabulary, dropout: float) -> None:
-        """vocabulary: a BPE vocabulary; dropout: from 0, its own segmentation, to 1, single characters."""
+        """vocabulary: a BPE vocabulary; dropout: from 0 (its own segmentation) to 1 (single characters)."""
         model = json.loads(vocabulary.tokenizer.to_str())["model"]
         ids: dict[str, int] = model["vocab"]
         self._merges = {
@@ -134,7 +134,7 @@ class MergeSampler:
         self._words: dict[tuple[int, ...], _State] = {}
 
     def __call__(self, ids: Ids, generator: np.random.Generator) -> Ids:
-        """Another segmentation of an encoded text between its begin and end token."""
+        """A new segmentation of an encoded text; the begin and end tokens stay."""
         inner = ids[1:-1]
         draws = _Draws(generator, self._survival, int(self._sizes[inner].sum()))
         starts = (np.flatnonzero(self._starts[inner[1:]]) + 1).tolist()
@@ -146,7 +146,7 @@ class MergeSampler:
         return np.array(result, dtype=np.int64)
 
     def _drawn(self, state: _State, draws: "_Draws") -> tuple[int, ...]:
-        """The pieces of a word at the end of its way."""
+        """The pieces of a word, sampled from its initial state."""
         while True:
             path = state.path or self._walk(state)
             undropped = draws.until_drop()
@@ -160,7 +160,7 @@ class MergeSampler:
             state = state.following[dropped] or self._merge(state, dropped)
 
     def _word(self, pieces: tuple[int, ...]) -> _State:
-        """The state of single characters of a word; no merge reaches over its beginning, the ▁."""
+        """The initial state of a word: single characters; no merge crosses its beginning, the ▁."""
         state = self._words.get(pieces)
         if state is None:
             state = self._state(tuple(c for piece in pieces for c in self._characters[piece]))

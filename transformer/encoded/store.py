@@ -1,4 +1,4 @@
-"""The encoded store: every sentence of a split as flat ids and offsets, memory-mapped."""
+"""The encoded store: the sentences of a split as flat ids and offsets, memory-mapped."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -13,14 +13,14 @@ from transformer.core.files import atomic_write
 
 
 class EncodedColumn:
-    """A sequence of id arrays on disk; reading one touches only its own pages."""
+    """A sequence of id arrays on disk; reading one touches only its own pages of the file."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Raises UserError when a file is missing or the two don't fit."""
+        """Raises UserError when a file is missing or the two do not match."""
         self._ids = _open(folder / f"{name}.ids.npy")
         self._offsets = _open(folder / f"{name}.offsets.npy")
         if len(self._offsets) == 0 or self._offsets[-1] != len(self._ids):
-            raise UserError(f"{folder}/{name}.*.npy do not fit together: run `dvc repro` to make them again")
+            raise UserError(f"{folder}/{name}.*.npy do not match: run `dvc repro` to make them again")
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -36,7 +36,7 @@ class EncodedColumn:
 
 
 class ColumnWriter:
-    """Writes one column chunk by chunk, in constant memory; both files appear whole or not at all."""
+    """Writes one column as a stream, in constant memory; each file appears complete or not at all."""
 
     def __init__(self, folder: Path, name: str, vocabulary_size: int) -> None:
         self._folder, self._name = folder, name
@@ -62,7 +62,7 @@ class ColumnWriter:
 
 
 def write_labels(folder: Path, labels: Iterable[int]) -> None:
-    """Write `label.npy`, one int8 a row."""
+    """Write `label.npy`, one int8 per row."""
     content = BytesIO()
     np.save(content, np.fromiter(labels, dtype=np.int8))
     with atomic_write(folder / "label.npy") as stream:
@@ -70,12 +70,12 @@ def write_labels(folder: Path, labels: Iterable[int]) -> None:
 
 
 def read_labels(folder: Path) -> NDArray[np.int8]:
-    """What `write_labels` wrote."""
+    """Read what `write_labels` wrote, memory-mapped."""
     return _open(folder / "label.npy")
 
 
 def _header(stream: Any, dtype: np.dtype[Any], length: int) -> None:
-    # NumPy pads the header for any length, so the final one fits in the place of the first.
+    # NumPy pads the header for any length, so the final one fits over the first.
     stream.seek(0)
     description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
     np.lib.format.write_array_header_1_0(stream, description)
@@ -87,4 +87,4 @@ def _open(path: Path) -> NDArray[Any]:
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
     except (ValueError, OSError, EOFError) as error:
-        raise UserError(f"{path} is broken ({error}): run `dvc repro` to make it again") from error
+        raise UserError(f"{path} is corrupt ({error}): run `dvc repro` to make it again") from error

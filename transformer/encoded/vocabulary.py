@@ -1,4 +1,4 @@
-"""One interface to every vocabulary: a tokenizer.json of the `tokenizers` library."""
+"""One interface to every vocabulary, stored as a tokenizer.json of the `tokenizers` library."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _SAMPLING = "sampling.json"
 
 
 class Specials(NamedTuple):
-    """The special tokens of a vocabulary by their role."""
+    """The special tokens of a vocabulary, by role."""
 
     pad: str
     unknown: str
@@ -28,31 +28,31 @@ class Specials(NamedTuple):
 WORD_SPECIALS = Specials("<pad>", "<unk>", "<bos>", "<eos>")
 WORDPIECE_SPECIALS = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPACE = "\u2581"
-"""▁, which stands for a space in the pieces of lossless vocabularies."""
+"""▁, which represents a space in the pieces of lossless vocabularies."""
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
-"""The pieces that spell, in UTF-8, characters which a vocabulary with byte fallback does not know."""
+"""The UTF-8 byte pieces that spell characters unknown to a vocabulary with byte fallback."""
 
 
 class Vocabulary:
     """Text to ids and back. Every encoded text begins with `begin_id` and ends with `end_id`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Raises UserError when the tokenizer has no known set of special tokens."""
+        """Raises UserError when the tokenizer has neither known set of special tokens."""
         self.tokenizer = tokenizer
         self.specials = _specials_of(tokenizer)
         entries = tokenizer.get_vocab()
         self.pad_id, self.unknown_id, self.begin_id, self.end_id = (entries[special] for special in self.specials)
         self.size: int = tokenizer.get_vocab_size()
-        # A text that spells a special token is text: it must never end a sentence or be padding.
+        # A text that spells out a special token is still text: it must not end a sentence or act as padding.
         tokenizer.encode_special_tokens = True
         self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
         has_bytes = all(piece in entries for piece in BYTES)
         self.unfamiliar_ids = np.array([self.unknown_id, *(entries[piece] for piece in BYTES if has_bytes)])
-        """The unknown token and the bytes: what stands for characters that the vocabulary does not know."""
+        """The unknown token and the byte pieces: what encodes characters that the vocabulary does not know."""
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a tokenizer.json. Raises UserError when it is missing or broken."""
+        """Open a tokenizer.json. Raises UserError when it is missing or invalid."""
         try:
             return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
         except FileNotFoundError as error:
@@ -60,7 +60,7 @@ class Vocabulary:
         except UserError:
             raise
         except Exception as error:  # the tokenizers library raises bare Exception
-            raise UserError(f"{path} is no tokenizer.json: {' '.join(str(error).split())[:200]}") from error
+            raise UserError(f"{path} is not a valid tokenizer.json: {' '.join(str(error).split())[:200]}") from error
 
     def save(self, path: Path) -> None:
         """Write a tokenizer.json with sorted keys, atomically."""
@@ -74,7 +74,7 @@ class Vocabulary:
         ]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special tokens other than the unknown one."""
+        """The text of ids, without special tokens except the unknown one."""
         reserved = {self.pad_id, self.begin_id, self.end_id}
         text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
         return text
@@ -90,9 +90,9 @@ class Vocabulary:
 
 
 def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:
-    """The vocabularies of a folder, `<side>/tokenizer.json`, by side; all that are there by default.
+    """The vocabularies of a folder, `<side>/tokenizer.json`, by side; by default all of them.
 
-    Raises UserError when one is missing or broken.
+    Raises UserError when one is missing or invalid.
     """
     wanted = sides or sorted(path.parent.name for path in folder.glob("*/tokenizer.json"))
     return {side: Vocabulary.load(folder / side / "tokenizer.json") for side in wanted}
@@ -102,7 +102,7 @@ def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
     """Raise UserError when a model with `size` embeddings was not trained with this vocabulary."""
     if vocabulary.size != size:
         raise UserError(
-            f"{where}: the vocabulary has {vocabulary.size} tokens, and the model {size}: run `dvc repro`, or export"
+            f"{where}: the vocabulary has {vocabulary.size} tokens, but the model {size}: run `dvc repro`, or export"
             " again"
         )
 
@@ -113,17 +113,17 @@ def same_vocabulary(folder: Path) -> bool:
 
 
 def write_bpe_dropout(folder: Path, dropout: float) -> None:
-    """Note beside the vocabularies with what probability training is to leave out merges."""
+    """Record beside the vocabularies with what probability training drops merges."""
     write_json(folder / _SAMPLING, {"bpe_dropout": dropout})
 
 
 def read_bpe_dropout(folder: Path) -> float:
-    """What `write_bpe_dropout` noted."""
+    """Read what `write_bpe_dropout` recorded."""
     return float(read_json(folder / _SAMPLING)["bpe_dropout"])
 
 
 def clip(ids: Ids, max_length: int) -> Ids:
-    """At most `max_length` ids, the last one of a longer text kept at the end."""
+    """Truncate to `max_length` ids; a longer text keeps its last id, the end token."""
     return ids if len(ids) <= max_length else np.concatenate((ids[: max_length - 1], ids[-1:]))
 
 
