@@ -56,7 +56,9 @@ def test_what_cannot_be_written_is_one_line_and_what_stood_there_stays(tmp_path:
     for write in writers:
         with largest_file(4096), pytest.raises(UserError) as raised:
             write()
-        assert str(raised.value) == f"cannot write {target}: File too large; free space or mend the permissions"
+        assert (
+            str(raised.value) == f"cannot write {target}: File too large; free some disk space or fix the permissions"
+        )
         assert [path.name for path in target.parent.iterdir()] == ["file"]
         assert target.read_bytes() == b'"before"\n'
 

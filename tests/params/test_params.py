@@ -99,7 +99,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("hardware", ..., r"`hardware`"),
         ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),
         ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
-        ("sentiment", [1], r"the section `sentiment` is missing or no mapping"),
+        ("sentiment", [1], r"the section `sentiment` is missing or not a mapping"),
         ("summarisation", {}, r"`summarisation` is no section"),
         ("sentiment.labels", {}, r"`sentiment.labels` is no section"),
     ],

@@ -101,9 +101,9 @@ def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.Mon
     assert other_versions("train", "seq2seq") == []
     path.write_text("python==3.99\nnumpy==0.1\nnothing==1\n")
     assert other_versions("train", "seq2seq") == [
-        f"python {python} in place of 3.99",
-        f"numpy {numpy} in place of 0.1",
-        "nothing none in place of 1",
+        f"python {python} instead of 3.99",
+        f"numpy {numpy} instead of 0.1",
+        "nothing none instead of 1",
     ]
     path.unlink()
     assert other_versions("train", "seq2seq") == []
@@ -122,7 +122,7 @@ def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "warning" in line]
     assert line == (
-        f"download@translation: warning: runs under pyarrow {metadata.version('pyarrow')} in place of 0.1: install"
+        f"download@translation: warning: runs under pyarrow {metadata.version('pyarrow')} instead of 0.1: install"
         " requirements.lock, or write these into versions/seq2seq/download.txt"
     )
     assert (tmp_path / "data/translation/corpus/provenance.json").is_file()

@@ -21,7 +21,7 @@ NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
         ("clasifier", ("a", "b"), "task t: there is no family `clasifier`: one of classifier, seq2seq"),
         ("classifier", ("a", "b", "a"), "at least two different names"),
         ("classifier", ("a",), "at least two different names"),
-        ("classifier", (*NAMES, "one more"), "129 classes, and at most 128"),
+        ("classifier", (*NAMES, "one more"), "129 classes, but at most 128"),
     ],
 )
 def test_a_faulty_declaration_is_one_line(family: str, classes: tuple[str, ...], message: str) -> None:

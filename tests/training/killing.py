@@ -91,7 +91,7 @@ def main() -> None:
         if ended:
             assert {root: outputs(Path(root)) for root in _WRITTEN} == expected, "other bytes"
             assert not any(Path(".dvc/tmp/resume", task).iterdir())
-    taken = _LOG.read_text().count("goes on after step")
+    taken = _LOG.read_text().count("resuming after step")
     print(json.dumps({"killed": killed, "trainings": trainings, "states_taken": taken, "seconds": round(longest, 2)}))
 
 

@@ -276,7 +276,7 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     (line,) = [line for line in watcher.lines if "warning" in line]
     assert line.startswith("warning: no checkpoint saved, training continues: cannot write ")
-    assert line.endswith("File too large; free space or mend the permissions")
+    assert line.endswith("File too large; free some disk space or fix the permissions")
     assert newest(stopped) == before
     assert not list(before[0].parent.glob(".*"))
     assert stopped.finish().points == stopped.points

@@ -57,8 +57,8 @@ HARMFUL = {
     ),
     "a parameter that goes": (
         "import re; p = Path('params.yaml'); p.write_text(p.read_text().replace('sample_rows:', 'rows:', 1))",
-        "translation.download.rows.test (not there -> 10), translation.download.rows.train (not there -> 120),"
-        " translation.download.rows.validation (not there -> 20) and 3 more",
+        "translation.download.rows.test (missing -> 10), translation.download.rows.train (missing -> 120),"
+        " translation.download.rows.validation (missing -> 20) and 3 more",
     ),
     "a module": (APPEND.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
     "a module that goes": ("Path('transformer/corpora/hub.py').unlink()", "transformer/corpora/hub.py"),
@@ -104,7 +104,7 @@ def test_what_dvc_records_may_not_change(clone: Clone, name: str) -> None:
     code, said = HARMFUL[name]
     done = edit(clone, code)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(f"error: download@translation: {said} {NOT_RECORDED}: put it back")
+    assert done.stderr.splitlines()[-1].startswith(f"error: download@translation: {said} {NOT_RECORDED}: revert the")
 
 
 @pytest.mark.parametrize("code", ["Path('params.yaml').unlink()", "Path('params.yaml').write_text('[')"])
@@ -133,14 +133,14 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
     printed = disturbed(clone, REPLACE.format(f"learning_rate: {rate}", "learning_rate: 0.5"), "dvc", "repro", TRAIN)
     (line,) = [line for line in printed.splitlines() if line.startswith(f"error: {TRAIN}: ")]
     assert f"translation.train.learning_rate ({float(rate)} -> 0.5) {NOT_RECORDED}" in line
-    assert line.endswith("; the trained state is kept, so putting it back trains nothing again")
+    assert line.endswith("; a checkpoint is kept, so reverting the change needs no retraining")
     assert (clone.root / "dvc.lock").read_bytes() == lock
     assert not list((clone.root / ".dvc/tmp/tracking").rglob("*train*.json"))
     written = outputs(clone.root / "models")
 
     clone.params.write_bytes(before)
     done = clone.run("dvc", "repro", TRAIN)
-    assert "goes on after step" in done.stderr
+    assert "resuming after step" in done.stderr
     assert not re.search(r"epoch \d+/", done.stderr)
     assert outputs(clone.root / "models") == written
     assert not list((clone.root / ".dvc/tmp/resume/translation").iterdir())
@@ -161,7 +161,7 @@ def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
     assert f"error: {TRAIN}: transformer/training/schedule.py {NOT_RECORDED}" in printed
     path.write_bytes(before)
     done = clone.run(*command)
-    assert "goes on after step" in done.stderr and not re.search(r"epoch \d+/", done.stderr)
+    assert "resuming after step" in done.stderr and not re.search(r"epoch \d+/", done.stderr)
 
 
 def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone) -> None:
@@ -170,5 +170,5 @@ def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone)
     command = (sys.executable, "-m", "stages.train", "translation")
     disturbed(clone, APPEND.format("transformer/training/schedule.py"), *command)
     done = clone.run(*command)
-    assert "goes on after step" not in done.stderr
+    assert "resuming after step" not in done.stderr
     assert "epoch 8/8" in done.stderr

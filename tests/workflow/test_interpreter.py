@@ -96,7 +96,7 @@ def test_without_any_it_is_one_line(clone: Clone, empty: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         f"error: {empty}/python has no pydantic, tokenizers, torch, tqdm: activate the project's environment (`source"
-        " .venv/bin/activate`) or use `make repro`; `dvc checkout` brings removed outputs back"
+        " .venv/bin/activate`) or use `make repro`; `dvc checkout` restores removed outputs"
     ]
 
 

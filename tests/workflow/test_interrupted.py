@@ -71,7 +71,7 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
         killed += not (clone.root / "dvc.lock").exists() or TRAIN not in (clone.root / "dvc.lock").read_text()
     done = clone.run("dvc", "repro", TRAIN)
     assert killed >= 3
-    assert "goes on after step" in printed + done.stderr
+    assert "resuming after step" in printed + done.stderr
     assert (clone.root / "dvc.lock").read_bytes() == (expected.root / "dvc.lock").read_bytes()
     for folder in ("models", "reports"):
         assert outputs(clone.root / folder) == outputs(expected.root / folder)
@@ -122,7 +122,7 @@ def test_an_experiment_in_a_temporary_clone_goes_on(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     done = clone.run(*command)
-    assert "goes on after step" in done.stderr + done.stdout
+    assert "resuming after step" in done.stderr + done.stdout
     assert not list(states.iterdir())
 
 

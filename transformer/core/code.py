@@ -1,4 +1,4 @@
-"""The project's code as it was when a stage began."""
+"""Hashes of the project's code as it was when a stage started."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,19 +14,19 @@ _COMPILED = "__pycache__"
 
 @cache
 def code_at_start() -> Mapping[str, str]:
-    """The SHA-256 of every file in the code's folders, by path, when this was first called.
+    """The SHA-256 of every file in the code folders, by path, as of the first call.
 
-    `core/start.py` calls it before other modules are loaded, so that what is loaded is what was hashed.
+    `core/start.py` calls it before other modules are loaded, so that the code that runs is the code that was hashed.
     """
     return {name: digest for folder in CODE for name, digest in code_now(folder).items()}
 
 
 def code_now(name: str) -> dict[str, str]:
-    """The same for one file or folder, as it is now; empty where there is none."""
+    """The same for one file or folder, as of now; empty if it does not exist."""
     return {path.relative_to(ROOT).as_posix(): sha256(path) for path in files_of(ROOT / name)}
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """The file itself, or all in a folder without what Python leaves there."""
+    """The file itself, or all files in a folder except Python's bytecode caches."""
     found = path.rglob("*") if path.is_dir() else (path,)
     return (file for file in found if file.is_file() and _COMPILED not in file.parts)

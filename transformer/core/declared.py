@@ -1,4 +1,4 @@
-"""What dvc.yaml declares that a stage reads, without DVC, whose import takes longer than a short stage."""
+"""The dependencies that dvc.yaml declares for a stage, without importing DVC, which would outlast a short stage."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 
 
 def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
-    """The `deps` of a stage, files and folders, as DVC resolves them; none in a folder without a dvc.yaml.
+    """The `deps` of a stage, files and folders, as DVC resolves them; empty in a folder without a dvc.yaml.
 
-    params: the whole of params.yaml. Raises UserError when dvc.yaml cannot be read, or has another form than here.
+    params: all of params.yaml. Raises UserError when dvc.yaml cannot be read or is not structured like this project's.
     """
     try:
         content = yaml.load(WORKFLOW.read_bytes(), Loader=yaml.CSafeLoader)
@@ -31,11 +31,11 @@ def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
         return []
     except (yaml.YAMLError, OSError, LookupError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{WORKFLOW} cannot be read ({type(error).__name__}: {reason}): mend it") from error
+        raise UserError(f"{WORKFLOW} cannot be read ({type(error).__name__}: {reason}): fix it") from error
 
 
 def _resolved(value: Any, context: Mapping[str, Any]) -> Any:
-    """`value` with what `${...}` names in its place: a text alone may stand for a mapping."""
+    """`value` with each `${...}` replaced; a string that is only a reference may resolve to a mapping."""
     if isinstance(value, Mapping):
         return {name: _resolved(item, context) for name, item in value.items()}
     if not isinstance(value, str):

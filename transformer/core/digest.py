@@ -1,7 +1,7 @@
-"""The digest of what made an output: by it an output and the parameters that DVC records for it are held together.
+"""The digest of an output's parameters, which ties the output to the parameters that DVC records for it.
 
-`dvc commit --force` and `dvc exp save` write a dvc.lock that claims outputs for parameters which were never run; the
-digest that a stage writes into one of its outputs (`transformer/core/stage.py`) is of those that were.
+`dvc commit --force` and `dvc exp save` can write a dvc.lock that claims outputs for parameters that were never run; the
+digest that a stage writes into one of its outputs (`transformer/core/stage.py`) is of those that were run.
 """
 
 import hashlib
@@ -13,17 +13,17 @@ from typing import Any
 from transformer.core.files import read_json, write_json
 
 KEY = "parameters_sha256"
-"""Under which an output's JSON has the digest."""
+"""The key of the digest in an output's JSON."""
 RUNTIME = "runtime"
 """The section that no stage declares: it cannot change a byte."""
 _PLACES_AND_CHECKS = {"download": ("path", "expected_sha256"), "vocab": ("path",)}
-"""Leaves that say where something lies on a machine, or refuse it: the same result may have others."""
+"""Parameters that are locations on a machine or checks: the same result may have other values."""
 
 
 def parameters_digest(sections: Mapping[str, Any]) -> str:
-    """64 hexadecimal digits for the declared parameters of a stage, by the dotted names that dvc.yaml has.
+    """64 hexadecimal digits for the parameters that a stage declares, given by the dotted names of dvc.yaml.
 
-    Takes what params.yaml has as well as a lock entry's values, to which DVC adds interpolated leaves of the sections.
+    Accepts values from params.yaml or from a lock entry, to which DVC adds interpolated leaves of the sections.
     """
     decides = {
         name: _decisive(name, value)
@@ -42,7 +42,7 @@ def _decisive(name: str, section: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON knows it, with whole floats as integers: DVC takes 1 and 1.0 for the same."""
+    """`value` as plain JSON types, with whole floats as integers: DVC treats 1 and 1.0 as equal."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -59,9 +59,9 @@ _SIGNED = {
     "evaluate": ("reports/{}/evaluation.json", ("signatures", "parameters")),
     "export": ("models/{}/bundle/config.json", (KEY,)),
 }
-"""By stage, the output that the fewest later stages read, and the place in it.
+"""Per stage, the output that the fewest later stages read, and the place in it.
 
-`tokenize` has its parameters themselves in pretokenizer.json. `figures` and `report` only show a result.
+`tokenize` stores its parameters in full in pretokenizer.json. `figures` and `report` only show a result.
 """
 
 
@@ -81,12 +81,12 @@ def sign(stage: str, task: str, sections: Mapping[str, Any]) -> None:
 
 
 def signed_output(stage: str, task: str) -> str | None:
-    """The path of the stage's output that has the digest; None for a stage that writes none."""
+    """The path of the output that contains the stage's digest; None for a stage that writes none."""
     return _SIGNED[stage][0].format(task) if stage in _SIGNED else None
 
 
 def signature(content: Mapping[str, Any], stage: str) -> str | None:
-    """The digest in a stage's output, given the output's JSON; None where an older version wrote it."""
+    """The digest in a stage's output, given the output's JSON; None if an older version wrote it."""
     found: Any = content
     for name in _SIGNED[stage][1]:
         found = found.get(name) if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""Reading and writing the workflow's files: whole or not at all, and always the same bytes."""
+"""Reading and writing the workflow's files: atomically, and deterministic to the byte."""
 
 import hashlib
 import io
@@ -21,10 +21,10 @@ _PART = ".part"
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside `path` and give it that name only if the block ends without an error.
+    """Open a temporary file beside `path` and rename it to `path` only if the block ends without an error.
 
-    The content is on the disk before it gets the name, so that a loss of power leaves no half file either.
-    Raises UserError when the operating system refuses (no space, no permission); what stood at `path` stays.
+    The content is synced to disk before the rename, so a power failure leaves no partial file either. Raises UserError
+    when the file cannot be written (no space, no permission); what was at `path` stays.
     """
     temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}{_PART}")
     try:
@@ -45,7 +45,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Target(io.FileIO):
-    """The temporary file: an OSError of its own is told from one of what the block reads."""
+    """The temporary file; it tells its own OSErrors from those of files that the block reads."""
 
     def __init__(self, temporary: Path, path: Path) -> None:
         super().__init__(temporary, "wb")
@@ -62,17 +62,17 @@ def _refusals(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"cannot write {path}: {error.strerror or error}; free space or mend the permissions"
+            f"cannot write {path}: {error.strerror or error}; free some disk space or fix the permissions"
         ) from error
 
 
 def _host() -> str:
-    """The name of this machine or container, as a part of a file's name."""
+    """The name of this machine or container, safe for use in a file name."""
     return re.sub(r"[^\w-]", "-", platform.node())[:40] or "-"
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of processes of this host that were killed."""
+    """Remove the temporary files of killed processes of this host."""
     for path in folder.glob(f".*.{_host()}.*{_PART}"):
         process = path.name.split(".")[-2]
         if process.isdigit() and not _alive(int(process)):
@@ -112,7 +112,7 @@ def copy_folder(source: Path, target: Path) -> None:
 
 
 def json_bytes(value: Any, *, indent: int | None = 2) -> bytes:
-    """UTF-8 JSON with sorted keys: the same value gives the same bytes. NaN and infinity are refused."""
+    """Canonical UTF-8 JSON with sorted keys. Raises ValueError for NaN and infinity."""
     return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent, allow_nan=False) + "\n").encode()
 
 
@@ -123,7 +123,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises UserError when it is missing or is no JSON."""
+    """The content of a JSON file. Raises UserError when it is missing or not JSON."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError as error:
@@ -143,7 +143,7 @@ def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Stream the rows of a JSON lines file that `write_rows` wrote. Raises UserError when it is missing or broken."""
+    """Stream the rows of a JSON lines file that `write_rows` wrote. Raises UserError when it is missing or corrupt."""
     try:
         with path.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
@@ -151,7 +151,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)
                 except ValueError as error:
                     raise UserError(
-                        f"{path}, line {number}: no JSON ({error}); run the stage that wrote it again"
+                        f"{path}, line {number}: not JSON ({error}); run the stage that wrote it again"
                     ) from error
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
@@ -160,7 +160,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a TSV with a header, atomically. Floats in their shortest exact form; tabs and line ends become spaces."""
+    """Write a TSV with a header, atomically. Floats in their shortest exact form; tabs and newlines become spaces."""
     with atomic_write(path) as stream:
         for row in chain([header], rows):
             stream.write(
@@ -169,7 +169,7 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def read_table(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a TSV that `write_table` wrote, by the names of its header."""
+    """Stream the rows of a TSV that `write_table` wrote, as dicts keyed by its header."""
     try:
         with path.open(encoding="utf-8", newline="\n") as stream:
             header = next(stream).rstrip("\n").split("\t")
@@ -180,7 +180,7 @@ def read_table(path: Path) -> Iterator[dict[str, str]]:
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, StopIteration) as error:
-        raise UserError(f"{path} is no table: run `dvc repro` to make it again") from error
+        raise UserError(f"{path} is not a table: run `dvc repro` to make it again") from error
 
 
 def sha256(path: Path) -> str:
@@ -193,10 +193,10 @@ def sha256(path: Path) -> str:
 
 
 def hint_of_clone(path: Path) -> str:
-    """What to add to a message that `path` is missing or empty, where `dvc exp run --temp` or the queue runs this.
+    """A hint to add to a message that `path` is missing or empty, under `dvc exp run --temp` or DVC's queue.
 
-    Their clones have what git tracks, and DVC names the repository. A file read from there behind DVC's back would be
-    no dependency of the result, and its change would go unnoticed.
+    Their clones contain only what git tracks; DVC_ROOT names the repository. A file read from there unknown to DVC
+    would not be a dependency of the result, and changes to it would go unnoticed.
     """
     root = _repository_of_clone()
     if root is None or path.is_absolute() or not (root / path).exists():
@@ -205,7 +205,7 @@ def hint_of_clone(path: Path) -> str:
 
 
 def refuse_outside_of_clone(path: Path) -> None:
-    """Raise UserError for a relative path that leads out of a temporary clone, where an old copy may lie.
+    """Raise UserError for a relative path that leads out of a temporary clone, where there may be a stale copy.
 
     `dvc exp run --temp --copy-paths ../corpus` puts one beside the clones. It stays, and later experiments find it.
     """
@@ -215,6 +215,6 @@ def refuse_outside_of_clone(path: Path) -> None:
 
 
 def _repository_of_clone() -> Path | None:
-    """The repository whose temporary clone is the current folder; None in the repository itself."""
+    """The repository that the current folder is a temporary clone of; None in the repository itself."""
     root = os.environ.get("DVC_ROOT")
     return Path(root) if root and Path(root).resolve() != Path.cwd().resolve() else None

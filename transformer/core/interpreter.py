@@ -1,7 +1,7 @@
-"""The right Python for a stage, also where `.venv/bin/dvc repro` runs without an activated environment.
+"""Finds the right Python for a stage, even if `.venv/bin/dvc repro` runs without an activated environment.
 
-DVC takes the first `python` on PATH, and has removed the stage's outputs by then. Where that one lacks the project's
-libraries, the environment that DVC itself runs in takes over. Nothing is imported here but what every Python 3.7 has.
+DVC starts the first `python` on PATH, after removing the stage's outputs. If that one lacks the project's libraries,
+the stage restarts in the environment that DVC itself runs in. Only the standard library of Python 3.7 is imported here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHELLS = 3  # processes between DVC and a stage, at most
 
 
 def require_libraries() -> None:
-    """Go on in an environment that has the libraries, or end in one line."""
+    """Restart in an environment that has the libraries if this one lacks some; exit with one line if there is none."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if not missing:
         return
@@ -30,12 +30,12 @@ def require_libraries() -> None:
                 os.execv(str(python), [str(python), *command[1:]])
     sys.exit(
         f"error: {sys.executable} has no {', '.join(missing)}: activate the project's environment"
-        " (`source .venv/bin/activate`) or use `make repro`; `dvc checkout` brings removed outputs back"
+        " (`source .venv/bin/activate`) or use `make repro`; `dvc checkout` restores removed outputs"
     )
 
 
 def _of_dvc() -> Iterator[Path]:
-    """The Python of the DVC process that this one belongs to, where the system tells (Linux)."""
+    """The Python of the DVC process that started this one, where /proc shows it (Linux)."""
     process = os.getppid()
     for _ in range(_SHELLS):
         try:

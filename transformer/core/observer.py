@@ -1,4 +1,4 @@
-"""What long work tells about itself: nothing by default, so that the library runs anywhere."""
+"""Progress and metric callbacks; the default ignores them, so that the library runs anywhere."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -10,22 +10,22 @@ class Observer:
     """Receives progress and live metrics. This one ignores them; a stage passes one that shows and records them."""
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
-        """Pass `items` through and show how far it is; total: their number if known; what: the name of the work."""
+        """Yield `items` and show progress; total: their number if known; what: the name of the work."""
         return items
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Live metric points at an optimizer step; they are in no output."""
+        """Record live metrics at an optimizer step; they are not part of any output."""
 
     def say(self, line: str) -> None:
-        """One line for the person who watches."""
+        """Show one line to the user."""
 
     def memory(self) -> Any:
-        """What a later process must be told to go on as this one: plain values, saved with the work's own state."""
+        """What a resumed process must be given to continue: plain values, saved in the checkpoint."""
         return None
 
     def resume(self, step: int, memory: Any) -> None:
-        """The work goes on from this optimizer step; memory: what `memory` gave then."""
+        """The work resumes after this optimizer step; memory: what `memory` returned then."""
 
     def once_checked(self, clean_up: Callable[[], None]) -> None:
-        """What to do when it is sure that the results stand, such as to remove what could make them again: at once."""
+        """Clean up once the results are final, such as removing checkpoints that could recreate them; here at once."""
         clean_up()

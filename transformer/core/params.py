@@ -1,4 +1,4 @@
-"""The one reader of params.yaml. DVC reads YAML 1.2, where 1e-4 is a float, so this does too (ruamel.yaml)."""
+"""The only reader of params.yaml. Like DVC it reads YAML 1.2 (ruamel.yaml), where 1e-4 is a float."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ Params = TypeVar("Params", bound=StageParams)
 
 
 def read_params(path: Path) -> dict[str, Any]:
-    """The whole of a params.yaml as plain values. Raises UserError when it is missing or is no YAML mapping."""
+    """All of a params.yaml as plain values. Raises UserError when it is missing or not a YAML mapping."""
     try:
         content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -29,10 +29,10 @@ def read_params(path: Path) -> dict[str, Any]:
 
 
 def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, where: Path) -> Params:
-    """Validate and hand out just the sections that are fields of `schema`.
+    """Validate the sections that are fields of `schema`, and return them typed.
 
-    `content`: a whole params.yaml; `task`: the name of its section; `where`: the file, for messages.
-    Raises UserError, one line that names the file and the parameter.
+    content: all of a params.yaml; task: the name of its section; where: the file, for messages. Raises UserError, one
+    line that names the file and the parameter.
     """
     return validate(schema, _sections(content, task, schema, where), where=where, prefix=task)
 
@@ -48,7 +48,7 @@ def declared_sections(
 def _sections(content: Mapping[str, Any], task: str, schema: type[StageParams], where: Path) -> dict[str, Any]:
     task_sections = content.get(task)
     if not isinstance(task_sections, dict):
-        raise UserError(f"{where}: the section `{task}` is missing or no mapping")
+        raise UserError(f"{where}: the section `{task}` is missing or not a mapping")
     sections: dict[str, Any] = {}
     for name in schema.model_fields:
         source = content if name in SHARED_SECTIONS else task_sections

@@ -5,18 +5,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _LARGEST = 2**53
-"""Beyond it, floats and with them JSON and YAML readers no longer know every integer."""
+"""Beyond it floats, and so many JSON and YAML readers, cannot represent every integer."""
 
 
 class Section(BaseModel):
-    """One typed, frozen section of params.yaml. An unknown key, a wrong type or a value out of range is refused."""
+    """One typed, frozen section of params.yaml. Unknown keys, wrong types and values out of range are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _whole_floats_are_integers(cls, values: Any) -> Any:
-        # DVC takes 1 and 1.0 for the same value, and `-S train.warmup=4e3` arrives as a float.
+        # DVC treats 1 and 1.0 as equal, and `-S train.warmup=4e3` arrives as a float.
         if not isinstance(values, dict):
             return values
         whole = {
@@ -34,7 +34,7 @@ class Section(BaseModel):
             if type(item) is int and abs(item) > _LARGEST:
                 raise ValueError(f"Integer should be at most {_LARGEST}")
             if isinstance(item, str) and ("\0" in item or any("\ud800" <= letter <= "\udfff" for letter in item)):
-                raise ValueError("Text should hold neither NUL nor half of a surrogate pair")
+                raise ValueError("Text should contain neither NUL nor a lone surrogate")
         return value
 
 
@@ -42,32 +42,32 @@ class Hardware(Section):
     """Where and how the numbers are computed. Declared by the stages that compute: it can change numbers."""
 
     device: Literal["auto", "cpu", "cuda", "mps"]
-    """`auto` takes CUDA, then Apple's MPS, then the CPU."""
+    """`auto` prefers CUDA, then Apple's MPS, then the CPU."""
     precision: Literal["auto", "fp32", "bf16"]
-    """Of the training's matrix products: `auto` takes bf16 where the device has units for it, else fp32."""
+    """Of matrix products in training: `auto` is bf16 where the device supports it in hardware, else fp32."""
     threads: int = Field(ge=1, le=1024)
-    """CPU threads of torch. Another number sums in another order, so it can change the last bits."""
+    """CPU threads of torch. A different number sums in a different order, so it can change the last bits."""
     deterministic: bool
-    """On CUDA, take kernels that give the same bits each time, at the price of speed. CPUs always do."""
+    """On CUDA, use deterministic kernels, which are slower. CPU kernels always are deterministic."""
 
 
 class Runtime(Section):
-    """What cannot change a byte of any output. Declared by no stage."""
+    """Settings that cannot change a byte of any output. Declared by no stage."""
 
     workers: int = Field(ge=0, le=256)
-    """Processes that tokenize in parallel; 0 works in the stage's own process."""
+    """Number of tokenizer processes; 0 tokenizes in the stage's own process."""
     log_every: int = Field(ge=1)
-    """Training steps between two progress reports and live metric points."""
+    """Training steps between two live metric points."""
     progress: bool
-    """Show progress bars, where the output is a terminal."""
+    """Show progress bars if the output is a terminal."""
     save_every: float = Field(ge=0)
-    """Seconds between two saved states of a training, from which it goes on when it is killed; 0 saves none."""
+    """Seconds between two checkpoints, from which an interrupted run resumes; 0 writes none."""
     tracking: bool
     """Record runs in MLflow."""
 
 
 class StageParams(Section):
-    """All that one stage of one task reads. Its fields are the sections that the stage declares in dvc.yaml.
+    """All parameters that a stage of a task reads. Its fields are the sections that the stage declares in dvc.yaml.
 
     `hardware` and `runtime` are top-level sections of params.yaml; every other field is a section of the task.
     """

@@ -1,4 +1,4 @@
-"""What every stage script shares: its arguments and parameters, what it shows and records, and how it fails."""
+"""What all stage scripts share: arguments, parameters, progress, tracking and error handling."""
 
 import json
 import os
@@ -29,7 +29,7 @@ PARAMS = Path("params.yaml")
 class StageObserver(Observer):
     """Shows progress on a terminal and sends live metrics to the tracking process (docs/design.md, "Tracking").
 
-    Tracking runs in a process of its own: it cannot hold a stage up, break it, or be one of its code dependencies.
+    Tracking runs in a separate process: it cannot delay or break a stage, and is not one of its code dependencies.
     """
 
     def __init__(self, task: str, stage: str, runtime: Runtime) -> None:
@@ -40,7 +40,7 @@ class StageObserver(Observer):
         self._clean_ups: list[Callable[[], None]] = []
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
-        """A bar with rate and remaining time, on a terminal only."""
+        """Show a bar with rate and remaining time, on a terminal only."""
         title = f"{self._title}: {what}"
         bar: Iterable[T] = tqdm(items, total=total, desc=title, disable=not self._bars, leave=False, mininterval=0.5)
         return bar
@@ -52,12 +52,12 @@ class StageObserver(Observer):
         self._send(event)
 
     def memory(self) -> list[dict[str, Any]]:
-        """All points, so that the run of a resumed training has the whole curves."""
+        """All points so far, so that the MLflow run of a resumed training has complete curves."""
         return self._sent
 
     def resume(self, step: int, memory: list[dict[str, Any]]) -> None:
-        """Say it, and send the points of the training so far again: each execution is a run of its own."""
-        self.say(f"goes on after step {step}")
+        """Report it, and resend all points so far: each execution is an MLflow run of its own."""
+        self.say(f"resuming after step {step}")
         self._send({"event": "resumed", "step": step})
         self._sent = memory
         for event in memory:
@@ -68,16 +68,16 @@ class StageObserver(Observer):
         tqdm.write(f"{self._title}: {line}", file=sys.stderr)
 
     def once_checked(self, clean_up: Callable[[], None]) -> None:
-        """Later, by `clean_up`."""
+        """Defer it to `clean_up`."""
         self._clean_ups.append(clean_up)
 
     @property
     def can_go_on(self) -> bool:
-        """Whether something is kept by which the work, run again as it was, only writes its results again."""
+        """Whether a checkpoint is kept, so that an unchanged rerun only writes the results again."""
         return bool(self._clean_ups)
 
     def clean_up(self) -> None:
-        """The results stand."""
+        """Run the deferred clean-ups: the results are final."""
         for clean_up in self._clean_ups:
             clean_up()
 
@@ -104,12 +104,12 @@ class StageObserver(Observer):
 
 
 class Stage(Generic[Code]):
-    """One stage of one task as its script sees it: its family's code, and where the task's files are."""
+    """A stage of a task as its script sees it: the family's code, and the task's folders."""
 
     def __init__(self, task: Task, code: Code, params: StageParams, observer: Observer) -> None:
         self.task, self.code, self.params, self.observer = task, code, params, observer
         self.data, self.models, self.reports = (Path(root, task.name) for root in ("data", "models", "reports"))
-        # Not in a temporary clone of `dvc exp run --temp`, which goes when the experiment ends: DVC names the parent.
+        # Not in a temporary clone of `dvc exp run --temp`, removed when the experiment ends: DVC_ROOT is its parent.
         self.states = Path(os.environ.get("DVC_ROOT", ""), ".dvc", "tmp", "resume", task.name)
 
 
@@ -130,8 +130,8 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         file = versions_file(name, declared.family)
         observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
-        figures = script(Stage(declared, code, params, observer))
-        observer.say("  ".join(f"{name} {value:g}" for name, value in figures.items()))
+        metrics = script(Stage(declared, code, params, observer))
+        observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
         sign(name, task, started.sections)
         _require_unchanged(started, observer)
     except UserError as error:
@@ -147,7 +147,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
             sys.exit(f"error: {name}@{task}: {OUT_OF_MEMORY}")
         raise
     observer.end("FINISHED")
-    try:  # again, since recording may take seconds: DVC hashes as soon as this process is gone
+    try:  # again, since recording may take seconds, and DVC hashes the inputs only when this process has ended
         _require_unchanged(started, observer)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
@@ -155,7 +155,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
 
 
 def _require_unchanged(started: Started, observer: StageObserver) -> None:
-    kept = "; the trained state is kept, so putting it back trains nothing again" if observer.can_go_on else ""
+    kept = "; a checkpoint is kept, so reverting the change needs no retraining" if observer.can_go_on else ""
     started.require_unchanged(kept)
 
 

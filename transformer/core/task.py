@@ -1,6 +1,7 @@
-"""What a task declares, and its family's code, found by name: no stage depends on the list of tasks.
+"""Task declarations and family code, both found by name: no stage depends on the list of tasks.
 
-`tasks/NAME/task.py` holds a task's `TASK`, `families/FAMILY/STAGE.py` what a stage does for all tasks of a family.
+`tasks/NAME/task.py` defines a task's `TASK`; `families/FAMILY/STAGE.py` is the code of a stage for all tasks of a
+family.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from transformer.core.errors import UserError
 
-if TYPE_CHECKING:  # each stage loads its own, and `transformer --help` none of them
+if TYPE_CHECKING:  # each stage imports only its own, and `transformer --help` none of them
     from transformer.core.observer import Observer
     from transformer.core.schema import StageParams
     from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
@@ -22,13 +23,13 @@ STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate",
 TASKS = Path(__file__).parents[1] / "tasks"
 FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
-"""A label is one signed byte in the encoded store."""
+"""A label is one signed byte (int8) in the encoded store."""
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A use of a family: what decides the bytes of its data and its model. Words for people are in `words.py`."""
+    """A use of a family: what determines the bytes of its data and model. Text for people is in `words.py`."""
 
     name: str
     family: str
@@ -36,36 +37,36 @@ class Task:
     classes: tuple[str, ...] = ()
     """The names of classes 0 to K - 1, for a classifier."""
     unit: str = "row"
-    """What people call one row of the corpus; with an s, many."""
+    """What a row of the corpus is called; the plural adds an s."""
 
     def __post_init__(self) -> None:
-        """Raises UserError, one line, for a declaration that would give wrong results or none."""
+        """Raises UserError for a declaration that would give wrong results or none."""
         if self.family not in family_names():
             raise UserError(f"task {self.name}: there is no family `{self.family}`: one of {', '.join(family_names())}")
         if len({*self.classes}) < len(self.classes) or len(self.classes) == 1:
             raise UserError(f"task {self.name}: classes must be at least two different names, not {self.classes}")
         if len(self.classes) > MOST_CLASSES:
-            raise UserError(f"task {self.name}: {len(self.classes)} classes, and at most {MOST_CLASSES} can be stored")
+            raise UserError(f"task {self.name}: {len(self.classes)} classes, but at most {MOST_CLASSES} can be stored")
 
     @property
     def units(self) -> str:
-        """Many rows."""
+        """The plural of `unit`."""
         return f"{self.unit}s"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What people read of a task's model."""
+    """The text for people about a task's model."""
 
     title: str
     use: str
     """Markdown: what it does, and how to call it."""
     folders: tuple[str, ...] = ()
-    """The names that the folder of its corpus may have in `make repro DATA=path`, beside the task's own."""
+    """Names that the corpus folder may have in `make repro DATA=path`, besides the task's own."""
 
 
 class StageCode(Protocol):
-    """A module of a family with the code of one stage."""
+    """A family's module with the code of one stage."""
 
     @property
     def Params(self) -> "type[StageParams]":  # noqa: N802
@@ -76,14 +77,14 @@ class DownloadCode(StageCode, Protocol):
     """families/F/download.py."""
 
     def run(self, task: Task, params: Any, *, output: Path, observer: "Observer") -> dict[str, float]:
-        """Write the corpus; returns the rows of each split."""
+        """Write the corpus; returns the number of rows per split."""
 
 
 class TokenizeCode(StageCode, Protocol):
     """families/F/tokenize.py."""
 
     def run(self, task: Task, params: Any, *, corpus: Path, tokens: Path, observer: "Observer") -> dict[str, float]:
-        """Write the pre-tokenized corpus; returns the rows of each split."""
+        """Write the pre-tokenized corpus; returns the number of rows per split."""
 
 
 class BuildVocabCode(StageCode, Protocol):
@@ -107,7 +108,7 @@ class TrainCode(StageCode, Protocol):
     """families/F/train.py."""
 
     def run(self, task: Task, params: Any, *, paths: "TrainingPaths", observer: "Observer") -> dict[str, float]:
-        """Train and write the model; returns the metrics of the weights that were kept."""
+        """Train and write the model; returns the metrics of the kept weights."""
 
 
 class FiguresCode(StageCode, Protocol):
@@ -140,42 +141,42 @@ class ExportCode(StageCode, Protocol):
     def run(
         self, task: Task, params: Any, *, inputs: "ExportInputs", bundle: Path, observer: "Observer"
     ) -> dict[str, float]:
-        """Write the bundle and check it; returns the number of answers that agreed."""
+        """Write and verify the bundle; returns the number of predictions that it reproduced."""
 
 
 class ReportCode(StageCode, Protocol):
     """families/F/report.py."""
 
     def run(self, task: Task, params: Any, *, root: Path, observer: "Observer") -> dict[str, float]:
-        """Write the page of the result in `root`."""
+        """Write the report page of the result in `root`."""
 
 
 def task_names() -> tuple[str, ...]:
-    """All tasks: the folders beside the declarations."""
+    """All tasks: the folders that contain a task.py."""
     return tuple(sorted(path.parent.name for path in TASKS.glob("*/task.py")))
 
 
 def family_names() -> tuple[str, ...]:
-    """All families."""
+    """All families: the folders that contain a train.py."""
     return tuple(sorted(path.parent.name for path in FAMILIES.glob("*/train.py")))
 
 
 def open_task(name: str) -> Task:
-    """The declaration of a task. Raises UserError where there is none of this name."""
+    """The declaration of a task. Raises UserError if there is no such task."""
     if name not in task_names():
-        raise UserError(f"there is no task `{name}`: take one of {', '.join(task_names())}")
+        raise UserError(f"there is no task `{name}`: use one of {', '.join(task_names())}")
     task: Task = import_module(f"transformer.tasks.{name}.task").TASK
     return task
 
 
 def words_of(task: Task) -> Words:
-    """What people read of its model."""
+    """The text for people about a task's model."""
     words: Words = import_module(f"transformer.tasks.{task.name}.words").WORDS
     return words
 
 
 def import_family(family: str, module: str) -> Any:
-    """A module of a family, loaded when it is needed: no task loads another family's code."""
+    """A family's module, loaded on demand: no task loads another family's code."""
     return import_module(f"transformer.families.{family}.{module}")
 
 
@@ -185,6 +186,6 @@ def family_module(task: Task, module: str) -> Any:
 
 
 def stage_code(task: Task, stage: str) -> StageCode:
-    """The code of one stage; tests/families.py holds every family's modules to the protocols above."""
+    """The code of one stage; tests/families.py has mypy check every family's modules against the protocols above."""
     code: StageCode = family_module(task, ELSEWHERE.get(stage, stage))
     return code

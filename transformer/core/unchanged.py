@@ -1,7 +1,7 @@
-"""Whether what a stage was started with is still there when it ends.
+"""Detects changes to a stage's parameters, code and inputs while it runs.
 
-DVC hashes parameters, code and inputs when a stage has ended. What was edited while it ran would stand in dvc.lock, and
-in DVC's run cache, as what made the result.
+DVC hashes them only when a stage has ended, so edits made meanwhile would be recorded in dvc.lock, and in DVC's run
+cache, as what produced the result.
 """
 
 import json
@@ -21,12 +21,12 @@ _SHOWN = 3
 
 
 class Started:
-    """What a stage was started with."""
+    """The parameters, code and inputs that a stage was started with."""
 
     def __init__(
         self, path: Path, content: Mapping[str, Any], stage: str, task: str, family: str, schema: type[StageParams]
     ) -> None:
-        """path: of the params.yaml with this `content`; schema: of the stage's parameters. Raises UserError."""
+        """path: the params.yaml with this `content`; schema: of the stage's parameters. Raises UserError."""
         self._path, self._task, self._schema = path, task, schema
         self.sections = declared_sections(content, task, schema, where=path)
         """The raw values of the sections that the stage declares, by dotted name."""
@@ -37,13 +37,13 @@ class Started:
         self._stamps = _stamps(self._inputs)
 
     def require_unchanged(self, note: str) -> None:
-        """Raise UserError, one line that names what changed, if anything did; note: what to add to it."""
+        """Raise UserError, one line that names what changed, if anything did; note: appended to it."""
         changed = [*self._changed_params(), *self._changed_code(), *self._changed_inputs()]
         if changed:
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
             raise UserError(
                 f"{', '.join(changed[:_SHOWN])}{more} changed while the stage ran, so nothing is recorded as its"
-                f" result: put it back or leave it so, and run `dvc repro` again{note}"
+                f" result: revert the change or keep it, and run `dvc repro` again{note}"
             )
 
     def _now(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Started:
         now = dict(_leaves(self._now()))
         was = dict(_leaves(self.sections))
         for name in _differing(was, now):
-            yield f"{name} ({was.get(name, 'not there')} -> {now.get(name, 'not there')})"
+            yield f"{name} ({was.get(name, 'missing')} -> {now.get(name, 'missing')})"
 
     def _changed_code(self) -> Iterator[str]:
         for name in self._code:
@@ -65,11 +65,11 @@ class Started:
 
 
 def _require_family(declared: Sequence[str], task: str, family: str) -> None:
-    """DVC would watch another family's code, and show results of code that has changed as up to date."""
+    """Otherwise DVC would watch another family's code, and consider results of changed code up to date."""
     if declared and not any(_within(name, f"{_FAMILIES}/{family}") for name in declared):
         raise UserError(
             f"{WORKFLOW} names another family for {task} than transformer/tasks/{task}/task.py, which says"
-            f" `{family}`: correct one of them"
+            f" `{family}`: fix one of them"
         )
 
 
@@ -82,7 +82,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _stamps(paths: list[Path]) -> dict[str, tuple[int, int, int]]:
-    """Of every input when it was written, its size and its number: reading all of them again would take too long."""
+    """Modification time, size and inode of every input file: hashing all of them again would take too long."""
     stats = {str(file): file.stat() for path in paths for file in files_of(path)}
     return {name: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in stats.items()}
 

@@ -1,4 +1,4 @@
-"""Turning plain values into a section, or into one line that says what is wrong with them."""
+"""Validates plain values against a section, or reports in one line what is wrong with them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +10,10 @@ from pydantic_core import ErrorDetails
 from transformer.core.errors import UserError
 
 SHARED_SECTIONS = ("hardware", "runtime")
-"""The top-level sections of params.yaml that belong to no task."""
+"""Sections at the top level of params.yaml, shared by all tasks."""
 
 _KIND = "kind"
-"""The key that says which of several sections stands there."""
+"""The key that selects one of several section types."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -32,7 +32,7 @@ def validate(schema: type[Model], sections: dict[str, Any], *, where: Path | str
 
 
 def _of_kind(fault: ErrorDetails) -> ErrorDetails:
-    """A fault of the key that chooses one of several sections (`kind`), as that of any other key."""
+    """Report a fault of the discriminator key (`kind`) like that of any other key."""
     if fault["type"] == "union_tag_not_found":
         return {**fault, "type": "missing", "loc": (*fault["loc"], _KIND), "msg": "Field required"}
     if fault["type"] == "union_tag_invalid":
@@ -42,7 +42,7 @@ def _of_kind(fault: ErrorDetails) -> ErrorDetails:
 
 
 def _without_kinds(fault: ErrorDetails, content: Any) -> list[str]:
-    """The path of a fault as params.yaml has it: pydantic names the chosen kind in it as well."""
+    """The path of a fault in params.yaml, without the chosen kinds that pydantic adds to it."""
     parts: list[str] = []
     for part in fault["loc"]:
         if isinstance(content, Mapping) and part not in content and part == content.get(_KIND):

@@ -1,7 +1,7 @@
-"""The versions of the libraries that can change a byte of what a stage writes: `versions/FAMILY/STAGE.txt`.
+"""Versions of the libraries that can change a byte of a stage's outputs: `versions/FAMILY/STAGE.txt`.
 
-Each is a dependency of its stage in dvc.yaml. `python -m transformer.core.versions` writes the versions that
-requirements.lock has to the names that stand in these files; a test holds the names to what the stage imports.
+Each file is a dependency of its stage in dvc.yaml. `python -m transformer.core.versions` updates the versions in these
+files from requirements.lock; a test checks that their names match what the stage imports.
 """
 
 import sys
@@ -15,20 +15,20 @@ from transformer.core.files import atomic_write
 FOLDER = "versions"
 LOCK = Path("requirements.lock")
 _PYTHON = "python"
-"""Its minor version, in the lock a comment: `# python==3.11`."""
+"""Python's minor version; in the lock file it is a comment: `# python==3.11`."""
 
 
 def versions_file(stage: str, family: str) -> Path:
-    """Where the versions for a stage of a family's tasks are named."""
+    """The file with the versions for a family's stage."""
     return Path(FOLDER, family, f"{stage}.txt")
 
 
 def other_versions(stage: str, family: str) -> list[str]:
-    """In words, what this process runs under in place of what the stage's file names; nothing without a file."""
+    """In words, the versions of this process that differ from the stage's file; empty without a file."""
     path = versions_file(stage, family)
     named = read_versions(path) if path.is_file() else {}
     runs = {name: _running(name) for name in named}
-    return [f"{name} {runs[name]} in place of {version}" for name, version in named.items() if runs[name] != version]
+    return [f"{name} {runs[name]} instead of {version}" for name, version in named.items() if runs[name] != version]
 
 
 def _running(name: str) -> str:
@@ -41,7 +41,7 @@ def _running(name: str) -> str:
 
 
 def read_versions(path: Path) -> dict[str, str]:
-    """The versions by lower-case name, of a file of lines `name==version`. Raises UserError."""
+    """The versions in a file of lines `name==version`, by lower-case name. Raises UserError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -51,7 +51,7 @@ def read_versions(path: Path) -> dict[str, str]:
 
 
 def write_versions(root: Path) -> list[Path]:
-    """Write the lock's versions into the files under `root`; returns those that changed. Raises UserError."""
+    """Write the lock file's versions into the files under `root`; returns those that changed. Raises UserError."""
     locked = read_versions(root / LOCK)
     changed = []
     for path in sorted((root / FOLDER).glob("*/*.txt")):
@@ -66,18 +66,18 @@ def write_versions(root: Path) -> list[Path]:
 def _content(path: Path, locked: Mapping[str, str]) -> bytes:
     names = read_versions(path)
     if unknown := [name for name in names if not locked.get(name)]:
-        raise UserError(f"{path} names {unknown[0]}, which {LOCK} has no version of: name another, or `make lock`")
+        raise UserError(f"{path} names {unknown[0]}, which is not in {LOCK}: fix the name, or run `make lock`")
     return "".join(f"{name}=={locked[name]}\n" for name in names).encode()
 
 
 def main() -> None:
-    """Write the files, and say which changed."""
+    """Write the files, and print which changed."""
     try:
         changed = write_versions(Path.cwd())
     except UserError as error:
         sys.exit(f"error: {error}")
     for path in changed:
-        print(f"{path}: written, so its stage is stale: `dvc repro`, or `transformer accept` where it cannot matter")
+        print(f"{path}: updated, so its stage is stale: `dvc repro`, or `transformer accept` if it cannot matter")
 
 
 if __name__ == "__main__":
