@@ -200,14 +200,14 @@ def test_unequal_line_counts(de: int, en: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["train.en", "train.en.gz"])
 def test_bad_utf8_in_text(name: str, tmp_path: Path) -> None:
     write(tmp_path, {"train.de": text("de"), name: text("en")[:-30] + b"\xff\n"})
-    assert re.search(rf"{name}, line [45]: no UTF-8 \(byte 0xff\)", fault(tmp_path))
+    assert re.search(rf"{name}, line [45]: not UTF-8 \(byte 0xff\)", fault(tmp_path))
 
 
 def test_bad_utf8_in_parquet(tmp_path: Path) -> None:
     values = pa.array([b"ja"] * 1500 + [b"n\xff"] + [b"ja"] * 9, pa.binary())
     strings = pa.Array.from_buffers(pa.string(), len(values), values.buffers())
     pq.write_table(pa.table({"de": strings, "en": strings}), tmp_path / "train.parquet")
-    assert "train.parquet, row 1501: no UTF-8" in fault(tmp_path)
+    assert "train.parquet, row 1501: not UTF-8" in fault(tmp_path)
 
 
 @pytest.mark.parametrize("layout", ["compressed text", "compressed jsonl", "compressed tsv", "parquet"])
@@ -226,7 +226,7 @@ def test_what_is_no_gzip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"), [(b"{", "no JSON"), (b"", "no JSON"), (b"[1]", "no JSON object"), (b"[" * 99999, "no JSON")]
+    ("line", "says"), [(b"{", "not JSON"), (b"", "not JSON"), (b"[1]", "not a JSON object"), (b"[" * 99999, "not JSON")]
 )
 def test_what_is_no_json(line: bytes, says: str, tmp_path: Path) -> None:
     write(tmp_path, {"train.jsonl": json_lines(ROWS[:2]) + line + b"\n"})

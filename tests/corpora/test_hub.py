@@ -160,7 +160,7 @@ def test_a_truncated_parquet_file(hub: Hub, tmp_path: Path) -> None:
 def test_bad_utf8(hub: Hub, tmp_path: Path) -> None:
     hub.files["train.jsonl"] = hub.files["train.jsonl"].replace("Ä".encode(), b"\xff", 1)
     message = refused(run(hub, tmp_path, translation()), tmp_path)
-    assert "owner/corpus, train, row 1: no UTF-8" in message
+    assert "owner/corpus, train, row 1: not UTF-8" in message
 
 
 def test_an_empty_side(hub: Hub, tmp_path: Path) -> None:

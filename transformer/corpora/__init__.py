@@ -1,1 +1,1 @@
-"""Where sentences come from: the Hub, local files, the embedded sample grammars."""
+"""Corpus sources: the Hugging Face Hub, local files, and the built-in sample grammars."""

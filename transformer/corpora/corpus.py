@@ -1,4 +1,4 @@
-"""A corpus as its source hands it over: splits that can be read again and again, and the checks of their rows."""
+"""A corpus as read from its source: splits that can be read repeatedly, and row validation."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from transformer.text.clean import one_line
 
 Row = dict[str, Any]
 Check = Callable[[Row], Row]
-"""Gives the row as it is stored; raises ValueError, saying what is wrong with it."""
+"""Returns the row as it is to be stored; raises ValueError, saying what is wrong with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A piece of a split, such as one file. `read` starts at its first row each time it is called."""
+    """A part of a split, such as one file. Each call of `read` starts at its first row."""
 
     name: str
     read: Callable[[], Iterator[Row]]
@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What a source has: the parts of each split, and where they come from for provenance.json."""
+    """The contents of a source: the parts of each split, and their origin for provenance.json."""
 
     name: str
     splits: Mapping[str, Sequence[Part]]
@@ -41,21 +41,21 @@ class Corpus:
 
 
 def checked_rows(parts: Sequence[Part], check: Check) -> Iterator[Row]:
-    """Stream the rows of a split as they are stored. Raises UserError that names the first bad row and its fault."""
+    """Stream the rows of a split, ready to be stored. Raises UserError that says where and why a row is invalid."""
     for part in parts:
         for number, row in enumerate(part.read(), start=part.first):
             try:
                 yield check(row)
             except ValueError as error:
                 raise UserError(
-                    f"{part.name}, {part.unit} {number}: {error}; correct this row, or choose another `source`"
+                    f"{part.name}, {part.unit} {number}: {error}; fix this row, or choose another `source`"
                 ) from error
 
 
 def clean_text(row: Row, column: str) -> str:
-    """The text of one column, stripped, on one line: tabs and line separators inside become one space.
+    """The text of one column, stripped and on one line: each run of tabs or line separators becomes one space.
 
-    Raises ValueError when it is missing, no text, empty, or holds what cannot be stored (NUL, a lone surrogate).
+    Raises ValueError when it is missing, not text, empty, or contains what cannot be stored (NUL, a lone surrogate).
     """
     if column not in row:
         raise ValueError(f"`{column}` is missing")

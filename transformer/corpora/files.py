@@ -1,4 +1,4 @@
-"""The source `files`: the rows of a local folder, streamed, and rows out of Arrow's record batches."""
+"""The source `files`: streams the rows of a local folder; also reads rows from Arrow record batches."""
 
 import gzip
 import json
@@ -20,14 +20,14 @@ _QUOTED_LINE = re.compile(rf"(?:{_FIELD})(?:\t(?:{_FIELD}))*")
 _QUOTED_FIELD = re.compile(rf"(?:^|\t)({_FIELD})")
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
-# By default whole columns of a row group are read ahead, and a file may be one row group.
+# By default whole columns of a row group are prefetched, and a file may be a single row group.
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
 def read_folder(folder: Path, *, columns: Sequence[str]) -> Corpus:
     """The corpus in a folder, in any of the layouts that `corpora.layouts` describes.
 
-    columns: the columns of a row; others are left out. Raises UserError when the folder cannot be understood.
+    columns: the columns of a row; others are ignored. Raises UserError when the folder matches no layout.
     """
     found = find_splits(folder, columns=columns)
     files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
@@ -50,9 +50,9 @@ def _parts(files: SplitFiles, columns: Sequence[str]) -> list[Part]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    r"""Stream the lines of a UTF-8 text, which `.gz` tells to be compressed. Only \n and \r\n end a line.
+    r"""Stream the lines of a UTF-8 text file; `.gz` means compressed. Only \n and \r\n end a line.
 
-    Raises UserError when the file is damaged, a line is no UTF-8, or a lone \r is all that parts its lines.
+    Raises UserError when the file is damaged, a line is not UTF-8, or lone \r are its only line ends.
     """
     number, content = 0, b""
     with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
@@ -64,11 +64,11 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield content.decode()
             except UnicodeDecodeError as error:
                 fault = f"byte 0x{content[error.start]:02x}"
-                raise UserError(f"{path}, line {number}: no UTF-8 ({fault}); convert the file to UTF-8") from error
+                raise UserError(f"{path}, line {number}: not UTF-8 ({fault}); convert the file to UTF-8") from error
     if number == 1 and b"\r" in content:
         raise UserError(
-            f"{path}, line 1: its only line ends are lone carriage returns (old Mac); convert it, with"
-            " `tr '\\r' '\\n'` for example"
+            f"{path}, line 1: its only line ends are lone carriage returns (old Mac); convert it, for example with"
+            " `tr '\\r' '\\n'`"
         )
 
 
@@ -78,7 +78,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (OSError, EOFError, zlib.error) as error:
         fault = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UserError(f"{path} cannot be read ({fault}): fetch it again or mend its permissions") from error
+        raise UserError(f"{path} cannot be read ({fault}): fetch it again or fix its permissions") from error
 
 
 def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row]:
@@ -87,8 +87,8 @@ def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Ro
         if None in lines:
             ends = zip(paths, lines, readers, strict=True)
             counts = [(path, number + (line is not None) + sum(1 for _ in rest)) for path, line, rest in ends]
-            told = ", ".join(f"{path} has {count}" for path, count in counts)
-            raise UserError(f"the sides have unequal numbers of lines ({told}): fetch both again")
+            found = ", ".join(f"{path} has {count}" for path, count in counts)
+            raise UserError(f"the sides have different numbers of lines ({found}): fetch both again")
         yield dict(zip(columns, lines, strict=True))
 
 
@@ -97,9 +97,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: no JSON ({error}); each line must be one row") from error
+            raise UserError(f"{path}, line {number}: not JSON ({error}); each line must be one row") from error
         if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number}: no JSON object; each line must be one row")
+            raise UserError(f"{path}, line {number}: not a JSON object; each line must be one row")
         yield row
 
 
@@ -110,15 +110,15 @@ def _tsv_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     _check_columns(path, header, columns)
     for number, fields in enumerate(lines, start=2):
         if len(fields) != len(header):
-            hint = "; a field may hold no line end: use JSON lines for such" if '"' in "".join(fields) else ""
+            hint = "; fields must not contain line ends: use JSON lines for those" if '"' in "".join(fields) else ""
             raise UserError(f"{path}, line {number}: {len(fields)} columns where the header has {len(header)}{hint}")
         yield dict(zip(header, fields, strict=True))
 
 
 def _fields(line: str, *, quoted: bool) -> list[str]:
-    """The fields of a line. quoted: as pandas and Excel write them, who put a field with a quotation mark between two.
+    """The fields of a line. quoted: the file is quoted as by pandas and Excel.
 
-    They quote every such field, so a file with a quotation mark elsewhere is by somebody for whom it is text.
+    They quote every field that contains a quotation mark, so in a file with one elsewhere, quotation marks are text.
     """
     if not quoted or '"' not in line:
         return line.split("\t")
@@ -127,7 +127,7 @@ def _fields(line: str, *, quoted: bool) -> list[str]:
 
 
 def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    import pyarrow.parquet  # 0.2 s that the other layouts need not wait for
+    import pyarrow.parquet  # imported here: the other layouts do not need to wait 0.2 s for it
 
     try:
         with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
@@ -144,7 +144,7 @@ def _check_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> 
 
 
 def arrow_rows(batches: Iterable[Any], *, name: str) -> Iterator[Row]:
-    """Stream the rows of record batches or tables of `name`. Raises UserError that names a row that is no UTF-8."""
+    """Stream the rows of record batches or tables; name: for messages. Raises UserError for a row that is not UTF-8."""
     first = 1
     for batch in batches:
         try:
@@ -152,7 +152,7 @@ def arrow_rows(batches: Iterable[Any], *, name: str) -> Iterator[Row]:
         except UnicodeDecodeError as error:
             number = first + next(index for index in range(batch.num_rows) if not _is_text(batch.slice(index, 1)))
             raise UserError(
-                f"{name}, row {number}: no UTF-8 ({error.reason}); correct it, or choose another `source`"
+                f"{name}, row {number}: not UTF-8 ({error.reason}); fix it, or choose another `source`"
             ) from error
         yield from rows
         first += len(rows)

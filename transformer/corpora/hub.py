@@ -1,4 +1,4 @@
-"""The source `hub`: a data set of the Hugging Face Hub at one commit, through the library `datasets`."""
+"""The source `hub`: a dataset on the Hugging Face Hub at a pinned commit, read with the library `datasets`."""
 
 import os
 import sys
@@ -31,11 +31,11 @@ _WAYS_OUT = (
 def open_hub(
     repository: str, *, revision: str, columns: Sequence[str], scratch: Path, progress: bool
 ) -> Iterator[Corpus]:
-    """The corpus that a Hub data set holds at a commit; it can be read until the block ends.
+    """The corpus in a Hub dataset at a commit; it can be read until the block ends.
 
-    columns: the columns of a row; others are left out. scratch: a folder for the converted data, removed at the end
+    columns: the columns of a row; others are ignored. scratch: a folder for the converted data, removed at the end
     (the downloads themselves stay in the Hub's own cache under HF_HOME). progress: show progress bars, on a terminal.
-    Raises UserError when the Hub cannot be reached, or the data set cannot be read or lacks a column.
+    Raises UserError when the Hub cannot be reached, or the dataset cannot be read or lacks a column.
     """
     with scratch_folder(scratch):
         splits = _load(repository, revision=revision, cache=scratch, progress=progress)
@@ -48,16 +48,16 @@ def open_hub(
 
 def _load(repository: str, *, revision: str, cache: Path, progress: bool) -> dict[str, Any]:
     _set_environment(progress=progress and sys.stderr.isatty())
-    # Both take seconds, and read the environment when they are imported.
+    # Imported here: both take seconds, and read the environment on import.
     import datasets
     import huggingface_hub
 
     try:
-        # Asked first, because `datasets` retries for half a minute and more before it gives up an unreachable Hub.
+        # Queried first, because `datasets` retries for over half a minute before it gives up on an unreachable Hub.
         huggingface_hub.HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT)
-        # A cache of our own: else an unreachable Hub is answered from the cache with whatever commit is there.
+        # Our own cache: with the shared one, an unreachable Hub means whatever commit happens to be cached.
         return dict(datasets.load_dataset(repository, revision=revision, cache_dir=str(cache)))
-    except Exception as error:  # what `datasets`, the Hub's client, HTTP and Arrow raise has no common base
+    except Exception as error:  # the errors of `datasets`, the Hub's client, HTTP and Arrow have no common base class
         raise UserError(
             f"cannot load {repository} at {revision} from the Hub ({_fault(error)}); {_WAYS_OUT}"
         ) from error
@@ -70,7 +70,7 @@ def _set_environment(*, progress: bool) -> None:
 
 
 def _fault(error: BaseException) -> str:
-    """What went wrong, in one short line. `datasets` wraps what a file's content causes in "an error occurred"."""
+    """What went wrong, in one short line. `datasets` hides errors in a file's content behind "an error occurred"."""
     if type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
         error = error.__cause__
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -1,4 +1,4 @@
-"""Which files of a folder hold which split: the layouts that the source `files` understands."""
+"""Which files of a folder make up which split: the layouts that the source `files` supports."""
 
 import re
 from collections import defaultdict
@@ -24,7 +24,7 @@ _KINDS = {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv", "parquet": "parquet"}
 
 @dataclass(frozen=True, kw_only=True)
 class SplitFiles:
-    """The files of one split: parallel texts in the order of the languages, or one or several shards of the others."""
+    """The files of one split: parallel texts in the order of the languages, or one or more shards of other kinds."""
 
     kind: str
     paths: Sequence[Path]
@@ -33,8 +33,8 @@ class SplitFiles:
 def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles]:
     """The files of each split in `folder` and its subfolders `plain_text` and `data`, by the name of the split.
 
-    columns: what a row has; a plain text file is taken for the column that its name ends in.
-    Raises UserError when the folder is missing, nothing is found, or a split is there twice or in part.
+    columns: those of a row; the extension of a plain text file names its column. Raises UserError when the folder is
+    missing, nothing is found, or a split is found twice or incomplete.
     """
     refuse_outside_of_clone(folder)
     if not folder.is_dir():
@@ -42,7 +42,7 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
     variants = _variants(folder, columns)
     if not variants:
-        raise UserError(f"nothing to read in {folder}{hint_of_clone(folder)}; it can hold: {LAYOUTS}")
+        raise UserError(f"nothing to read in {folder}{hint_of_clone(folder)}; it may contain: {LAYOUTS}")
     splits = {}
     for split, found in sorted(variants.items()):
         if len(found) > 1:
@@ -57,7 +57,7 @@ _Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]
 
 
 def _variants(folder: Path, columns: Sequence[str]) -> _Variants:
-    """By split, and by file stem and kind, the files: by column for plain texts, by shard for all others."""
+    """The files by split, then by file stem and kind, then by column (plain text) or shard (all others)."""
     variants: _Variants = defaultdict(lambda: defaultdict(dict))
     for place in (folder, *(folder / name for name in _SUBFOLDERS)):
         for path in sorted(place.iterdir()) if place.is_dir() else ():
@@ -75,7 +75,7 @@ def _variants(folder: Path, columns: Sequence[str]) -> _Variants:
 
 
 def _kind(match: re.Match[str], columns: Sequence[str]) -> str | None:
-    """`text`, `jsonl`, `tsv` or `parquet`; None for a file that is none of the corpus."""
+    """`text`, `jsonl`, `tsv` or `parquet`; None for a file that is not part of the corpus."""
     kind = "text" if match["kind"] in columns else _KINDS.get(match["kind"])
     if (match["shard"] and kind != "parquet") or (match["gz"] and kind == "parquet"):
         return None
@@ -83,14 +83,14 @@ def _kind(match: re.Match[str], columns: Sequence[str]) -> str | None:
 
 
 def _complete(stem: Path, kind: str, files: Mapping[str, Path], columns: Sequence[str]) -> list[Path]:
-    """The files in their order. Raises UserError when one is missing or does not belong."""
+    """The files in order. Raises UserError when one is missing or does not belong."""
     if kind == "text":
         if missing := [column for column in columns if column not in files]:
             raise UserError(f"{stem}.{missing[0]} is missing beside {next(iter(files.values())).name}")
         return [files[column] for column in columns]
     expected = {""} if "" in files else _shards(files)
     if missing := sorted(expected - files.keys()):
-        raise UserError(f"{stem}{missing[0]}.{kind} is missing: the split is not complete")
+        raise UserError(f"{stem}{missing[0]}.{kind} is missing: the split is incomplete")
     if extra := sorted(files.keys() - expected):
         raise UserError(f"{files[extra[0]]} does not belong to the split's other files: keep one set")
     return [files[shard] for shard in sorted(files)]

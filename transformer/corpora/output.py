@@ -1,4 +1,4 @@
-"""Writing a corpus: all of it or nothing, with its provenance and checksum."""
+"""Writes a corpus, completely or not at all, with its provenance and checksum."""
 
 import hashlib
 import shutil
@@ -13,17 +13,19 @@ from transformer.core.observer import Observer
 from transformer.corpora.corpus import Row
 
 CORE_SPLITS = ("train", "validation", "test")
-"""The splits that each source of a corpus has; the checksum of the content is over these."""
+"""The splits that every source must have; the content checksum is over these."""
 
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """An empty folder at `path` that is removed when the block ends; what a killed run left there goes first."""
+    """An empty folder at `path`, removed when the block ends; leftovers of a killed run are removed first."""
     shutil.rmtree(path, ignore_errors=True)
     try:
         path.mkdir(parents=True)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; free space or mend the permissions") from error
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; free some disk space or fix the permissions"
+        ) from error
     try:
         yield path
     finally:
@@ -31,7 +33,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def beside(output: Path, name: str) -> Path:
-    """A hidden path in the folder of `output`, for scratch."""
+    """A hidden path in the same folder as `output`, for scratch data."""
     return output.with_name(f".{output.name}.{name}")
 
 
@@ -45,9 +47,9 @@ def write_corpus(
 ) -> dict[str, float]:
     """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
 
-    splits: the checked rows, read one split after the other; origin: what provenance.json says of the source.
-    Returns the number of rows a split. Raises UserError, and leaves `output` as it was, when the source fails
-    or the content has another checksum than expected.
+    splits: the checked rows, read one split after the other; origin: what provenance.json says about the source.
+    Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or the
+    checksum of the content is not the expected one.
     """
     with scratch_folder(beside(output, "part")) as folder:
         counts = {
@@ -75,13 +77,13 @@ def _replace(output: Path, folder: Path) -> None:
             shutil.rmtree(output)
         folder.rename(output)
     except OSError as error:
-        raise UserError(f"cannot replace {output}: {error.strerror}; mend its permissions or remove it") from error
+        raise UserError(f"cannot replace {output}: {error.strerror}; fix its permissions or remove it") from error
 
 
 def content_sha256(folder: Path) -> str:
-    """A checksum over the rows of train, validation and test, whatever their order: the sum of the rows' SHA-256.
+    """An order-independent checksum over the rows of train, validation and test: the sum of the rows' SHA-256.
 
-    So it is the same where the Hub and the files order the rows differently, or only one has further test splits.
+    So it is the same if the Hub and the files order the rows differently, or only one has additional test splits.
     """
     total = 0
     for split in CORE_SPLITS:

@@ -1,4 +1,4 @@
-"""The parameters of a corpus that all tasks share, and the corpus they name, from whichever source.
+"""The corpus parameters that all tasks share, and the corpus that they name, from any source.
 
 A family adds its own parameters in its `download.py`.
 """
@@ -21,7 +21,7 @@ from transformer.corpora.hub import open_hub
 
 
 class SampleRows(Section):
-    """How many rows a split of the sample corpus has."""
+    """Number of rows in each split of the sample corpus."""
 
     train: int = Field(ge=1)
     validation: int = Field(ge=1)
@@ -36,14 +36,14 @@ class Download(Section):
     path: str = Field(min_length=1)
     """The folder of the source `files`."""
     repository: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*(/[\w.-]+)?$")
-    """The data set's name on the Hub."""
+    """The dataset's name on the Hub."""
     revision: str = Field(pattern=r"^[0-9a-f]{40}$")
-    """The data set's commit: a branch or a tag can move, a commit cannot."""
+    """The dataset's commit: unlike a branch or a tag it cannot move."""
     sample_rows: SampleRows
     seed: int = Field(ge=0)
-    """Draws the sample corpus, and the validation split where one is held out of train."""
+    """Seeds the sample corpus, and the validation split where it is held out from train."""
     expected_sha256: str | None = Field(pattern=r"^[0-9a-f]{64}$")
-    """The `content_sha256` that provenance.json must come to; null: any."""
+    """The `content_sha256` required in provenance.json; null for no check."""
 
 
 Sample = Callable[[str, int, int], Iterator[Row]]
@@ -53,10 +53,10 @@ Sample = Callable[[str, int, int], Iterator[Row]]
 def open_corpus(
     section: Download, *, columns: Sequence[str], sample: Sample, scratch: Path, progress: bool
 ) -> AbstractContextManager[Corpus]:
-    """The corpus, to be read inside the block.
+    """Open the corpus for reading inside a `with` block.
 
-    columns: the columns of a row; sample: the task's sample corpus; scratch: a folder that may be used meanwhile;
-    progress: show progress bars. Raises UserError when the source cannot be read.
+    columns: the columns of a row; sample: the task's sample corpus; scratch: a folder for temporary files; progress:
+    show progress bars. Raises UserError when the source cannot be read.
     """
     if section.source == "files":
         return nullcontext(read_folder(Path(section.path), columns=columns))
@@ -80,7 +80,7 @@ def _sample_corpus(section: Download, sample: Sample) -> Corpus:
 
 
 def sample_of(task: Task) -> Sample:
-    """The task's sample corpus, `tasks/NAME/sample/splits.py`. Its first row raises UserError where there is none."""
+    """The task's sample corpus, `tasks/NAME/sample/splits.py`. If there is none, reading it raises UserError."""
 
     def rows(split: str, count: int, seed: int) -> Iterator[Row]:
         generated: Iterator[Row] = _sample_module(task).rows(split, count, seed)
@@ -90,7 +90,7 @@ def sample_of(task: Task) -> Sample:
 
 
 def sample_columns(task: Task) -> Sequence[str]:
-    """The columns of its rows. Raises UserError where the task has none."""
+    """The columns of the task's sample corpus. Raises UserError if it has none."""
     columns: Sequence[str] = _sample_module(task).COLUMNS
     return columns
 
