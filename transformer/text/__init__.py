@@ -1,1 +1,1 @@
-"""From sentences to ids and back: pre-tokenizers, vocabularies, the encoded store, batches."""
+"""Raw text: cleaning, pre-tokenizers, and ordered parallel processing."""

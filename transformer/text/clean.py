@@ -1,4 +1,4 @@
-"""What a text may be: one line; and what is taken for a word of it."""
+"""Text normalisation: one line per text, valid Unicode, bounded word length."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,21 +9,21 @@ _TOO_LONG = re.compile(r"\S{500}(?=\S)")
 
 
 def one_line(text: str) -> str:
-    """The text without white space at its ends, and each run of tabs or line separators inside as one space."""
+    """The text stripped, with each run of tabs or line separators replaced by one space."""
     return _SEPARATORS.sub(" ", text.strip())
 
 
 def given_texts(texts: Iterable[Any]) -> list[str]:
-    """The texts that a caller gives, in any iterable but a text itself; half of a surrogate pair becomes U+FFFD.
+    """A caller's texts as a list, from any iterable except a str; lone surrogates become U+FFFD.
 
-    Raises TypeError, one line, for anything else: a missing text must not be answered as the word "None".
+    Raises TypeError for anything else: a missing text must not be processed as the word "None".
     """
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        raise TypeError(f"a list of texts is needed, such as ['one text'], not {type(texts).__name__}")
+        raise TypeError(f"expected a list of texts, such as ['one text'], not {type(texts).__name__}")
     given = list(texts)
     for number, text in enumerate(given, start=1):
         if not isinstance(text, str):
-            raise TypeError(f"text {number} must be a str, not {type(text).__name__}: leave it out, or give ''")
+            raise TypeError(f"text {number} must be a str, not {type(text).__name__}: leave it out, or pass ''")
     return [_without_surrogates(text) for text in given]
 
 
@@ -36,9 +36,9 @@ def _without_surrogates(text: str) -> str:
 
 
 def cut_words(text: str) -> str:
-    """The text with a space after every 500 characters that have none among them.
+    """Insert a space after every 500 characters without one.
 
-    spaCy's tokenizer and the trainers of BPE and WordPiece take a time that grows with the square of a word's length:
-    hours for a line of a megabyte without a space.
+    spaCy's tokenizer and the BPE and WordPiece trainers are quadratic in the length of a word: hours for a line of a
+    megabyte without a space.
     """
     return _TOO_LONG.sub(r"\g<0> ", text)

@@ -1,4 +1,4 @@
-"""Work on chunks in several processes, in order and in bounded memory."""
+"""Process chunks in several processes, in order and in bounded memory."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +15,11 @@ from transformer.core.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 2  # chunks a worker that may wait: enough to keep it busy, and no more memory than that
+_AHEAD = 2  # chunks queued per worker: enough to keep it busy, and bounded memory
 
 
 class OrderedMap(Protocol):
-    """`map` of one iterable."""
+    """`map` over one iterable."""
 
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
         """The results, in the order of the items."""
@@ -37,23 +37,22 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def worker_processes(
     workers: int, *, initializer: Callable[..., None], arguments: tuple[Any, ...]
 ) -> Iterator[OrderedMap]:
-    """A `map` whose work is done by `workers` processes; each calls `initializer(*arguments)` once, before its first
-    item.
+    """A `map` that runs in `workers` processes; each calls `initializer(*arguments)` once, before its first item.
 
-    Results come in the order of the items, whatever the number of workers; 0 works in this process. What the
-    initializer raises is raised here: it is called in this process first. Raises UserError when a worker is killed.
+    Results keep the order of the items, for any number of workers; 0 runs in this process. The initializer is called
+    in this process first, so what it raises is raised here. Raises UserError when a worker is killed.
     """
     initializer(*arguments)
     if workers == 0:
         yield map
         return
-    context = get_context("spawn")  # the same on every platform, and safe beside threads
+    context = get_context("spawn")  # the same on every platform, and safe with threads
     try:
         with ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=arguments) as pool:
             yield partial(_ordered, pool, workers)
     except BrokenProcessPool as error:
         raise UserError(
-            "one of the worker processes ended before its work was done, as when it is killed for want of memory: lower"
+            "a worker process ended before its work was done, perhaps killed because memory ran out: lower"
             " runtime.workers, or set it to 0"
         ) from error
 

@@ -1,4 +1,4 @@
-"""Pre-tokenizers: raw text to tokens separated by one space."""
+"""Pre-tokenizers: raw text to tokens separated by single spaces."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +14,17 @@ from transformer.text.clean import cut_words
 
 PRETOKENIZERS = "pretokenizer.json"
 SPACE = "\u2581"
-"""Stands for a space inside a token: spaCy makes a token of a second space, and tokens are separated by spaces."""
+"""Replaces a space inside a token: spaCy makes a second space a token, and tokens are separated by spaces."""
 
 
 class PreTokenizerParams(Section):
     """How one side's raw text is split."""
 
     kind: Literal["spacy", "whitespace", "none"]
-    """spaCy's rule tokenizer of the language (words longer than 500 characters are cut there), white space, or raw text
-    for subword vocabularies."""
+    """spaCy's rule-based tokenizer for the language (words longer than 500 characters are split), white space, or raw
+    text for subword vocabularies."""
     language: str | None
-    """The language code of spaCy's rules, such as `de`; null for the other kinds is fine."""
+    """The language code for spaCy's rules, such as `de`; may be null for the other kinds."""
     lowercase: bool
 
     @model_validator(mode="after")
@@ -35,9 +35,9 @@ class PreTokenizerParams(Section):
 
 
 def read_pretokenizers(folder: Path, *sides: str) -> dict[str, PreTokenizerParams]:
-    """What the tokenize stage did, by side: `pretokenizer.json` of its output, or of a bundle; all sides by default.
+    """The pre-tokenizer parameters by side, from `pretokenizer.json` of the tokenize stage or a bundle.
 
-    Raises UserError when it is missing or broken, or lacks a side.
+    sides: by default all. Raises UserError when the file is missing or invalid, or lacks a side.
     """
     path = folder / PRETOKENIZERS
     content = read_json(path)
@@ -50,7 +50,7 @@ def read_pretokenizers(folder: Path, *sides: str) -> dict[str, PreTokenizerParam
 
 
 class PreTokenizer:
-    """Splits text as `params` say. Splitting never changes, adds or drops a character that is no space."""
+    """Splits text as `params` say. Splitting never changes, adds or drops a character other than spaces."""
 
     def __init__(self, params: PreTokenizerParams) -> None:
         """Raises UserError when spaCy has no rules for the language."""
@@ -58,12 +58,12 @@ class PreTokenizer:
         self._split = _splitter(params)
 
     def __call__(self, texts: list[str]) -> list[str]:
-        """One string a text, its tokens separated by single spaces; with kind `none`, the text itself."""
+        """One string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
         split = [self._split(text) for text in texts]
         return [text.lower() for text in split] if self.params.lowercase else split
 
     def __reduce__(self) -> tuple[type[Self], tuple[PreTokenizerParams]]:
-        """Pickled as its parameters: spaCy's tokenizer is made again where it is unpickled."""
+        """Pickle only the parameters: spaCy's tokenizer is recreated on unpickling."""
         return type(self), (self.params,)
 
 
@@ -77,7 +77,7 @@ def _splitter(params: PreTokenizerParams) -> Callable[[str], str]:
 
 
 def _spacy_tokenizer(language: str) -> Any:
-    import spacy  # here, since it takes a second that the other kinds need not wait
+    import spacy  # imported here: the other kinds do not need to wait a second for it
 
     try:
         return spacy.blank(language).tokenizer

@@ -1,4 +1,4 @@
-"""The tokenize stage: every split of a corpus through the pre-tokenizers of its sides."""
+"""The tokenize stage: runs every split of a corpus through the pre-tokenizers of its sides."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,16 +12,17 @@ from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizer, PreTokeniz
 
 Row = dict[str, Any]
 Sides = Mapping[str, tuple[str, PreTokenizerParams]]
-"""For each side (`source`, `target`, `text`): the corpus's column, and how it is split."""
+"""Per side (`source`, `target`, `text`): the corpus column, and how it is split."""
 
-_CHUNK = 1000  # rows a worker takes at a time
+_CHUNK = 1000  # rows that a worker takes at a time
 _splitters: dict[str, tuple[str, PreTokenizer]] = {}
 
 
 def tokenize_corpus(corpus: Path, output: Path, sides: Sides, *, workers: int, observer: Observer) -> dict[str, float]:
-    """Write `<split>.jsonl` for each split of `corpus`, and `pretokenizer.json`, what was done a side.
+    """Write `<split>.jsonl` for each split of `corpus`, and the parameters of each side as `pretokenizer.json`.
 
-    Columns that are no side (a label) pass unchanged. Returns the rows a split. Raises UserError on a broken corpus.
+    Other columns, such as a label, pass unchanged. Returns the number of rows per split. Raises UserError for an
+    invalid corpus.
     """
     counts: dict[str, float] = {}
     with worker_processes(workers, initializer=_prepare, arguments=(dict(sides),)) as ordered_map:
@@ -46,7 +47,7 @@ def _prepare(sides: Sides) -> None:
 def _tokenize_chunk(rows: list[Row]) -> list[Row]:
     if missing := [column for column, _ in _splitters.values() if column not in rows[0]]:
         found = ", ".join(sorted(rows[0]))
-        raise UserError(f"the corpus has no column `{missing[0]}` (it has: {found}): change `tokenize`, or `download`")
+        raise UserError(f"the corpus has no column `{missing[0]}` (it has: {found}): change `tokenize` or `download`")
     split = {side: splitter([row[column] for row in rows]) for side, (column, splitter) in _splitters.items()}
     columns = {column for column, _ in _splitters.values()}
     return [
