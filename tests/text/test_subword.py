@@ -119,7 +119,7 @@ def test_size(kind: str) -> None:
     assert trained(kind, byte_fallback=True).size == 700
     names = [trained(kind, byte_fallback=True).tokenizer.id_to_token(i) for i in range(4 + 256)]
     assert names == [*WORD_SPECIALS, *BYTES]
-    with pytest.raises(UserError, match=r"vocab\.max_size is 20, but .* alone are \d+: raise it"):
+    with pytest.raises(UserError, match=r"vocab\.max_size is 20, but .* alone take \d+: raise it"):
         TRAIN[kind](sample_sentences(), min_frequency=1, max_size=20, byte_fallback=False)
 
 

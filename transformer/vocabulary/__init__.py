@@ -1,1 +1,1 @@
-"""Training vocabularies, and taking existing ones."""
+"""Trains vocabularies, or imports existing ones."""

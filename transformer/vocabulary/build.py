@@ -1,4 +1,4 @@
-"""The build_vocab stage: a vocabulary a side, the encoded store, and statistics."""
+"""The build_vocab stage: one vocabulary per side, the encoded store, and statistics."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from transformer.vocabulary.config import VocabParams
 from transformer.vocabulary.subword_training import train_bpe, train_unigram
 from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
 
-_CHUNK = 2000  # texts that are encoded at a time
+_CHUNK = 2000  # texts encoded at a time
 _QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
 
@@ -33,28 +33,28 @@ def build(
     labelled: bool,
     observer: Observer,
 ) -> dict[str, float]:
-    """Write `<side>/tokenizer.json` under `vocab`, the store under `encoded`, and the figures to `statistics`.
+    """Write `<side>/tokenizer.json` under `vocab`, the store under `encoded`, and the metrics to `statistics`.
 
     Returns the vocabulary sizes. Raises UserError when a given vocabulary or the tokens cannot be read.
     """
     splits = sorted(path.stem for path in tokens.glob("*.jsonl"))
-    figures: dict[str, dict[str, int | dict[str, float]]] = {}
+    metrics: dict[str, dict[str, int | dict[str, float]]] = {}
     vocabularies = _vocabularies(tokens, params, observer)
     for side, vocabulary in vocabularies.items():
         vocabulary.save(vocab / side / "tokenizer.json")
-        figures[side] = {"size": vocabulary.size} | {
+        metrics[side] = {"size": vocabulary.size} | {
             split: _encode_split(tokens, encoded, split, side, vocabulary, observer) for split in splits
         }
     write_bpe_dropout(vocab, params.bpe_dropout)
     if labelled:
         for split in splits:
             write_labels(encoded / split, (row["label"] for row in read_rows(tokens / f"{split}.jsonl")))
-    write_json(statistics, figures)
+    write_json(statistics, metrics)
     return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
 
 
 def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict[str, Vocabulary]:
-    """A vocabulary a side; the same one for all where they are joint."""
+    """One vocabulary per side; a joint one is the same for all."""
     pretokenizers = read_pretokenizers(tokens)
     groups = [tuple(pretokenizers)] if params.joint else [(side,) for side in pretokenizers]
     vocabularies: dict[str, Vocabulary] = {}
@@ -118,7 +118,7 @@ def _encode_split(
 
 
 def _quantiles(lengths: Counter[int]) -> dict[str, float]:
-    """lengths: how often each one is."""
+    """lengths: the frequency of each length."""
     if not lengths:
         return {}
     values = np.array(sorted(lengths))
@@ -133,7 +133,7 @@ def vocabulary_from_hub(repository: str, revision: str) -> Path:
 
     Raises UserError when the Hub cannot be reached or has no such file.
     """
-    import httpx  # the Hub's client and its transport: here, since no other vocabulary needs them
+    import httpx  # the Hub's client and its transport are imported here: no other vocabulary needs them
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

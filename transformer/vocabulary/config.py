@@ -10,16 +10,16 @@ _BYTES = 260  # with the four special tokens
 
 
 class Kind(NamedTuple):
-    """What a kind of vocabulary can do."""
+    """The capabilities of a kind of vocabulary."""
 
     given: bool
-    """It may come from elsewhere."""
+    """It may be imported."""
     unlimited: bool
-    """It has an end without `max_size`, where it is trained."""
+    """Its training terminates without `max_size`."""
     bytes: bool
-    """It can spell unknown characters in bytes."""
+    """It supports byte fallback for unknown characters."""
     dropout: bool
-    """It merges, and merges can be dropped."""
+    """It supports BPE-dropout."""
 
 
 KINDS = {
@@ -34,25 +34,25 @@ class VocabParams(Section):
     """`vocab` of a task."""
 
     kind: Literal["word", "wordpiece", "bpe", "unigram"]
-    """`bpe` and `unigram` keep spaces and so give back the very text (Sennrich et al. 2016; Kudo 2018)."""
+    """`bpe` and `unigram` keep spaces, so decoding restores the exact text (Sennrich et al. 2016; Kudo 2018)."""
     source: Literal["trained", "path", "hub"]
-    """Trained on the training split, or a given vocab.txt of WordPiece from a local path or the Hub."""
+    """Trained on the training split, or an existing WordPiece vocab.txt from a local path or the Hub."""
     joint: bool
     """One vocabulary for all sides, trained on the text of all."""
     min_frequency: int = Field(ge=1)
-    """Left out where rarer in the training split: words (`word`), pairs to merge (`wordpiece`, `bpe`), and single
+    """Minimum frequency in the training split of words (`word`), of pairs to merge (`wordpiece`, `bpe`), and of single
     characters (`bpe`, `unigram`)."""
     max_size: int | None = Field(ge=8)
-    """Most entries, special tokens and bytes included; null for no limit (words only)."""
+    """Maximum number of entries, including special tokens and bytes; null for no limit (words only)."""
     byte_fallback: bool
-    """Spell characters that the vocabulary does not know in UTF-8, with 256 pieces for the bytes."""
+    """Spell unknown characters in UTF-8, with 256 byte pieces."""
     bpe_dropout: float = Field(ge=0, lt=1)
-    """The probability that a merge is left out, each time that training reads a word (Provilkov et al. 2020)."""
+    """The probability of dropping a merge, each time that training reads a word (Provilkov et al. 2020)."""
     path: str
-    """A vocab.txt or a folder that holds one. DVC watches it."""
+    """A vocab.txt or a folder that contains one. DVC tracks it as a dependency."""
     repository: str
     revision: str
-    """The Hub's model repository that holds a vocab.txt, and the commit to take it from."""
+    """The model repository on the Hub that contains a vocab.txt, and its commit."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:

@@ -1,28 +1,28 @@
 """Lossless subword tokenizers over raw text: what BPE and Unigram vocabularies share.
 
-Every space becomes U+2581 (▁), and one more stands before the text, so that a word looks the same at its beginning
-(Kudo and Richardson 2018). Nothing is normalized away: decoding gives back the text, spaces and all.
+Every space becomes U+2581 (▁), and another one is prepended, so that a word looks the same at the start of a text (Kudo
+and Richardson 2018). Nothing is normalized away: decoding restores the text, spaces included.
 """
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from transformer.encoded.vocabulary import SPACE, WORD_SPECIALS, Vocabulary
 
-# A text may hold the character ▁ itself. Noncharacters stand for it and for themselves: Unicode keeps them for a
-# program's own use, so no real text has them, and yet a text that does comes back as it was.
+# A text may contain the character ▁ itself, so it is escaped with noncharacters, which Unicode reserves for internal
+# use. They are escaped too, so that even a text that contains them is restored exactly.
 _LOW_LINE, _ESCAPE = "\ufdd0", "\ufdd1"
 _ESCAPES = ((_ESCAPE, f"{_ESCAPE}1"), (_LOW_LINE, f"{_ESCAPE}0"), (SPACE, _LOW_LINE))
 
-# Letters with their marks, numbers, and all else are pieces of their own, each with the space before it: "dog" is the
-# same piece in "dog", "dog." and "dog's", as in SentencePiece, whose pieces don't mix scripts. No piece can spell a
-# special token or the name of a byte, since these mix them.
+# Letters with their marks, numbers, and everything else are separate pieces, each with the space before it: "dog" is
+# the same piece in "dog", "dog." and "dog's", as in SentencePiece, whose pieces do not mix scripts. No piece can spell
+# a special token or the name of a byte, since these mix classes.
 _WORDS = Regex(rf"{SPACE}?(?:[\p{{L}}\p{{M}}]+|\p{{N}}+|[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+)|{SPACE}")
 
 
 def lossless_vocabulary(model: models.Model) -> Vocabulary:
-    """A vocabulary around a BPE or Unigram model that holds the four special tokens.
+    """A vocabulary around a BPE or Unigram model that contains the four special tokens.
 
-    A text whose characters the model knows comes back unchanged from decode(encode(text)); with byte pieces, any text.
+    decode(encode(text)) restores any text whose characters the model knows; with byte pieces, any text.
     """
     tokenizer = Tokenizer(model)
     prepare_text(tokenizer)
@@ -40,7 +40,7 @@ def lossless_vocabulary(model: models.Model) -> Vocabulary:
 
 
 def prepare_text(tokenizer: Tokenizer) -> None:
-    """Give a tokenizer the normalizer and the splitting into words."""
+    """Set the normalizer and the word splitter of a tokenizer."""
     tokenizer.normalizer = normalizers.Sequence(
         [
             *(normalizers.Replace(character, escaped) for character, escaped in _ESCAPES),

@@ -1,4 +1,4 @@
-"""Training BPE and Unigram vocabularies, byte-deterministically, from counted words."""
+"""Trains BPE and Unigram vocabularies from word counts, deterministic to the byte."""
 
 import io
 import json
@@ -13,25 +13,25 @@ from transformer.encoded.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabula
 from transformer.text.clean import cut_words
 from transformer.vocabulary.subword import lossless_vocabulary, prepare_text
 
-_AT_A_TIME = 1000  # copies of a word that are handed to the trainer together
-_WORDS_A_LINE, _LONGEST_WORD = 20, 60  # where words share a line, and the bytes of each
-_UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer separates words by these, or skips them
+_AT_A_TIME = 1000  # copies of a word passed to the trainer together
+_WORDS_A_LINE, _LONGEST_WORD = 20, 60  # of lines with several words: words per line, maximum bytes per word
+_UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer splits words at these, or skips them
 
 
 class Words(NamedTuple):
-    """What a trainer learns from."""
+    """The training data of a vocabulary."""
 
     counts: dict[str, int]
-    """The words, each with the ▁ before it, cut at rare characters and where too long; in alphabetical order."""
+    """Word counts in alphabetical order. Words include their leading ▁, and are cut at rare characters or if long."""
     alphabet: list[str]
-    """Every character that is not rare, ordered by code point."""
+    """All characters that are not rare, ordered by code point."""
 
 
 def train_bpe(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool) -> Vocabulary:
     """Byte-pair encoding of at most `max_size` entries (Sennrich, Haddow and Birch 2016, section 3.2).
 
     Characters and pairs to merge that are rarer than `min_frequency` are left out. With `byte_fallback`, 256 byte
-    pieces spell the characters that are left out or new. Raises UserError when `max_size` has no room for the
+    pieces spell the characters that are left out or unseen. Raises UserError when `max_size` has no room for the
     characters.
     """
     words = count_words(texts, min_frequency=min_frequency)
@@ -54,11 +54,11 @@ def train_bpe(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_f
 
 
 def train_unigram(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool) -> Vocabulary:
-    """A unigram language model of at most `max_size` pieces (Kudo 2018, section 3.2), by the sentencepiece library.
+    """A unigram language model of at most `max_size` pieces (Kudo 2018, section 3.2), trained by sentencepiece.
 
-    Characters rarer than `min_frequency` are left out, to be spelled in bytes or unknown. The tokenizers library's
-    own trainer sums in the order of a randomly seeded hash map, and gives other pieces in each process. Raises
-    UserError when `max_size` has no room for the characters.
+    Characters rarer than `min_frequency` are left out, to be spelled in bytes or unknown. The tokenizers library's own
+    trainer sums in the order of a randomly seeded hash map, so its pieces differ between processes. Raises UserError
+    when `max_size` has no room for the characters.
     """
     words = count_words(texts, min_frequency=min_frequency)
     fixed = _fixed_entries(byte_fallback=byte_fallback)
@@ -69,7 +69,7 @@ def train_unigram(texts: Iterable[str], *, min_frequency: int, max_size: int, by
 
 
 def count_words(texts: Iterable[str], *, min_frequency: int) -> Words:
-    """Split texts into words as the vocabulary will, and count them; memory grows with the different words only."""
+    """Split texts into words as the vocabulary will, and count them; memory grows only with the distinct words."""
     spaced: Counter[str] = Counter()
     for text in texts:
         spaced.update(text.split(" "))
@@ -88,7 +88,7 @@ def count_words(texts: Iterable[str], *, min_frequency: int) -> Words:
 
 
 def _split(spaced: Counter[str]) -> Counter[str]:
-    """Texts are the same words whether split at once or, as here, first at their spaces, which saves much time."""
+    """Split into words. Splitting at spaces first, as here, gives the same words and saves much time."""
     tokenizer = Tokenizer(models.BPE())
     prepare_text(tokenizer)
     words: Counter[str] = Counter()
@@ -104,11 +104,11 @@ def _fixed_entries(*, byte_fallback: bool) -> list[str]:
 
 
 def _room(words: Words, fixed: list[str], max_size: int) -> int:
-    """How many pieces of several characters fit."""
+    """The number of multi-character pieces that fit."""
     room = max_size - len(fixed) - len(words.alphabet)
     if room < 0:
         raise UserError(
-            f"vocab.max_size is {max_size}, but the special tokens, bytes and characters alone are"
+            f"vocab.max_size is {max_size}, but the special tokens, bytes and characters alone take"
             f" {max_size - room}: raise it, or raise vocab.min_frequency to leave out rare characters"
         )
     return room
@@ -121,7 +121,7 @@ def _copies(counts: dict[str, int]) -> Iterator[str]:
 
 
 def _unigram_scores(words: Words, size: int) -> dict[str, float]:
-    """The log-probability of each of at most `size` pieces, the most probable first, every character among them."""
+    """The log probabilities of at most `size` pieces, most probable first, including every character."""
     trainable = {word: count for word, count in words.counts.items() if _trainable(word)}
     skipped = sorted(set(words.alphabet) - set("".join(trainable)))
     scores = _by_sentencepiece(trainable, size - len(skipped)) if trainable else {}
@@ -134,10 +134,10 @@ def _trainable(word: str) -> bool:
 
 
 def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:
-    """Each word with its count for the sentencepiece trainer, once alone and once before a ▁.
+    """Lines with counts for the sentencepiece trainer: each word alone and, if repeated, once before a ▁.
 
-    It begins with the substrings after which texts go on in two ways, so a word that always ends its line, however
-    frequent, would never be a piece: on Multi30k that costs a fifth more pieces a sentence.
+    The trainer seeds its pieces with substrings that have at least two continuations, so a word that always ends its
+    line, however frequent, would never become a piece: on Multi30k that costs a fifth more pieces per sentence.
     """
     inside = []
     for word, count in counts.items():
@@ -152,7 +152,7 @@ def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:
 
 
 def _by_sentencepiece(counts: dict[str, int], size: int) -> dict[str, float]:
-    import sentencepiece  # here, since no other vocabulary needs it
+    import sentencepiece  # imported here: no other vocabulary needs it
 
     model = io.BytesIO()
     try:
@@ -161,9 +161,9 @@ def _by_sentencepiece(counts: dict[str, int], size: int) -> dict[str, float]:
             input_format="tsv",
             model_writer=model,
             model_type="unigram",
-            vocab_size=size + 1,  # it counts its unknown token
+            vocab_size=size + 1,  # sentencepiece counts its unknown token
             hard_vocab_limit=False,
-            num_threads=1,  # more would sum in another order
+            num_threads=1,  # more would sum in a different order
             normalization_rule_name="identity",
             add_dummy_prefix=False,
             remove_extra_whitespaces=False,

@@ -1,4 +1,4 @@
-"""Making vocabularies: word lists by frequency, and WordPiece, trained here or given."""
+"""Word vocabularies by frequency, and WordPiece vocabularies, trained here or given."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +18,9 @@ Texts = Callable[[], Iterator[str]]
 
 
 def word_vocabulary(texts: Iterable[str], *, min_frequency: int, max_size: int | None) -> Vocabulary:
-    """The words (separated by spaces) seen at least `min_frequency` times, the most frequent first.
+    """The words (separated by spaces) seen at least `min_frequency` times, most frequent first.
 
-    max_size: most entries, the four special ones included; None: no limit.
+    max_size: maximum number of entries, including the four special ones; None for no limit.
     """
     counts: Counter[str] = Counter()
     for text in texts:
@@ -38,10 +38,10 @@ def word_vocabulary(texts: Iterable[str], *, min_frequency: int, max_size: int |
 
 
 def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercase: bool) -> Vocabulary:
-    """A WordPiece vocabulary of at most `max_size` entries by the `tokenizers` library (Schuster and Nakajima 2012).
+    """Train a WordPiece vocabulary of at most `max_size` entries with `tokenizers` (Schuster and Nakajima 2012).
 
-    Its trainer numbers the single characters in the order of a randomly seeded hash map, so that two runs differ.
-    Given all of them beforehand as special tokens, it has nothing left to number by chance.
+    Its trainer numbers single characters in the order of a randomly seeded hash map, so two runs would differ. Passing
+    all of them as special tokens fixes their numbers.
     """
     tokenizer = _wordpiece({}, lowercase=lowercase)
     alphabet = _alphabet(tokenizer, texts())
@@ -54,19 +54,19 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
 
 
 def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
-    """A WordPiece vocabulary from a vocab.txt in BERT's format, one piece a line, numbered from 0.
+    """A WordPiece vocabulary from a vocab.txt in BERT's format: one piece per line, numbered from 0.
 
-    Raises UserError when the file is missing, is no UTF-8, names a piece twice or lacks a special token.
+    Raises UserError when the file is missing, not UTF-8, names a piece twice or lacks a special token.
     """
     try:
         pieces = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the vocabulary {path} cannot be read ({error}): give a vocab.txt in UTF-8") from error
+        raise UserError(f"the vocabulary {path} cannot be read ({error}): use a vocab.txt in UTF-8") from error
     pieces = [piece.removesuffix("\r") for piece in pieces]
     if repeated := next((piece for piece, count in Counter(pieces).items() if count > 1), None):
-        raise UserError(f"the vocabulary {path} names {repeated!r} more than once: each line must be one new piece")
+        raise UserError(f"the vocabulary {path} names {repeated!r} more than once: each line must be a new piece")
     if absent := [special for special in WORDPIECE_SPECIALS if special not in pieces]:
-        raise UserError(f"the vocabulary {path} lacks {', '.join(absent)}: add them as lines of their own")
+        raise UserError(f"the vocabulary {path} lacks {', '.join(absent)}: add each on its own line")
     return _finished({piece: index for index, piece in enumerate(pieces)}, lowercase=lowercase)
 
 
