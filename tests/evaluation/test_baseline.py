@@ -40,15 +40,15 @@ def test_a_table_of_hypotheses_alone_needs_no_sources(tmp_path: Path) -> None:
 
 def test_a_baseline_of_other_data_is_refused(tmp_path: Path) -> None:
     baseline = read("other.tsv", tmp_path, HEADER + "test\tKatze\tcat\n")
-    with pytest.raises(UserError, match=r"other.tsv is of other data: row 1 of test is not 'Hund'; name another"):
+    with pytest.raises(UserError, match=r"other.tsv is for other data: row 1 of test is not 'Hund'; name another"):
         baseline.of_split("test", ["Hund"], "source", Observer())
-    with pytest.raises(UserError, match=r"other.tsv has 1 answers for test, not 2: name another"):
+    with pytest.raises(UserError, match=r"other.tsv has 1 predictions for test, not 2: name another"):
         baseline.of_split("test", ["Katze", "Hund"], "source", Observer())
 
 
 @pytest.mark.parametrize("content", [HEADER.replace("hypothesis", "text") + "test\ta\tb\n", HEADER + "test\ta\n"])
 def test_a_table_without_the_column_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(UserError, match=r"other.tsv has no column `hypothesis` in a row: name another"):
+    with pytest.raises(UserError, match=r"other.tsv has a row without column `hypothesis`: name another"):
         read("other.tsv", tmp_path, content)
 
 
@@ -109,9 +109,9 @@ def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: 
         rows = read(name, root).of_split("test", ["Hund"], "source", Observer())
         assert rows is not None
         assert [row["hypothesis"] for row in rows] == ["dog 1"]
-    with pytest.raises(UserError, match=r"predictions.tsv of commit 0123456789 cannot be had .*`dvc fetch` it"):
+    with pytest.raises(UserError, match=r"predictions.tsv of commit 0123456789 is not available .*`dvc fetch` it"):
         read("0123456789", root)
-    with pytest.raises(UserError, match=rf"nowhere.tsv of commit {commit} cannot be had"):
+    with pytest.raises(UserError, match=rf"nowhere.tsv of commit {commit} is not available"):
         Baseline.read(commit, root, Path("nowhere.tsv"), columns=())
 
 
@@ -136,5 +136,5 @@ def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(
     monkeypatch.setenv("DVC_ROOT", str(root))
     assert read(committed(), root).rows["test"]
     stages["train@translation"]["outs"][0]["md5"] = "new"
-    with pytest.raises(UserError, match=r"holds the answers of another model than its own .*: name another"):
+    with pytest.raises(UserError, match=r"contains the predictions of another model than its own .*: name another"):
         read(committed(), root)

@@ -1,1 +1,1 @@
-"""How good answers are, and how sure that is: what all families share."""
+"""Evaluation code that all families share: the bootstrap, baselines and leakage."""

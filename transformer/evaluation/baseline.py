@@ -1,4 +1,4 @@
-"""The answers of another result, to compare with: of a commit, by DVC, or in a file of the user's."""
+"""The predictions of another result to compare with: from a commit, through DVC, or from a local file."""
 
 import csv
 import os
@@ -13,7 +13,7 @@ from transformer.core.observer import Observer
 from transformer.evaluation.inputs import COMMIT
 
 Row = dict[str, str]
-_MEND = "name another in `evaluate.baseline`, or null for none"
+_REMEDY = "name another in `evaluate.baseline`, or null for none"
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Baseline:
 
     @classmethod
     def read(cls, baseline: str, folder: Path, predictions: Path, columns: Sequence[str]) -> Self:
-        """baseline: a commit's id or the name of a file in `folder`; predictions: the path of it in a commit.
+        """baseline: a commit's id or the name of a file in `folder`; predictions: the path of the file in a commit.
 
-        columns: those that every row must have beside `split`. Raises UserError when it is missing or no such table.
+        columns: required in every row, besides `split`. Raises UserError when the table is missing or invalid.
         """
         if COMMIT.fullmatch(baseline):
             name, lines = f"commit {baseline}", _of_commit(baseline, predictions)
@@ -39,31 +39,33 @@ class Baseline:
         for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
             missing = [column for column in ("split", *columns) if not isinstance(row.get(column), str)]
             if missing:
-                raise UserError(f"{name} has no column `{missing[0]}` in a row: {_MEND}")
+                raise UserError(f"{name} has a row without column `{missing[0]}`: {_REMEDY}")
             rows.setdefault(row["split"], []).append(row)
         if not rows:
-            raise UserError(f"{name} has no rows: {_MEND}")
+            raise UserError(f"{name} has no rows: {_REMEDY}")
         return cls(name, rows)
 
     def of_split(self, split: str, expected: Iterable[str], column: str, observer: Observer) -> list[Row] | None:
-        """The rows of a split, which must be of the same texts in the same order; None where it has none.
+        """The rows of a split, which must be for the same texts in the same order; None if there are none.
 
-        expected: what `column` should say, where the baseline has that column. Raises UserError when it does not.
+        expected: the contents of `column`, checked if the baseline has it. Raises UserError when they differ.
         """
         if split not in self.rows:
-            observer.say(f"{self.name} has no answers for {split}: nothing to compare")
+            observer.say(f"{self.name} has no predictions for {split}: nothing to compare")
             return None
         rows, texts = self.rows[split], [_spaced(text) for text in expected]
         if len(rows) != len(texts):
-            raise UserError(f"{self.name} has {len(rows):,} answers for {split}, not {len(texts):,}: {_MEND}")
+            raise UserError(f"{self.name} has {len(rows):,} predictions for {split}, not {len(texts):,}: {_REMEDY}")
         for number, (row, text) in enumerate(zip(rows, texts, strict=True), start=1):
             if _spaced(row.get(column, text)) != text:
-                raise UserError(f"{self.name} is of other data: row {number} of {split} is not {text[:60]!r}; {_MEND}")
+                raise UserError(
+                    f"{self.name} is for other data: row {number} of {split} is not {text[:60]!r}; {_REMEDY}"
+                )
         return rows
 
 
 def _spaced(text: str) -> str:
-    """As a table holds it: without tabs and line ends."""
+    """The text as stored in a table: without tabs and line ends."""
     return " ".join(text.split())
 
 
@@ -71,14 +73,14 @@ def _of_file(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError as error:
-        raise UserError(f"there is no {path}: put the predictions there, or {_MEND}") from error
+        raise UserError(f"there is no {path}: put the predictions there, or {_REMEDY}") from error
     except (UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{path} cannot be read ({error}): {_MEND}") from error
+        raise UserError(f"{path} cannot be read ({error}): {_REMEDY}") from error
 
 
 def _of_commit(commit: str, path: Path) -> list[str]:
     """The lines of a file that DVC tracked at a commit. Under `dvc exp run --temp` the repository is DVC_ROOT."""
-    import dvc.api  # here, since it takes a second that an evaluation without baseline need not wait
+    import dvc.api  # imported here: an evaluation without a baseline does not need to wait a second for it
     from dvc.exceptions import DvcException
     from scmrepo.exceptions import SCMError
 
@@ -86,15 +88,17 @@ def _of_commit(commit: str, path: Path) -> list[str]:
         text: str = dvc.api.read(path.as_posix(), repo=os.environ.get("DVC_ROOT"), rev=commit, encoding="utf-8")
     except (DvcException, SCMError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path} of commit {commit} cannot be had ({reason}): `dvc fetch` it, or {_MEND}") from error
+        raise UserError(
+            f"{path} of commit {commit} is not available ({reason}): `dvc fetch` it, or {_REMEDY}"
+        ) from error
     _require_own_model(commit, path.parent.name)
     return text.split("\n")
 
 
 def _require_own_model(commit: str, task: str) -> None:
-    """Refuse the answers of another model than the commit's, as a training without `evaluate` leaves them there."""
-    # By name: what can refuse and changes no byte is no code that evaluate depends on.
+    """Reject predictions of another model than the commit's, which training without `evaluate` leaves there."""
+    # By name: code that can only reject a result, not change a byte, is not a dependency of evaluate.
     chain, git = import_module("transformer.results.chain"), import_module("transformer.results.git")
     lock = git.blob(Path(os.environ.get("DVC_ROOT", "")), commit, "dvc.lock")
     if any(found.task == task and not found.holds("evaluate") for found in chain.all_chains(lock)):
-        raise UserError(f"commit {commit} holds the answers of another model than its own (dvc.lock): {_MEND}")
+        raise UserError(f"commit {commit} contains the predictions of another model than its own (dvc.lock): {_REMEDY}")

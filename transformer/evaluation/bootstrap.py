@@ -1,6 +1,6 @@
-"""The bootstrap: how much a score, or the difference of two, owes to the choice of test items.
+"""The bootstrap: how much a score, or the difference of two, depends on the choice of test items.
 
-Efron and Tibshirani 1993; for machine translation Koehn 2004. The same number of items and samples always draws the
+Efron and Tibshirani 1993; for machine translation Koehn 2004. The same number of items and samples always gives the
 same resamples, so that two systems are compared on the same ones.
 """
 
@@ -16,22 +16,22 @@ _DIGITS = 6
 
 
 def resamples(items: int, samples: int) -> Iterator[Floats]:
-    """For each resample how often it holds each of the items, (N,); the sum is N."""
+    """For each resample, how often it contains each item, (N,); the counts sum to N."""
     random = np.random.default_rng(_SEED)
     for _ in range(samples):
         yield np.bincount(random.integers(items, size=items), minlength=items).astype(np.float64)
 
 
 def bootstrap(score: Callable[[Floats], float | Sequence[float]], items: int, samples: int) -> Floats:
-    """The score or the K scores of every resample, (samples,) or (samples, K); NaN where there is none.
+    """The score or the K scores of every resample, (samples,) or (samples, K); NaN where undefined.
 
-    score: of items that count (N,) times each. Without items there are no resamples.
+    score: maps the counts (N,) of the items to scores. Without items there are no resamples.
     """
     return np.array([score(weights) for weights in resamples(items, samples)]) if items else np.empty(0)
 
 
 def interval(scores: Floats) -> tuple[float, float] | None:
-    """The 95 % percentile interval of resampled scores; None where there are none. NaN are left out."""
+    """The 95 % percentile interval of resampled scores, ignoring NaN; None without scores."""
     known = scores[~np.isnan(scores)]
     if not len(known):
         return None
@@ -40,10 +40,11 @@ def interval(scores: Floats) -> tuple[float, float] | None:
 
 
 def p_value(observed: float, differences: Floats) -> float | None:
-    """The two-sided p value of a difference under the hypothesis that there is none; None without resamples.
+    """The two-sided p-value of a difference under the null hypothesis of no difference; None without resamples.
 
-    differences: of the resamples, (samples,). Their distribution, moved so that its centre is 0, stands for that under
-    the hypothesis (Efron and Tibshirani 1993, section 16.4; (b + 1) / (n + 1) as Davison and Hinkley 1997, eq. 4.11).
+    differences: of the resamples, (samples,). Their distribution, shifted to be centred at 0, approximates that under
+    the null hypothesis (Efron and Tibshirani 1993, section 16.4; (b + 1) / (n + 1) as in Davison and Hinkley 1997,
+    eq. 4.11).
     """
     known = differences[~np.isnan(differences)]
     if not len(known):
@@ -53,12 +54,12 @@ def p_value(observed: float, differences: Floats) -> float | None:
 
 
 def interval_figures(scores: Mapping[str, Floats]) -> dict[str, float]:
-    """`NAME_low` and `NAME_high` of resampled scores by name."""
-    figures: dict[str, float] = {}
+    """`NAME_low` and `NAME_high` for resampled scores by name."""
+    metrics: dict[str, float] = {}
     for name, values in scores.items():
         if (ends := interval(values)) is not None:
-            figures |= {f"{name}_low": round(ends[0], _DIGITS), f"{name}_high": round(ends[1], _DIGITS)}
-    return figures
+            metrics |= {f"{name}_low": round(ends[0], _DIGITS), f"{name}_high": round(ends[1], _DIGITS)}
+    return metrics
 
 
 def comparison_figures(
@@ -66,18 +67,18 @@ def comparison_figures(
     observed: Mapping[str, tuple[float, float]],
     resampled: Mapping[str, tuple[Floats, Floats]],
 ) -> dict[str, float]:
-    """What separates the scores of this system from those of another on the same items.
+    """Compare the scores of this system with those of another on the same items.
 
-    observed, resampled: by metric, this system's and the other's. Gives `OTHER_METRIC`, the other's score, and
+    observed, resampled: by metric, this system's and the other's. Returns `OTHER_METRIC`, the other's score, and
     `METRIC_minus_OTHER` with `_low`, `_high` and `_p`.
     """
-    figures: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for metric, (own, others) in observed.items():
-        figures[f"{other}_{metric}"] = round(others, _DIGITS)
+        metrics[f"{other}_{metric}"] = round(others, _DIGITS)
         name, difference = f"{metric}_minus_{other}", own - others
-        figures[name] = round(difference, _DIGITS)
+        metrics[name] = round(difference, _DIGITS)
         differences = resampled[metric][0] - resampled[metric][1]
-        figures |= interval_figures({name: differences})
+        metrics |= interval_figures({name: differences})
         if (p := p_value(difference, differences)) is not None:
-            figures[f"{name}_p"] = round(p, _DIGITS)
-    return figures
+            metrics[f"{name}_p"] = round(p, _DIGITS)
+    return metrics

@@ -1,4 +1,4 @@
-"""The parameters of evaluation that all tasks share, and what the stage reads and writes."""
+"""The evaluation parameters that all tasks share, and what the stage reads and writes."""
 
 import re
 import reprlib
@@ -10,15 +10,15 @@ from pydantic import Field, field_validator
 from transformer.core.schema import Section
 
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
-"""The id of a commit."""
+"""A commit id, possibly abbreviated."""
 _FILE = re.compile(r"[\w][\w.-]*\.tsv")
 
 
 class ScoringParams(Section):
-    """How answers are judged: no leaf of it changes an answer."""
+    """How predictions are scored: none of these parameters changes a prediction."""
 
     bootstrap_samples: int = Field(ge=0, le=1_000_000)
-    """Resamples of the test sentences behind every interval and p value; 0 for neither."""
+    """Resamples of the test items for every interval and p-value; 0 for neither."""
     baseline: str | None
     """The result to compare with: a commit's id, or a file in `data/local/baseline/TASK`; null for none."""
 
@@ -35,7 +35,7 @@ class ScoringParams(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationInputs:
-    """What the earlier stages wrote, and what the user gave."""
+    """What earlier stages wrote, and what the user provides."""
 
     corpus: Path
     tokens: Path
@@ -43,7 +43,7 @@ class EvaluationInputs:
     encoded: Path
     trained: Path
     baselines: Path
-    """The folder of predictions to compare with."""
+    """The folder of prediction files to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)

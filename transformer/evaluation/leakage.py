@@ -1,8 +1,8 @@
-"""Texts of one split that another split holds too, exactly or nearly: a model may have learned their answers by heart.
+"""Texts of one split that another split contains too, exactly or nearly: a model may have memorized their answers.
 
-Texts are compared as lowercased words, without punctuation, and by characters where words are not separated. Two are
-near duplicates if the sets of their word trigrams have a Jaccard similarity of at least THRESHOLD: in a sentence of
-twelve words one may differ. The search is exact: two sets that are so similar share one of their rarest members (prefix
+Texts are compared as lowercased words without punctuation, or as characters in scripts that do not separate words. Two
+are near duplicates if the sets of their word trigrams have a Jaccard similarity of at least THRESHOLD: in a sentence of
+twelve words one may differ. The search is exact: two sets that similar share one of their rarest members (prefix
 filter, Bayardo et al. 2007, section 4).
 """
 
@@ -22,22 +22,22 @@ THRESHOLD = 0.5
 _UNSEPARATED = f"{HAN}{KANA}{SOUTH_EAST}"
 _LETTER = re.compile(f"[{_UNSEPARATED}]")
 _WORD = re.compile(rf"[{_UNSEPARATED}]|[^\W{_UNSEPARATED}]+")
-_WORD_BITS = 21  # the numbers of three words fit into 63 bits; from 2 million words on, numbers are used again
-_CHUNK = 500  # texts whose candidates are looked at together
+_WORD_BITS = 21  # three word ids fit into 63 bits; beyond 2 million words, ids are reused
+_CHUNK = 500  # texts whose candidates are checked together
 
 
 def separates_words(text: str) -> bool:
-    """Whether no letter is of a script that does not."""
+    """Whether the text has no letter of a script that does not separate words."""
     return _LETTER.search(text) is None
 
 
 def words(text: str) -> list[str]:
-    """The lowercased words of a text, without punctuation; the characters of scripts that do not separate words."""
+    """The lowercased words of a text, without punctuation; single characters in scripts that do not separate words."""
     return _WORD.findall(text.lower())
 
 
 class WordNumbers(dict[str, int]):
-    """Numbers words from 1 on as they come; texts that are compared must share it."""
+    """Assigns ids to words, from 1, in order of appearance; texts to compare must share one."""
 
     def __missing__(self, word: str) -> int:
         self[word] = number = (len(self) + 1) % (1 << _WORD_BITS)
@@ -49,15 +49,15 @@ class TrigramSets:
     """The sets of word trigrams of many texts."""
 
     members: Ids
-    """(M,) All sets one after the other, each sorted."""
+    """(M,) All sets concatenated, each sorted."""
     offsets: Ids
-    """(N + 1,) Where each begins, and where the last ends."""
+    """(N + 1,) The start of each set, and the end of the last."""
     hashes: NDArray[np.int64]
-    """(N,) Of the whole text: equal for texts with the same words in the same order."""
+    """(N,) Hashes of the whole texts: equal for the same words in the same order."""
 
     @classmethod
     def of(cls, texts: Sequence[str], numbers: WordNumbers) -> Self:
-        """One set a text; a text of fewer than three words is one trigram with gaps."""
+        """One set per text; a text of fewer than three words is one padded trigram."""
         sets, hashes = [], []
         for text in texts:
             ids = [numbers[word] for word in words(text)]
@@ -82,14 +82,14 @@ class TrigramSets:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """For each text of a split, whether other texts hold it too."""
+    """For each text of a split, whether it occurs among other texts."""
 
     exact: NDArray[np.bool_]
     """(N,) The same words in the same order."""
     similarity: NDArray[np.float64]
-    """(N,) The Jaccard similarity of the most similar other text, 0 where none reaches the threshold."""
+    """(N,) The Jaccard similarity of the most similar other text, 0 if none reaches the threshold."""
     match: Ids
-    """(N,) The number of that text, -1 for none; the first of several."""
+    """(N,) The index of that text, the first of several; -1 for none."""
 
     @property
     def any(self) -> NDArray[np.bool_]:
@@ -97,12 +97,12 @@ class Duplicates:
         return self.exact | (self.match >= 0)
 
     def figures(self) -> dict[str, float]:
-        """How many texts have an exact duplicate, and how many only a near one."""
+        """The number of texts with an exact duplicate, and with only a near one."""
         return {"duplicates": int(self.exact.sum()), "near_duplicates": int((self.any & ~self.exact).sum())}
 
 
 def find_duplicates(texts: TrigramSets, others: TrigramSets, threshold: float = THRESHOLD) -> Duplicates:
-    """The duplicates of `texts` among `others`, whose words have the same numbers. threshold: above 0, up to 1."""
+    """The duplicates of `texts` among `others`, which must share their word ids. threshold: above 0, up to 1."""
     exact = np.isin(texts.hashes, others.hashes)
     similarity, match = np.zeros(len(texts)), np.full(len(texts), -1, dtype=np.int64)
     members, inverse = np.unique(np.concatenate((texts.members, others.members)), return_inverse=True)
@@ -122,10 +122,10 @@ def find_duplicates(texts: TrigramSets, others: TrigramSets, threshold: float = 
 
 
 class LeakageCheck:
-    """Compares splits with what the model or its choice has seen before."""
+    """Compares splits with what has been seen in training or model selection."""
 
     COLUMNS = ("split", "similarity", "text", "seen_split", "seen_text")
-    _SHOWN = 20  # texts of a split in the table
+    _SHOWN = 20  # texts per split in the table
 
     def __init__(self, train: Sequence[str]) -> None:
         """train: the texts of the training split."""
@@ -133,10 +133,10 @@ class LeakageCheck:
         self._seen = TrigramSets.of(train, self._numbers)
         self._texts = [("train", text) for text in train]
         self.rows: list[tuple[str, float, str, str, str]] = []
-        """For a table: of each split the 20 texts that are most like a seen one."""
+        """For a table: per split, the 20 texts most similar to a seen one."""
 
     def check(self, split: str, texts: Sequence[str], *, seen_from_now_on: bool) -> Duplicates:
-        """The duplicates of a split among what was seen, to which it may be added."""
+        """The duplicates of a split among the seen texts; seen_from_now_on: then add it to them."""
         sets = TrigramSets.of(texts, self._numbers)
         found = find_duplicates(sets, self._seen)
         for row in np.argsort(-found.similarity, kind="stable")[: self._SHOWN].tolist():
@@ -150,7 +150,7 @@ class LeakageCheck:
 
 
 class _Sets:
-    """Sets as rows of a sparse matrix of zeros and ones."""
+    """Sets as rows of a sparse binary matrix."""
 
     def __init__(self, members: Ids, offsets: Ids, width: int) -> None:
         self.members, self.offsets, self.width = members, offsets, width
@@ -162,7 +162,7 @@ class _Sets:
         return csr_array((ones, members, offsets), shape=(len(offsets) - 1, self.width))
 
     def rarest(self, rarity: Ids, threshold: float) -> csr_array:
-        """Of each set the rarest members, of which a set that is similar enough must have one."""
+        """The rarest members of each set, one of which any sufficiently similar set must contain."""
         row = np.repeat(np.arange(len(self.sizes)), self.sizes)
         order = np.lexsort((self.members, rarity[self.members], row))
         position = np.arange(len(row)) - self.offsets[:-1][row]
@@ -180,7 +180,7 @@ def _keep_best(
     similarity: NDArray[np.float64],
     match: Ids,
 ) -> None:
-    """Note for each row the most similar of its candidates, if it reaches the threshold; the first of equal ones."""
+    """Record for each row its most similar candidate, if it reaches the threshold; ties go to the first."""
     shared = own.matrix[rows].multiply(other.matrix[candidates]).sum(axis=1)
     jaccard = shared / (own.sizes[rows] + other.sizes[candidates] - shared)
     for index in np.lexsort((candidates, -jaccard)):
