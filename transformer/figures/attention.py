@@ -16,8 +16,8 @@ from transformer.figures.style import WEIGHTS, plain
 
 Weights = NDArray[np.float32]
 _CELL = 0.17  # inches, room for a token's letters
-_TITLE_LETTERS = 11  # an inch
-# What the margins have room for, and the inches of what goes beyond: lines of the title, letters of a key.
+_TITLE_LETTERS = 11  # per inch
+# What fits into the margins, and the inches of what exceeds it: lines of the title, letters of a key.
 _TITLE_LINES, _LINE = 2, 0.19
 _KEY_LETTERS, _LETTER = 12, 0.08
 _LEAST, _MOST = 1.6, 11.0  # inches: the narrowest panel, the widest row of panels
@@ -32,7 +32,7 @@ class Axis:
 
 
 class Drawing(NamedTuple):
-    """One heat map figure's content, and the name of its file."""
+    """The content of a heat map figure, and the name of its file."""
 
     name: str
     title: str
@@ -43,12 +43,12 @@ class Drawing(NamedTuple):
 
 
 def chosen_layers(maps: Maps, *, layers: str) -> Maps:
-    """The map of the `last` module, or `all`."""
+    """The map of the last module (`last`), or all maps (`all`)."""
     return maps if layers == "all" else dict(list(maps.items())[-1:])
 
 
 def head_panels(maps: Maps, *, row: int = 0) -> dict[str, Weights]:
-    """One panel a head, (T, S), by its title; maps: (B, H, T, S) a module; row: of the batch."""
+    """One panel (T, S) per head, by its title; maps: (B, H, T, S) per module; row: of the batch."""
     panels = {}
     for name, weights in maps.items():
         for head, panel in enumerate(weights[row].float().cpu().numpy(), start=1):
@@ -61,16 +61,16 @@ def _layer(name: str) -> list[str]:
 
 
 def attention_figure(drawing: Drawing) -> Figure:
-    """One heat map a panel on one colour scale from 0 to the figure's largest weight.
+    """One heat map per panel, on a common colour scale from 0 to the figure's largest weight.
 
-    A row shows where one query looks: its weights sum to 1.
+    A row shows what one query attends to: its weights sum to 1.
     """
     panels, queries, keys = drawing.panels, drawing.queries, drawing.keys
     width = max(_LEAST, _CELL * len(keys.tokens))
     height = max(_LEAST / 2, _CELL * len(queries.tokens))
     columns = min(max(int(_MOST / width), 1), len(panels))
     rows = -(-len(panels) // columns)
-    columns = -(-len(panels) // rows)  # 4 panels: two rows of 2 rather than of 3 and 1
+    columns = -(-len(panels) // rows)  # 4 panels: 2 + 2 rather than 3 + 1
     inches = columns * (width + 0.15) + 2.0
     title = _wrapped(drawing.title, inches)
     letters = max(len(plain(token)) for token in keys.tokens)

@@ -1,4 +1,4 @@
-"""Attention maps of an ordinary forward pass, collected by hooks: the models have no second code path for them."""
+"""Attention maps of an ordinary forward pass, collected by hooks: the models need no separate code path for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,16 +14,16 @@ from transformer.nn.attention import MultiHeadAttention
 Maps = dict[str, Tensor]
 """Weights (B, H, T, S) by the name of the attention module, such as `decoder.layers.1.source_attention`."""
 MARKER = "is_attention_weights"
-"""A module with this attribute set gives weights as its output: (B, T, S), (B, S) for one query, or (B, H, T, S)."""
+"""A module with this attribute outputs attention weights: (B, T, S), (B, S) for one query, or (B, H, T, S)."""
 
 
 @contextmanager
 def collect_attention(model: nn.Module) -> Iterator[Maps]:
-    """Collect the attention weights of what `model` computes inside the block, in the order of the calls.
+    """Collect the attention weights that `model` computes inside the block, in the order of the calls.
 
-    For one forward pass, or the steps of one generation with the same rows: each further call of a module appends its
-    queries, and keys that an earlier query had not yet get the weight 0. Weights are without dropout and detached.
-    The outputs stay the same bit by bit. Nothing is kept in the model, and the hooks go with the block.
+    For one forward pass, or the decoding steps of the same rows: each further call of a module appends its queries, and
+    earlier queries get weight 0 for keys that did not exist yet. Weights are detached and without dropout. The model's
+    outputs are bit-identical. Nothing is stored in the model, and the hooks are removed with the block.
     """
     maps: Maps = {}
     handles = []

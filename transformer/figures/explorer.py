@@ -1,4 +1,4 @@
-"""Every attention map of some texts as JSON, from which the report shows one text, layer and head at a time."""
+"""All attention maps of some texts as JSON; the report shows one text, layer and head of them at a time."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from transformer.figures.style import TITLE, plain
 
 
 def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]]) -> None:
-    """Write each text, by what it is called, with its maps. A model without attention has no such file."""
+    """Write each text, by its title, with its maps. A model without attention has no such file."""
     content = [{"title": plain(title, TITLE), "maps": [_map(each) for each in drawings]} for title, drawings in texts]
     if any(text["maps"] for text in content):
         with atomic_write(folder / FILE) as stream:

@@ -1,4 +1,4 @@
-"""The parameters of the figures stage that all tasks share, and what the stage reads."""
+"""The parameters of the figures stage that all tasks share, and its inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class FiguresParams(Section):
     """`figures` of a task."""
 
     sentences: list[str] = Field(max_length=20)
-    """Raw texts whose attention is drawn; with none, the first 3 of the validation split."""
+    """Raw texts whose attention is drawn; if empty, the first 3 of the validation split."""
     layers: Literal["last", "all"]
     """The layers whose heads are drawn."""
 
@@ -28,12 +28,12 @@ class FiguresParams(Section):
         return sentences
 
 
-_FIRST = 3  # validation texts where none is chosen
+_FIRST = 3  # validation texts by default
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureInputs:
-    """What the earlier stages wrote."""
+    """What earlier stages wrote."""
 
     corpus: Path
     tokens: Path
@@ -42,10 +42,10 @@ class FigureInputs:
     history: Path
 
     def sentences(self, params: FiguresParams, column: str) -> Sequence[str]:
-        """The chosen raw texts, or the first of the validation split; column: theirs in the corpus."""
+        """The chosen raw texts, or the first of the validation split; column: their column in the corpus."""
         rows = islice(read_rows(self.corpus / "validation.jsonl"), _FIRST)
         return params.sentences or [row[column] for row in rows]
 
     def updates_an_epoch(self) -> int:
-        """Optimizer steps in the first epoch of the training."""
+        """Number of optimizer steps per epoch, read from the first."""
         return int(float(next(read_table(self.history))["step"]))

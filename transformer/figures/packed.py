@@ -1,4 +1,4 @@
-"""How attention.json holds weights: T * S bytes in base64, row by row, each weight * 255, rounded."""
+"""The encoding of weights in attention.json: T * S bytes in base64, row by row, each weight * 255, rounded."""
 
 import base64
 

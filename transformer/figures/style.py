@@ -1,6 +1,6 @@
-"""How all figures look, and how they become files: the same figure gives the same bytes.
+"""The style of all figures, and how they are written: the same figure gives the same bytes.
 
-SVG whose text stays text, so that it can be searched, and read aloud. A person's matplotlibrc has no say.
+Text in SVG files stays text, so that it can be searched and read aloud. The user's matplotlibrc is ignored.
 """
 
 import unicodedata
@@ -16,16 +16,16 @@ from matplotlib.figure import Figure
 
 from transformer.core.files import atomic_write
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; each line has a dash pattern of its own too.
+# Okabe and Ito's colours, distinguishable with any colour vision; each line has its own dash pattern too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 WEIGHTS = "Blues"
-"""The colour map of weights: lightness alone tells them apart."""
+"""The colour map of weights: distinguishable by lightness alone."""
 TITLE = 300
-"""Characters of a text that a title or a line shows."""
+"""Maximum number of characters of a text in a title or a line."""
 _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _SETTINGS: dict[Any, Any] = {
-    "svg.hashsalt": "transformer",  # otherwise the ids of elements are random
+    "svg.hashsalt": "transformer",  # otherwise element ids are random
     "svg.fonttype": "none",
     "font.size": 9,
     "axes.titlesize": 10,
@@ -38,9 +38,9 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def save(path: Path, title: str, draw: Callable[[], Figure]) -> None:
-    """Draw a figure in the house style and write it, atomically; title: what an image reader says it shows.
+    """Draw a figure in the house style and write it, atomically; title: the description in its metadata.
 
-    The ending of `path` is .svg or .png.
+    The extension of `path` is .svg or .png.
     """
     content = rendered(path.suffix.removeprefix("."), title, draw)
     with atomic_write(path) as stream:
@@ -48,7 +48,7 @@ def save(path: Path, title: str, draw: Callable[[], Figure]) -> None:
 
 
 def rendered(kind: str, title: str, draw: Callable[[], Figure]) -> bytes:
-    """The file of a figure in the house style; kind: svg or png."""
+    """The bytes of a figure in the house style; kind: svg or png."""
     unset = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     stream = BytesIO()
     with in_house_style():
@@ -58,21 +58,21 @@ def rendered(kind: str, title: str, draw: Callable[[], Figure]) -> bytes:
 
 @contextmanager
 def in_house_style() -> Iterator[None]:
-    """Figures that are drawn inside the block look as all do."""
+    """Apply the house style to figures drawn inside the block."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
-        # Only the layout asks matplotlib's font; the viewer's own fonts show the text.
+        # Matplotlib's font is only used for the layout; the viewer renders text with its own fonts.
         warnings.filterwarnings("ignore", message="Glyph")
         yield
 
 
 def plain(text: str, longest: int = 24) -> str:
-    """`text` as a label: what XML does not take, and what prints nothing, becomes U+FFFD.
+    """`text` as a label: characters that XML does not allow or that are not printable become U+FFFD.
 
-    Spaces of every width and joiners stay: French, Persian, Japanese, Hindi and emoji are written with them.
+    Spaces of every width and joiners stay: French, Persian, Japanese, Hindi and emoji use them.
 
-    longest: characters of it at most, since a corpus may have a megabyte without a space.
+    longest: maximum number of characters, since a corpus may contain a megabyte without a space.
     """
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(character if _shown(character) else "\N{REPLACEMENT CHARACTER}" for character in cut)

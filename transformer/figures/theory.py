@@ -1,5 +1,5 @@
-"""The figures that need no trained model: positions, the scale of attention scores, masks (Vaswani et al. 2017,
-section 3) and the learning rate of every schedule (equation 3, and its relatives).
+"""Figures that need no trained model: positions, the scale of attention scores, masks (Vaswani et al. 2017, section 3)
+and the learning rate of every schedule (equation 3, and others).
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def random_weights(d_k: int, *, scaled: bool, seed: int = 1) -> Tensor:
     """The attention weights (256, 16) of 256 random queries over 16 random keys each, with or without 1/sqrt(d_k).
 
     The components of queries and keys are independent with mean 0 and variance 1, as in footnote 4 of the paper, so
-    that a score without the scale has variance d_k.
+    that an unscaled score has variance d_k.
     """
     generator = torch.Generator().manual_seed(seed)
     query = torch.randn(_DRAWS, 1, 1, d_k, generator=generator, dtype=torch.float64)
@@ -59,7 +59,7 @@ def softmax_gradient_norm(weights: Tensor) -> float:
 
 
 def scale_figure() -> Figure:
-    """What 1/sqrt(d_k) is for (section 3.2.1): without it, large d_k make softmax one-hot and its gradient vanish."""
+    """Why scores are scaled by 1/sqrt(d_k) (section 3.2.1): otherwise softmax saturates and its gradient vanishes."""
     figure = Figure(figsize=(10.0, 3.4))
     small, large, gradients = figure.subplots(1, 3)
     for axes, d_k in ((small, 4), (large, 512)):
@@ -97,7 +97,7 @@ def _named(scaled: bool) -> str:
 
 
 def masks_figure() -> Figure:
-    """The masks of the model: padding in the encoder and for the source, the future in the decoder (section 3.2.3)."""
+    """The model's masks: padding in the encoder and the source, future positions in the decoder (section 3.2.3)."""
     figure = Figure(figsize=(10.0, 4.0))
     padding, shorter, causal = figure.subplots(1, 3)
     ids = torch.tensor([[token != "<pad>" for token in sentence] for sentence in _SENTENCES]).long()
@@ -127,9 +127,9 @@ def _mask(axes: Axes, mask: Tensor, tokens: Sequence[str]) -> None:
 
 
 def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float]]:
-    """The learning rate at each of `steps` (from 1) by schedule; all else as with the given one.
+    """The learning rate at each of `steps` (from 1) per schedule, with all other parameters of the given one.
 
-    A schedule that does not go with the other parameters is left out.
+    A schedule that is incompatible with the other parameters is left out.
     """
     rates = {}
     for name in get_args(TrainParams.model_fields["schedule"].annotation):
@@ -142,7 +142,7 @@ def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float
 
 
 def schedules_figure(schedule: Schedule) -> Figure:
-    """Every schedule with this training's parameters as a share of its highest rate, its own one thick."""
+    """Every schedule with this run's parameters, relative to its peak rate; the run's own is thick."""
     params, total = schedule.params, schedule.total
     steps = sorted({max(1, round(total * point / _POINTS)) for point in range(_POINTS + 1)})
     figure = Figure(figsize=(8.0, 3.6))
@@ -168,7 +168,7 @@ def schedules_figure(schedule: Schedule) -> Figure:
 
 
 def explain(folder: Path, schedule: Schedule) -> int:
-    """Write them to `folder` and return how many; schedule: that of the training."""
+    """Write these figures to `folder` and return their number; schedule: that of the run."""
     figures = {
         "positions": ("Heat map of the sinusoidal position table", positions_figure),
         "scale": ("Softmax of scores with and without division by the root of d_k", scale_figure),
