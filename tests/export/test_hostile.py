@@ -136,7 +136,7 @@ def test_a_device_that_is_not_there_is_not_blamed_on_the_model(
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
-    with pytest.raises(UserError, match=f"^there is no device `{device}` here: take `auto` or `cpu`$"):
+    with pytest.raises(UserError, match=f"^device `{device}` is not available: use `auto` or `cpu`$"):
         open_bundle(bundles["translation"], device)
 
 

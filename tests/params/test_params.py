@@ -93,7 +93,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("translation.vocab.byte_fallback", True, r"`translation.vocab`: vocab.byte_fallback must be false for kind"),
         ("translation.vocab.bpe_dropout", 0.1, r"`translation.vocab`: vocab.bpe_dropout must be 0 for kind `word`"),
         ("translation.vocab.bpe_dropout", 1.0, r"`translation.vocab.bpe_dropout`: .*less than 1, not 1.0"),
-        ("sentiment.export.alias", "Latest", r"`sentiment.export.alias`: MLflow keeps `latest` for the newest"),
+        ("sentiment.export.alias", "Latest", r"`sentiment.export.alias`: MLflow reserves `latest` for the newest"),
         ("sentiment.vocab.joint", True, r"`sentiment.vocab`: joint must be false: the texts are the only side"),
         ("hardware.threads", 0, r"`hardware.threads`: .*not 0"),
         ("hardware", ..., r"`hardware`"),

@@ -1,1 +1,1 @@
-"""Models that leave the workflow: the bundle, its model card, the MLflow model."""
+"""Exported models: the bundle, its model card, and the MLflow model."""

@@ -1,6 +1,6 @@
 """The bundle: one self-contained folder that `transformer.load(path)` opens without DVC or MLflow.
 
-config.json           format, task, how answers are made, the main metric
+config.json           format, task, decoding parameters, the main metric
 model/                weights and architecture, as train wrote them
 vocab/                the vocabularies, as build_vocab wrote them
 pretokenizer.json     how raw text is split
@@ -20,7 +20,7 @@ from transformer.core.files import atomic_write, copy_file, copy_folder, read_js
 from transformer.core.task import Task, family_module, family_names, open_task, task_names
 from transformer.text.pretokenize import PRETOKENIZERS
 
-if TYPE_CHECKING:  # a bundle loads its own family's code
+if TYPE_CHECKING:  # at run time, a bundle loads only its own family's code
     from transformer.families.classifier.decoding.labels import Classifier
     from transformer.families.seq2seq.decoding.translator import Translator
 
@@ -31,7 +31,7 @@ CONFIG, MODEL, VOCAB = "config.json", "model", "vocab"
 def write_bundle(
     bundle: Path, task: Task, *, trained: Path, vocab: Path, tokens: Path, card: str, config: Mapping[str, Any]
 ) -> None:
-    """Gather the parts. config: further entries of config.json (`decoding`, `main_metric`); card: the model card."""
+    """Write a bundle. config: further entries of config.json (`decoding`, `main_metric`); card: the model card."""
     copy_folder(trained, bundle / MODEL)
     copy_folder(vocab, bundle / VOCAB)
     copy_file(tokens / PRETOKENIZERS, bundle / PRETOKENIZERS)
@@ -42,12 +42,14 @@ def write_bundle(
 
 
 def open_bundle(path: Path, device: str = "auto") -> "Translator | Classifier":
-    """The predictor of a bundle.
+    """Open a bundle and return its predictor.
 
-    Raises UserError when it is no bundle of this format, and when there is no such device.
+    Raises UserError when it is not a bundle of this format, or the device is not available.
     """
     if not (path / CONFIG).is_file():
-        raise UserError(f"{path} is no exported model: it has no {CONFIG}; run `dvc repro` or name another folder")
+        raise UserError(
+            f"{path} is not an exported model ({CONFIG} is missing): run `dvc repro` or name another folder"
+        )
     config = read_json(path / CONFIG)
     task = _task_of(config)
     if task is None:
@@ -62,14 +64,16 @@ def open_bundle(path: Path, device: str = "auto") -> "Translator | Classifier":
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise UserError(f"{path} needs more memory than there is: close other programs, or export it again") from error
+        raise UserError(
+            f"{path} needs more memory than is available: close other programs, or export it again"
+        ) from error
     return predictor
 
 
 def _task_of(config: Any) -> Task | None:
-    """The task that a bundle's model was trained for; None where this is no bundle's config.json.
+    """The task that a bundle's model was trained for; None if this is not a bundle's config.json.
 
-    Older bundles name a task alone, one of those that are here.
+    Older bundles name only a task, which must be one of the tasks of this project.
     """
     if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("task"), str):
         return None
@@ -85,7 +89,7 @@ def _are_names(given: Any) -> bool:
     return isinstance(given, list) and all(isinstance(name, str) for name in given)
 
 
-# torch's threads do not live on in a forked child, which would wait for them for ever: it computes with one.
+# torch's threads do not survive a fork, and the child would wait for them forever: it computes with one.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
@@ -94,5 +98,5 @@ def _device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if not has_device(name):
-        raise UserError(f"there is no device `{name}` here: take `auto` or `cpu`")
+        raise UserError(f"device `{name}` is not available: use `auto` or `cpu`")
     return name

@@ -1,5 +1,5 @@
-"""The export stage's common part: its parameters, the bundle, the model card, and whether the bundle answers as the
-evaluated model did.
+"""What the export stages of all families share: parameters, the bundle, the model card, and verification that the
+bundle reproduces the evaluated predictions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,28 +23,28 @@ class ExportParams(Section):
     """`export` of a task."""
 
     registered_name: str | None = Field(min_length=1, pattern=r"^[^/:\s'\"]+$")
-    """The model's name in MLflow's registry; null: one of the task, the languages and the corpus."""
+    """The model's name in MLflow's registry; null derives one from the task, the languages and the corpus."""
     alias: str = Field(min_length=1, pattern=r"^[A-Za-z_-]+$")
     """Points to the best version by the main metric on the validation split of the newest result."""
     verify_rows: int | None = Field(ge=1)
-    """Predictions that the exported model must repeat; null for all of them."""
+    """Number of predictions that the exported model must reproduce; null for all."""
 
     @field_validator("alias")
     @classmethod
     def _is_free(cls, alias: str) -> str:
         if alias.lower() == "latest":
-            raise ValueError("MLflow keeps `latest` for the newest version; name another, such as `best`")
+            raise ValueError("MLflow reserves `latest` for the newest version; choose another, such as `best`")
         return alias
 
 
 Row = dict[str, str]
 Answers = Callable[[Any, Sequence[Row]], Sequence[tuple[str, bool]]]
-"""Given the opened bundle and rows of predictions.tsv: for each its answer, and whether that is what the row says."""
+"""Maps the opened bundle and rows of predictions.tsv to each row's answer, and whether it equals the prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportInputs:
-    """What the earlier stages wrote."""
+    """What earlier stages wrote."""
 
     corpus: Path
     tokens: Path
@@ -57,34 +57,34 @@ class ExportInputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What is said of a task's model."""
+    """The description of a task's model."""
 
     task: Task
     title: str
     use: str
     """Markdown: what it does, and how to call it."""
     main_metric: str
-    """Of the validation split, which alone may choose between models; higher is better."""
+    """On the validation split, the only one that may be used to select models; higher is better."""
     question: str
-    """The column of predictions.tsv that the model is asked."""
+    """The input column of predictions.tsv."""
 
 
 def export_bundle(
     bundle: Path, model: Model, inputs: ExportInputs, *, decoding: Mapping[str, Any], train: Mapping[str, Any]
 ) -> None:
-    """Write the bundle with its model card. decoding: how it makes answers.
+    """Write the bundle with its model card. decoding: the parameters of inference.
 
     Raises UserError when an input is missing or broken.
     """
-    figures = read_json(inputs.evaluation)
+    metrics = read_json(inputs.evaluation)
     card = model_card(
         model.title,
         model.use,
         provenance=read_json(inputs.corpus / "provenance.json"),
         params={"model": read_json(inputs.trained / "config.json")["model"], "train": train},
-        figures=figures | {"training": read_json(inputs.training)},
+        figures=metrics | {"training": read_json(inputs.training)},
     )
-    value = figures["validation"][model.main_metric]
+    value = metrics["validation"][model.main_metric]
     main_metric = {"name": f"validation.{model.main_metric}", "value": value, "higher_is_better": True}
     config: Mapping[str, Any] = {"decoding": dict(decoding), "main_metric": main_metric}
     write_bundle(
@@ -102,11 +102,11 @@ def check_bundle(
     device: str,
     observer: Observer,
 ) -> dict[str, float]:
-    """Open the bundle and repeat the first `limit` predictions (None: all). Returns how many agreed.
+    """Open the bundle and reproduce the first `limit` predictions (None: all). Returns the number verified.
 
-    A split at a time, since the same batches give the same last bits. Where only a part of a split is asked and seems
-    to differ, all of it is: in other batches, answers that are nearly as good may change places. Raises UserError at
-    the first that differs.
+    Works split by split, since the same batches give the same last bits. If only part of a split is checked and seems
+    to differ, the whole split is: in other batches, nearly tied answers may swap. Raises UserError at the first that
+    differs.
     """
     predictor, verified = open_bundle(bundle, device), 0
     for split, group in groupby(read_table(predictions), key=lambda row: row["split"]):
@@ -120,7 +120,7 @@ def check_bundle(
             if not agrees:
                 raise UserError(
                     f"the exported model answers {answer!r} for {row[model.question][:80]!r}, which is not what"
-                    f" evaluate wrote to {predictions}: its parts do not belong together; run"
+                    f" evaluate wrote to {predictions}: its parts do not match; run"
                     f" `dvc repro --force --single-item evaluate@{model.task.name} export@{model.task.name}`"
                 )
         verified += len(rows)
@@ -135,7 +135,7 @@ _NOT_FOR_PEOPLE = (KEY, f"training.{KEY}", "signatures.parameters")
 def model_card(
     title: str, use: str, *, provenance: Mapping[str, Any], params: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> str:
-    """Markdown with the data, the parameters and the metrics as tables.
+    """The model card: Markdown with the data, the parameters and the metrics as tables.
 
     provenance: the corpus's provenance.json; params: sections of parameters by name; figures: metrics by name.
     """
