@@ -1,4 +1,4 @@
-"""build_vocab: tokens to a vocabulary a side and the encoded store."""
+"""build_vocab: builds one vocabulary per side and the encoded store from the tokens."""
 
 import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main

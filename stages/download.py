@@ -1,4 +1,4 @@
-"""download: a source's rows, checked, in one tracked format."""
+"""download: reads and validates a source's rows, and writes them in one tracked format."""
 
 import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main

@@ -1,4 +1,4 @@
-"""evaluate: how good the model is on the validation and test splits, how sure that is, and where it fails."""
+"""evaluate: scores the model on the validation and test splits, with confidence intervals and error tables."""
 
 from pathlib import Path
 

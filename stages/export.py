@@ -1,4 +1,4 @@
-"""export: the model as a self-contained folder, checked against what evaluate wrote."""
+"""export: writes the model as a self-contained folder, verified against what evaluate wrote."""
 
 import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main

@@ -1,4 +1,4 @@
-"""figures: what the trained model attends to, and what the code computes, as pictures."""
+"""figures: draws what the trained model attends to, and what the code computes."""
 
 import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main

@@ -1,4 +1,4 @@
-"""report: a result as one page, beside the result before it."""
+"""report: writes a page about the result, compared with the previous one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""tokenize: text to tokens."""
+"""tokenize: splits text into tokens."""
 
 import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main

@@ -1,4 +1,4 @@
-"""train: the encoded store to a model."""
+"""train: trains a model on the encoded store."""
 
 import transformer.core.start  # noqa: F401  # first
 from stages.allocator import take_tcmalloc

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from tests.training.small import ROOT, outputs, prepare, smoke
 
 TASK = "translation"
-SAID = f"train@{TASK}: memory by tcmalloc\n"
+SAID = f"train@{TASK}: using tcmalloc\n"
 TCMALLOC = find_library("tcmalloc_minimal") or find_library("tcmalloc")
 
 
