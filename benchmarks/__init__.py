@@ -1,1 +1,1 @@
-"""Side-by-side measurements."""
+"""Side-by-side benchmarks."""

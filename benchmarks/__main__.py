@@ -1,4 +1,4 @@
-"""All measurements but the time to quality, one after the other: `python -m benchmarks`, or `make bench`."""
+"""All benchmarks except the time to quality, one after the other: `python -m benchmarks`, or `make bench`."""
 
 import argparse
 import subprocess
@@ -26,12 +26,12 @@ PARTS = (
 
 
 def main() -> None:
-    """Run the parts, each in a process of its own, and print what met its target; status 1 where a part failed."""
+    """Run each part in its own process, and print which targets were met; status 1 if a part failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_common_arguments(parser)
     parser.add_argument("--output", type=Path, default=OUTPUT, help=f"folder of the results (default: {OUTPUT})")
-    parser.add_argument("--rounds", type=int, help="of every part (default: each one's own)")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="only these")
+    parser.add_argument("--rounds", type=int, help="rounds of every part (default: the part's own)")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="run only these")
     options = parser.parse_args()
     common = [f"--{name}={getattr(options, name)}" for name in ("device", "precision", "threads", "output")]
     common += [
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _lasting() -> list[str]:
-    """The committed verdicts of `make bench-lasting`, which takes too long to run here, and their commit."""
+    """The committed verdicts of `make bench-lasting`, which takes too long to run here, with their commit."""
     path = ROOT / OUTPUT / "lasting.json"
     log = ("git", "log", "-1", "--format=%h", "--", str(path))
     commit = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
@@ -63,7 +63,7 @@ def _lasting() -> list[str]:
 
 
 def verdicts(content: dict[str, Any]) -> list[str]:
-    """One line a target of a part's JSON."""
+    """One line per target in a part's JSON."""
     found = []
     for table in content["tables"]:
         for target in table["targets"]:

@@ -1,8 +1,8 @@
-"""Whether our fast training learns the same: loss curves beside the straightforward one, `python -m benchmarks.curves`.
+"""Whether our fast training learns as well as the straightforward code: loss curves, `python -m benchmarks.curves`.
 
 Both start from the same weights and take the same random batches in the same order for `--steps` updates; they differ
-in precision, in the random numbers of dropout, and in everything that makes ours fast. A second straightforward run
-with other dropout shows what that alone changes, with `--noise`.
+in precision, dropout masks, and everything that makes ours fast. With `--noise`, a second straightforward run with
+different dropout masks shows the effect of those alone.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from transformer.training.batches import random_batches
 OURS = "ours"
 STRAIGHTFORWARD = "straightforward"
 _POINTS = 10
-"""Points of a printed curve."""
+"""Number of points in a printed curve."""
 
 
 def measure(options: Options) -> Report:
-    """The loss of each as training goes on, and on validation at its end."""
+    """The training loss of each over time, and the validation loss at the end."""
     task = open_task(options)
     runs = (OURS, STRAIGHTFORWARD, f"{STRAIGHTFORWARD}, other dropout")[: 3 if options.more.noise else 2]
     curves, validation = {}, {}
@@ -55,7 +55,7 @@ def measure(options: Options) -> Report:
 
 
 def _run(task: Task, options: Options, *, dropout_seed: int, own: bool) -> tuple[Steps, float]:
-    """Train one from the seed's initial weights; its steps, and the validation loss of its last weights."""
+    """Train one from the seed's initial weights; returns its steps, and the validation loss of its last weights."""
     training = our_training(task, options.compute)
     batches = _batches(task, options.more.steps)
     plain = training.params.model_copy(update={"averaging": "none"})
@@ -83,7 +83,7 @@ def _batches(task: Task, steps: int) -> list[Ids]:
 
 
 def _points(losses: list[float]) -> list[float]:
-    """The means of equal parts of a curve."""
+    """The means over equal parts of a curve."""
     ends = _ends(len(losses))
     return [fmean(losses[a:b]) for a, b in pairwise(ends)]
 
@@ -97,7 +97,7 @@ def _apart(curve: list[float], other: list[float]) -> list[float]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
+    """Add this part's own arguments."""
     parser.add_argument("--steps", type=int, default=50, help="updates (default: 50)")
     parser.add_argument("--noise", action="store_true", help="run the straightforward model twice")
 

@@ -1,9 +1,9 @@
-"""Decoding speed of the seed's model: sentences of the test split a second, `python -m benchmarks.decoding`.
+"""Decoding speed of the seed's model in sentences of the test split per second: `python -m benchmarks.decoding`.
 
-Every contender has the same weights in fp32. The recomputing decoder sends the whole prefix through the decoder at
-every step. It is slow, so it takes half a batch of drawn sentences a round, and `--few` sentences one at a time, which
-is how the notebooks decode. Our beam search is exact by default: it goes on while a longer hypothesis could still win.
-`generate` stops earlier, so ours is also measured with its rule.
+Every contender has the same weights in fp32. The recomputing decoder runs the whole prefix through the decoder at every
+step. It is slow, so it gets half a batch of random sentences per round, and `--few` sentences one at a time, which is
+how the notebooks decode. Our beam search is exact by default: it continues while a longer hypothesis could still win.
+`generate` stops earlier, so ours is also measured with its stopping rule.
 """
 
 import argparse
@@ -39,8 +39,8 @@ from transformer.encoded.batching import Ids, pad, sorted_batches
 from transformer.families.seq2seq.decoding.decode import decode
 
 BEAMS = 4
-WARM_UP = 8  # the part of a round's sentences that the round that does not count takes
-_CHECKED = 64  # sentences of the comparison with the recomputing decoder, which takes half a minute for 400
+WARM_UP = 8  # the warm-up round takes this fraction (1/8) of a round's sentences
+_CHECKED = 64  # sentences compared with the recomputing decoder, which takes half a minute for 400
 GREEDY = "Greedy decoding"
 BEAM = f"Beam search, {BEAMS} hypotheses"
 OURS = "ours"
@@ -55,7 +55,7 @@ Decode = Callable[[Sequence[Ids]], Targets]
 
 
 def measure(options: Options) -> Report:
-    """Sentences a second, and whether all found the same."""
+    """Sentences per second, and whether all contenders found the same translations."""
     subject = open_subject(options, options.compute.device)
     decoders = _decoders(subject, options.compute.device)
     greedy, beam = decoders[GREEDY], decoders[BEAM]
@@ -79,7 +79,7 @@ def measure(options: Options) -> Report:
 
 
 def _decoders(subject: Subject, device: torch.device) -> dict[str, dict[str, Decode]]:
-    """Greedy ones, and beam searches; all with the subject's weights."""
+    """Greedy decoders and beam searches, all with the subject's weights."""
     uncached, marian = straightforward(subject.model.config), MarianTranslator(subject.model.config, subject.target)
     load_ours(uncached, subject.model)
     marian.load_ours(subject.model)
@@ -113,7 +113,7 @@ def _decoders(subject: Subject, device: torch.device) -> dict[str, dict[str, Dec
 def _batched(
     function: Callable[[Tensor], Targets], size: int, sources: Sequence[Ids], *, pad_id: int, device: torch.device
 ) -> Targets:
-    """What `function` finds for `size` sources at a time, of like length; in the order of the sources."""
+    """Apply `function` to `size` sources of similar length at a time; results are in the order of the sources."""
     found: Targets = [[] for _ in sources]
     for rows in sorted_batches(np.array([len(source) for source in sources], dtype=np.int64), size):
         batch = pad([sources[row] for row in rows], pad_id).to(device)
@@ -140,7 +140,7 @@ def _table(
 
 
 def peer(title: str, name: str, options: Options) -> Contender:
-    """One of the decoders of a table."""
+    """One of a table's decoders."""
     subject = open_subject(options, options.compute.device)
     return partial(_work, name, _decoders(subject, options.compute.device)[title][name], subject, options)
 
@@ -164,9 +164,9 @@ def _identical(decoder: Decode, other: Decode, sentences: Sequence[Ids]) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
+    """Add this part's own arguments."""
     subjects.arguments(parser)
-    parser.add_argument("--few", type=int, default=20, help="sentences of a slow contender's round (default: 20)")
+    parser.add_argument("--few", type=int, default=20, help="sentences per round of slow contenders (default: 20)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A part's tables as bars: the median, and the lowest and highest round."""
+"""A part's tables as bar charts of the median, with the lowest and highest round; or as curves."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from transformer.figures.style import COLOURS, DASHES, save
 
 
 def draw(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the figure of a part's JSON."""
+    """Write the figure for a part's JSON."""
     tables = content["tables"]
     title = f"{content['part']}, {content['machine']['cpu']}, {content['machine']['threads']} threads"
 

@@ -1,7 +1,7 @@
-"""How the cost of a training step grows with vocabulary, sentence length and model, `python -m benchmarks.growth`.
+"""How the cost of a training step grows with vocabulary, sentence length and model size: `python -m benchmarks.growth`.
 
-The seed's translation model with one size changed at a time, on drawn words: all batches have the same number of target
-tokens, so that a time is comparable, and all sentences of a batch the same length.
+The seed's translation model with one size changed at a time, on random words: all batches have the same number of
+target tokens, so that times are comparable, and all sentences of a batch have the same length.
 """
 
 import argparse
@@ -25,18 +25,18 @@ from transformer.families.seq2seq.train import Params, Seq2SeqTraining
 from transformer.nn.layers import count_parameters
 
 TOKENS = 2048
-"""Of the target in a batch, and as many of the source."""
+"""Target tokens per batch, and as many source tokens."""
 
 
 class Size(NamedTuple):
-    """What is varied; the seed's where nothing is said."""
+    """The sizes that are varied; by default the seed's."""
 
     vocabulary: int = 8000
-    """Words of the source, and as many of the target."""
+    """Number of source words, and of target words."""
     length: int = 16
-    """Tokens of every sentence."""
+    """Tokens per sentence."""
     model: Mapping[str, Any] = {}
-    """Parameters of the model."""
+    """Changed parameters of the model."""
 
 
 SERIES: Mapping[str, Mapping[str, Size]] = {
@@ -52,7 +52,7 @@ SERIES: Mapping[str, Mapping[str, Size]] = {
 
 
 def measure(options: Options) -> Report:
-    """Milliseconds a step."""
+    """Milliseconds per step."""
     tables, parameters = [], {}
     for title, sizes in SERIES.items():
         with TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def _work(loop: OurLoop, number: int) -> Work:
 
 
 def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
-    """Our training on `steps + 1` batches of drawn words."""
+    """Our training loop on `steps + 1` batches of random words."""
     plain = stage_params(profile_values(ROOT, "seed"), "translation", Params, where=Path("seed"))
     rows = TOKENS // size.length
     model = plain.model.model_copy(update={"max_length": size.length, **size.model})
@@ -91,8 +91,8 @@ def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--steps", type=int, default=2, help="updates a round (default: 2)")
+    """Add this part's own arguments."""
+    parser.add_argument("--steps", type=int, default=2, help="updates per round (default: 2)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The frame of all measurements: contenders in alternating rounds, medians, ratios against a named peer.
+"""The benchmark harness: contenders in alternating rounds, medians, ratios to a named peer.
 
 A part is a module with a `main`; `python -m benchmarks.PART` prints its tables and writes
 `reports/benchmarks/PART.json` and `PART.svg`.
@@ -28,7 +28,7 @@ OUTPUT = Path("reports", "benchmarks")
 
 
 class Work(NamedTuple):
-    """What a contender did in a round."""
+    """The work of a contender in one round."""
 
     amount: float
     """In the part's unit: tokens, sentences, reviews."""
@@ -36,16 +36,16 @@ class Work(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The amount a second."""
+        """The amount per second."""
         return self.amount / self.seconds
 
 
 Contender = Callable[[int], Work]
-"""Does the work of a round, given its number: in the same round all contenders get the same work."""
+"""Does the work of a round, given its number; all contenders get the same work in the same round."""
 
 
 class Target(NamedTuple):
-    """What a ratio is wanted to be."""
+    """A target for the ratio of two contenders."""
 
     contender: str
     peer: str
@@ -53,12 +53,12 @@ class Target(NamedTuple):
     at_least: bool = True
 
     def met(self, ratio: float) -> bool:
-        """Whether this ratio will do."""
+        """Whether a ratio meets the target."""
         return ratio >= self.bound if self.at_least else ratio <= self.bound
 
 
 class Limit(NamedTuple):
-    """The most that a median should come to, in the table's unit."""
+    """An upper limit for a contender's median, in the table's unit."""
 
     contender: str
     most: float
@@ -66,7 +66,7 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """One figure of several contenders, a value a round; or curves, a value a point of `axis`."""
+    """One metric of several contenders, one value per round; or curves, one value per point of `axis`."""
 
     title: str
     unit: str
@@ -76,7 +76,7 @@ class Table:
     targets: Sequence[Target] = ()
     limits: Sequence[Limit] = ()
     axis: Sequence[float] = ()
-    """Where the points of curves lie; empty for rounds."""
+    """The x values of curves; empty for rounds."""
     axis_label: str = ""
 
     def median(self, name: str) -> float:
@@ -84,11 +84,11 @@ class Table:
         return statistics.median(self.values[name])
 
     def ratio(self, name: str, peer: str) -> float:
-        """The median of the rounds' ratios: what slows a whole round down cancels out."""
+        """The median of the ratios per round: whatever slows down a whole round cancels out."""
         return statistics.median(a / b for a, b in zip(self.values[name], self.values[peer], strict=True))
 
     def as_json(self) -> dict[str, Any]:
-        """All figures, with five digits."""
+        """All numbers, rounded to five digits."""
         rows = {
             name: {
                 "values": [_five(value) for value in values],
@@ -121,7 +121,7 @@ class Report:
 
     tables: Sequence[Table]
     notes: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts: what was compared, checks and their outcome."""
+    """Other facts: what was compared, checks and their outcome."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Options:
     hardware: Hardware
     compute: Compute
     more: argparse.Namespace
-    """Arguments of this part alone."""
+    """Arguments specific to this part."""
 
 
 def main(
@@ -145,7 +145,7 @@ def main(
     arguments: Callable[[argparse.ArgumentParser], None] | None = None,
     rounds: int = 5,
 ) -> None:
-    """Parse the command line, measure, print, and write the files; a UserError ends in one line and status 1."""
+    """Parse the command line, measure, print, and write the files; a UserError exits with one line and status 1."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_common_arguments(parser)
     parser.add_argument("--rounds", type=_positive, default=rounds, help=f"alternating rounds (default: {rounds})")
@@ -163,10 +163,10 @@ def main(
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every part takes but for its rounds and its output."""
+    """Add the arguments of every part except its rounds and its output."""
     parser.add_argument("--data", type=Path, help="folder of the real corpora (default: the sample corpora)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="of our own training")
+    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="of our training")
     parser.add_argument("--threads", type=_positive, default=min(os.cpu_count() or 1, 2), help="default: at most 2")
 
 
@@ -188,9 +188,9 @@ def write(part: str, report: Report, options: Options, output: Path) -> None:
 
 
 def measured(contenders: Mapping[str, Contender], options: Options, *, warm: bool = True) -> dict[str, list[Work]]:
-    """What every contender did in each round; every second round takes them in the opposite order.
+    """The work of every contender in each round; every second round runs them in reverse order.
 
-    warm: let all of them do the work of round 0 first, which does not count.
+    warm: run round 0 first as a warm-up, which does not count.
     """
     done: dict[str, list[Work]] = {name: [] for name in contenders}
     for number in range(0 if warm else 1, options.rounds + 1):
@@ -205,7 +205,7 @@ def measured(contenders: Mapping[str, Contender], options: Options, *, warm: boo
 
 
 def rates(done: Mapping[str, Sequence[Work]]) -> dict[str, list[float]]:
-    """The amounts a second."""
+    """The amounts per second."""
     return {name: [work.rate for work in works] for name, works in done.items()}
 
 
@@ -215,14 +215,14 @@ def seconds(done: Mapping[str, Sequence[Work]]) -> dict[str, list[float]]:
 
 
 class Clock:
-    """Time on a device: CUDA works behind one's back, so its queue is emptied before every look."""
+    """Time on a device. CUDA is asynchronous, so it is synchronized before reading the clock."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._started = self.now()
 
     def now(self) -> float:
-        """Seconds of a steady clock."""
+        """Seconds of a monotonic clock."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return time.perf_counter()
@@ -246,15 +246,15 @@ def lines(table: Table) -> Iterator[str]:
             yield f"  {name:<{width}}  {figures}  {table.ratio(name, table.peer):>8.3g} x"
     for target in table.targets:
         ratio = table.ratio(target.contender, target.peer)
-        wanted = f"{'at least' if target.at_least else 'at most'} {target.bound:g}"
-        yield f"  {_verdict(target.met(ratio))}: {target.contender} / {target.peer} = {ratio:.3g}, wanted {wanted}"
+        bound = f"{'at least' if target.at_least else 'at most'} {target.bound:g}"
+        yield f"  {_verdict(target.met(ratio))}: {target.contender} / {target.peer} = {ratio:.3g}, target: {bound}"
     for limit in table.limits:
         found = table.median(limit.contender)
-        yield f"  {_verdict(found <= limit.most)}: {limit.contender} = {found:.3g}, wanted at most {limit.most:g}"
+        yield f"  {_verdict(found <= limit.most)}: {limit.contender} = {found:.3g}, target: at most {limit.most:g}"
 
 
 def machine(options: Options) -> dict[str, Any]:
-    """Where it was measured."""
+    """The machine and the software versions of the measurement."""
     device = options.compute.device
     return {
         "cpu": _cpu(),

@@ -1,8 +1,8 @@
-"""The distance to CTranslate2 with the same weights on the CPU: sentences of the test split a second, `python -m
+"""Comparison with CTranslate2 with the same weights on the CPU, in sentences of the test split per second: `python -m
 benchmarks.inference_cpu`.
 
-CTranslate2 is an inference engine in C++; ours is PyTorch in fp32. Both sort the sentences by length and take the same
-number together.
+CTranslate2 is an inference engine in C++; ours is PyTorch in fp32. Both sort the sentences by length and use the same
+batch size.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ Decode = Callable[[], list[list[int]]]
 
 
 def measure(options: Options) -> Report:
-    """Sentences a second, and how many sentences came out the same."""
+    """Sentences per second, and how many translations were identical."""
     subject = open_subject(options, CPU)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "model")

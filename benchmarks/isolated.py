@@ -1,7 +1,7 @@
-"""Contenders in processes of their own, where PyTorch is as its users find it.
+"""Contenders in separate processes, where PyTorch has its default settings.
 
-Our training sets PyTorch and the C library's memory up for the whole process (`checkpoint/device.py`); beside it a peer
-would be faster or slower than it is: freed memory that is kept alone doubles the straightforward model's speed.
+Our training configures PyTorch and the C library's memory for the whole process (`checkpoint/device.py`), which would
+change a peer's speed too: keeping freed memory alone doubles the straightforward model's speed.
 """
 
 import os
@@ -22,9 +22,9 @@ _made: dict[str, Contender] = {}
 
 
 def isolated(make: Callable[..., Contender], *arguments: Any, threads: int) -> Contender:
-    """The contender that `make(*arguments)` makes in a new process, which lives as long as this one.
+    """The contender that `make(*arguments)` creates in a new process, which lives as long as this one.
 
-    make: a function of a module; threads: of PyTorch. Raises UserError where the process dies.
+    make: a module-level function; threads: of PyTorch. Raises UserError if the process dies.
     """
     pool = ProcessPoolExecutor(
         1, mp_context=get_context("spawn"), initializer=_start, initargs=(threads, make, arguments)
@@ -37,7 +37,7 @@ def isolated(make: Callable[..., Contender], *arguments: Any, threads: int) -> C
 
 
 def alone(function: Callable[[Argument], Result], argument: Argument, *, threads: int) -> Result:
-    """`function(argument)` in a new process. Raises UserError where it dies."""
+    """Call `function(argument)` in a new process. Raises UserError if it dies."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_start, initargs=(threads,)) as pool:
         return _result(pool, function, argument)
 
@@ -46,11 +46,11 @@ def _result(pool: ProcessPoolExecutor, function: Callable[..., Result], *argumen
     try:
         return pool.submit(function, *arguments).result()
     except BrokenProcessPool as error:
-        raise UserError("a contender's process died: see above for why, or free memory") from error
+        raise UserError("a contender's process died: see its output above, or free some memory") from error
 
 
 def _start(threads: int, make: Callable[..., Contender] | None = None, arguments: tuple[Any, ...] = ()) -> None:
-    os.environ.pop("ONEDNN_PRIMITIVE_CACHE_CAPACITY", None)  # inherited, where our process has set it for itself
+    os.environ.pop("ONEDNN_PRIMITIVE_CACHE_CAPACITY", None)  # inherited if our process has set it
     torch.set_num_threads(threads)
     if make is not None:
         _made["contender"] = make(*arguments)

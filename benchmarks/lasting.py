@@ -1,9 +1,9 @@
-"""Whether training stays as fast as its first minute: `make bench-lasting`, or `python -m benchmarks.lasting`.
+"""Whether training stays as fast as in its first minute: `make bench-lasting`, or `python -m benchmarks.lasting`.
 
-Our real loop, with the C library's allocator and with tcmalloc where the machine has it, that of an older commit, and
-the straightforward model, each in a process of its own, take turns of five updates until ours have made `--updates`
-after their first five. Validation does not count. The straightforward model takes a turn in every fourth round: its
-rate is steady, and so it makes a quarter of the updates. `--allocators` adds ours under others for 250 updates.
+Our real loop (with the C library's allocator, and with tcmalloc if installed), that of an older commit, and the
+straightforward model, each in its own process, take turns of five updates until ours have made `--updates` after five
+warm-up updates. Validation does not count. The straightforward model, whose speed is steady, takes a turn in every
+fourth round. `--allocators` adds our loop with other allocators for 250 updates.
 """
 
 import argparse
@@ -42,13 +42,13 @@ _ALLOCATORS: dict[str, dict[str, str | None]] = {
 }
 _ALLOCATORS_UPDATES = 250
 _SPAN = 50
-"""Updates of a point in the tables."""
+"""Updates per point in the tables."""
 _PEERS = {"translation": (training_translation, STRAIGHTFORWARD), "sentiment": (training_sentiment, RANDOM)}
 _UNITS = {"translation": "source and target tokens/s", "sentiment": "reviews/s"}
 _AT_MOST = {"translation": 0.7, "sentiment": 1.0}
-"""Of the older commit's seconds."""
+"""Fraction of the older commit's seconds."""
 _AT_LEAST = {"translation": 2.3, "sentiment": 10.0}
-"""Of the straightforward model's rate."""
+"""Multiple of the straightforward model's rate."""
 
 
 class Training:
@@ -64,7 +64,7 @@ class Training:
         )
 
     def turn(self) -> float | None:
-        """Seconds of the next updates; None where validation fell into them. Raises UserError when it has died."""
+        """Seconds of the next updates; None if they included validation. Raises UserError when the process has died."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write("\n")
@@ -73,12 +73,12 @@ class Training:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise UserError("a training that takes turns has died: see above for why")
+            raise UserError("a training process has died: see its output above")
         return None if answer == "-" else float(answer)
 
 
 def measure(options: Options) -> Report:
-    """The rates over the updates, and how the last ones compare with the first."""
+    """The rates over the updates, and the last ones compared with the first."""
     tables: list[Table] = []
     before = f"commit {options.more.before}"
     for task in options.more.tasks:
@@ -100,7 +100,7 @@ def measure(options: Options) -> Report:
 
 
 def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
-    """What each reads a second, in every span of updates."""
+    """The rate of each contender in every span of updates."""
     updates: int = options.more.updates
     workspace = prepared(task, options.data)
     module, peer = _PEERS[task]
@@ -136,7 +136,7 @@ def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
 
 
 def _batch(task: str, workspace: Workspace, options: Options) -> float:
-    """What a mean batch holds, in the unit of the rates."""
+    """The mean size of a batch, in the unit of the rates."""
     if task == "sentiment":
         return workspace.params(task, SentimentParams).train.batch_size
     opened = open_task(options)
@@ -144,7 +144,7 @@ def _batch(task: str, workspace: Workspace, options: Options) -> float:
 
 
 def _older(commit: str) -> Path:
-    """The package as it was at a commit. Raises UserError where the repository lacks the commit."""
+    """The package as of a commit. Raises UserError if the repository lacks the commit."""
     root = FOLDER / "code" / commit
     if not root.is_dir():
         done = subprocess.run(["git", "archive", commit, "transformer"], cwd=ROOT, capture_output=True, check=False)
@@ -156,11 +156,11 @@ def _older(commit: str) -> Path:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
+    """Add this part's own arguments."""
     parser.add_argument("--updates", type=int, default=400, help=f"a multiple of {_SPAN} (default: 400)")
-    parser.add_argument("--before", default="8fe5039", metavar="COMMIT", help="runs beside (default: %(default)s)")
-    parser.add_argument("--allocators", action="store_true", help="also other allocators, for translation")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="only these")
+    parser.add_argument("--before", default="8fe5039", metavar="COMMIT", help="compare with (default: %(default)s)")
+    parser.add_argument("--allocators", action="store_true", help="also measure other allocators, for translation")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="run only these")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The translation model whose decoding is measured, and the sentences that it translates.
+"""The translation model for decoding benchmarks, and the sentences that it translates.
 
-Speed depends on the lengths of what a model writes, so it is a trained one: an exported bundle, or else the seed's
-model after a short training, which is kept for the next measurement.
+Speed depends on the lengths of a model's outputs, so the model is trained: an exported bundle, or by default the seed's
+model after a short training run, which is kept for the next benchmark.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from transformer.training.batches import random_batches
 
 
 class Subject(NamedTuple):
-    """What is measured."""
+    """The model to measure, and its input."""
 
     model: Seq2SeqTransformer
     source: Vocabulary
@@ -37,16 +37,16 @@ class Subject(NamedTuple):
     sentences: Sequence[Ids]
     """Encoded sources of the test split."""
     decoding: DecodingParams
-    """The seed's: greedy, 128 sentences together."""
+    """The seed's: greedy, 128 sentences per batch."""
     origin: str
-    """Where the model is from."""
+    """Where the model comes from."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What chooses model and sentences."""
-    parser.add_argument("--model", type=Path, help="an exported bundle (default: the seed's model, trained shortly)")
-    parser.add_argument("--train-steps", type=int, default=150, help="updates of the short training (default: 150)")
-    parser.add_argument("--sentences", type=int, default=400, help="of the test split, its first ones (default: 400)")
+    """Add the arguments that select the model and the sentences."""
+    parser.add_argument("--model", type=Path, help="an exported bundle (default: the seed's model, trained briefly)")
+    parser.add_argument("--train-steps", type=int, default=150, help="updates of the short training run (default: 150)")
+    parser.add_argument("--sentences", type=int, default=400, help="first sentences of the test split (default: 400)")
 
 
 def open_subject(options: Options, device: torch.device) -> Subject:
@@ -65,10 +65,10 @@ def open_subject(options: Options, device: torch.device) -> Subject:
     else:
         opened = transformer.load(bundle, device=device.type)
         if not isinstance(opened, Translator):
-            raise UserError(f"{bundle} is no Transformer for translation: name such a bundle, or leave --model out")
+            raise UserError(f"{bundle} is not a translation Transformer: name such a bundle, or leave out --model")
         translator = opened
     if not isinstance(translator.model, Seq2SeqTransformer):
-        raise UserError(f"{bundle} is no Transformer for translation: name such a bundle, or leave --model out")
+        raise UserError(f"{bundle} is not a translation Transformer: name such a bundle, or leave out --model")
     language = translator.pretokenizers["source"].language
     texts = [row[language or ""] for row in read_rows(data / "corpus" / "test.jsonl")][: options.more.sentences]
     source, target = (translator.vocabularies[side] for side in ("source", "target"))

@@ -1,6 +1,6 @@
-"""Where the time of our training steps goes, by kind of operator: `python -m benchmarks.operators`.
+"""The time of our training steps by kind of operator: `python -m benchmarks.operators`.
 
-PyTorch's profiler over `--steps` updates of the seed's translation model; what it costs itself is in `other`.
+PyTorch's profiler over `--steps` updates of the seed's translation model; its own overhead is in `other`.
 """
 
 import argparse
@@ -42,7 +42,7 @@ OTHER = "other"
 
 
 def measure(options: Options) -> Report:
-    """The share of each kind in percent, a value a round."""
+    """The share of each kind in percent, one value per round."""
     task = open_task(options)
     loop = OurLoop(our_training(task, options.compute), task.params.train, options.compute)
     sample = Sample(task.train.lengths[:, 0], steps=options.more.steps, batch_size=task.params.train.batch_size)
@@ -70,8 +70,8 @@ def _own_time(event: Any, device: torch.device) -> float:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--steps", type=int, default=8, help="updates a round (default: 8)")
+    """Add this part's own arguments."""
+    parser.add_argument("--steps", type=int, default=8, help="updates per round (default: 8)")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Run a command and print its wall time in seconds and its peak memory in MB: `python benchmarks/peak.py COMMAND...`.
 
-A script without imports of ours: on Linux a process's peak is never below that of the process that started it, and
-what started this one may be large. Of a command with several processes it is the largest one's peak.
+A script without imports from this project: on Linux a process's peak is never below that of its parent, and the parent
+of this one may be large. For a command with several processes it is the peak of the largest.
 """
 
 import json

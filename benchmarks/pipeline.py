@@ -1,9 +1,9 @@
-"""How tokenize and build_vocab grow with the corpus: time and peak memory at 10,000 and 100,000 sample pairs, and with
-`--full` 1,000,000, `python -m benchmarks.pipeline`.
+"""How tokenize and build_vocab scale with the corpus: time and peak memory for 10,000 and 100,000 sample pairs, and
+with `--full` for 1,000,000: `python -m benchmarks.pipeline`.
 
-The stages run as DVC runs them, each in a process of its own, with the seed's two workers. The time a pair is that of
-what exceeds the run on 1,000 pairs, most of which is start-up; at 10,000 it is a fraction of a second, too little to be
-compared with. The peak is that of the largest process.
+The stages run as under DVC, each in its own process, with the seed's two workers. The time per pair excludes that of
+the run on 1,000 pairs, which is mostly start-up; for 10,000 pairs the rest is a fraction of a second, too little to
+compare with. The peak is that of the largest process.
 """
 
 import argparse
@@ -18,11 +18,11 @@ STAGES = ("tokenize", "build_vocab")
 MEMORY = "peak memory"
 _SMALL = 1_000
 _ALLOWED = 1.1
-"""Peak memory beside the smallest corpus's, time a pair beside the second one's."""
+"""Maximum ratio of peak memory to that of the smallest corpus, and of time per pair to that of the second one."""
 
 
 def measure(options: Options) -> Report:
-    """Milliseconds a pair, and megabytes."""
+    """Milliseconds per pair, and megabytes."""
     sizes = SIZES if options.more.full else SIZES[:-1]
     sizes = tuple(options.more.sizes or sizes)
     workspaces = {size: corpus_of(size) for size in (_SMALL, *sizes)}
@@ -55,7 +55,7 @@ def _name(stage: str, size: int) -> str:
 
 
 def corpus_of(size: int) -> Workspace:
-    """A workspace with so many sample pairs."""
+    """A workspace with this many sample pairs."""
     workspace = new_workspace(FOLDER / f"pipeline-{size}")
     workspace.change({"translation.download.sample_rows.train": size})
     ensure(workspace, "translation", ("download",))
@@ -70,9 +70,9 @@ def _run(workspace: Workspace, stage: str) -> tuple[float, float]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--full", action="store_true", help="also 1,000,000 pairs, which takes some minutes more")
-    parser.add_argument("--sizes", type=int, nargs="+", help="pairs of the corpora, the smallest first, from 2,000")
+    """Add this part's own arguments."""
+    parser.add_argument("--full", action="store_true", help="also 1,000,000 pairs, which takes some more minutes")
+    parser.add_argument("--sizes", type=int, nargs="+", help="corpus sizes in pairs, smallest first, at least 2,000")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Time to the notebooks' quality, validation perplexity 5.02 a word: `python -m benchmarks.quality`, under an hour.
+"""Time to the notebooks' quality, validation perplexity 5.02 per word: `python -m benchmarks.quality`, under an hour.
 
 Ours trains as `benchmarks/quality.yaml` says until its validation perplexity is low enough. The straightforward model
-trains as the notebooks do: ten epochs of batches of like length, Adam, fp32, the best epoch kept. The time is that of
-training and validation; validation is our fast one for both. `test` is translated greedily by our decoder.
+trains as in the notebooks: ten epochs of batches of similar length, Adam, fp32, keeping the best epoch. The time is
+that of training and validation; both use our fast validation. `test` is translated greedily by our decoder.
 """
 
 import argparse
@@ -48,16 +48,16 @@ Weights = dict[str, NDArray[np.float32]]
 
 
 class Trained(NamedTuple):
-    """What a training came to."""
+    """The result of a training run."""
 
     seconds: float
-    """Until the quality was reached, or of all."""
+    """Until the quality was reached, or of the whole run."""
     perplexity: float
-    """Of validation, with the kept weights."""
+    """On validation, with the kept weights."""
     history: list[tuple[float, float]]
-    """Seconds and perplexity, an epoch."""
+    """Seconds and perplexity after each epoch."""
     state: Weights
-    """The kept weights; arrays, which pass from process to process."""
+    """The kept weights; as arrays, which can be passed between processes."""
 
 
 def measure(options: Options) -> Report:
@@ -95,10 +95,10 @@ def measure(options: Options) -> Report:
 
 
 def _with_recipe(task: Task, recipe: Path) -> Task:
-    """The task with the recipe's parameters. Raises UserError where the model has other sizes then."""
+    """The task with the recipe's parameters. Raises UserError if they change the model's size."""
     changes, plain = read_params(recipe), task.params.model_dump()
     if unknown := sorted(changes.keys() - {"model", "train"}):
-        raise UserError(f"{recipe}: `{unknown[0]}` is no section of it: it may have `model` and `train`")
+        raise UserError(f"{recipe}: `{unknown[0]}` is not a valid section: use `model` and `train`")
     sections: dict[str, Any] = plain | {name: plain[name] | values for name, values in changes.items()}
     params = validate(Params, sections, where=recipe, prefix="translation")
     changed = task._replace(params=params, config=task.config.model_copy(update={"model": params.model}))
@@ -106,7 +106,9 @@ def _with_recipe(task: Task, recipe: Path) -> Task:
         count_parameters(our_training(each, Compute(torch.device("cpu"), "fp32")).model) for each in (task, changed)
     ]
     if sizes[0] != sizes[1]:
-        raise UserError(f"{recipe}: the model has {sizes[1]:,} parameters and the seed's {sizes[0]:,}: leave its sizes")
+        raise UserError(
+            f"{recipe}: the model has {sizes[1]:,} parameters, but the seed's {sizes[0]:,}: do not change its size"
+        )
     return changed
 
 
@@ -115,11 +117,11 @@ class _ReachedError(Exception):
 
 
 class _Watched:
-    """Our training with an eye on the clock and the perplexity."""
+    """Our training, recording time and perplexity, until the target perplexity is reached."""
 
-    def __init__(self, task: Task, compute: Compute, wanted: float) -> None:
+    def __init__(self, task: Task, compute: Compute, target: float) -> None:
         self.training = our_training(task, compute)
-        self.model, self.d_model, self._wanted = self.training.model, self.training.d_model, wanted
+        self.model, self.d_model, self._target = self.training.model, self.training.d_model, target
         self.clock, self.history, self.state = Clock(compute.device), list[tuple[float, float]](), Weights()
 
     def batches(self, epoch: int) -> Sequence[Ids]:
@@ -135,20 +137,20 @@ class _Watched:
         return self.training.loss(rows)
 
     def validate(self) -> dict[str, float]:
-        """The training's own, noted; with the weights that `averaging` makes of the epoch."""
-        figures = self.training.validate()
-        perplexity = figures["validation_perplexity"]
+        """The training's own, recorded; with the epoch's weights as averaged by `averaging`."""
+        metrics = self.training.validate()
+        perplexity = metrics["validation_perplexity"]
         if not self.history or perplexity < min(value for _, value in self.history):
             self.state = _copy(self.model)
         self.history.append((self.clock.elapsed(), perplexity))
         _say(OURS, self.history)
-        if perplexity <= self._wanted:
+        if perplexity <= self._target:
             raise _ReachedError
-        return figures
+        return metrics
 
 
-def _ours(task: Task, compute: Compute, wanted: float) -> Trained:
-    watched = _Watched(task, compute, wanted)
+def _ours(task: Task, compute: Compute, target: float) -> Trained:
+    watched = _Watched(task, compute, target)
     with suppress(_ReachedError):
         fit(watched, task.params.train, compute, log_every=10**9, observer=Observer())
     best = min(value for _, value in watched.history)
@@ -156,7 +158,7 @@ def _ours(task: Task, compute: Compute, wanted: float) -> Trained:
 
 
 def straightforward_run(options: Options) -> Trained:
-    """The notebooks' training, in a process of its own."""
+    """Train as in the notebooks; runs in a separate process."""
     task, compute, epochs = open_task(options), options.compute, options.more.peer_epochs
     model, training = straightforward(task.config), our_training(task, compute)
     for parameter in model.parameters():
@@ -179,7 +181,7 @@ def straightforward_run(options: Options) -> Trained:
 
 
 def _bleu(task: Task, state: Weights, options: Options) -> float:
-    """Of lowercased tokens, on the split `test`."""
+    """BLEU of lowercased tokens on the split `test`."""
     model: Seq2SeqModel = our_training(task, options.compute).model
     model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
     data, target = task.workspace.data("translation"), task.vocabularies["target"]
@@ -202,10 +204,10 @@ def _say(name: str, history: list[tuple[float, float]]) -> None:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--perplexity", type=float, default=5.02, help="the quality wanted (default: 5.02)")
-    parser.add_argument("--peer-epochs", type=int, default=10, help="of the straightforward run (default: 10)")
-    parser.add_argument("--recipe", type=Path, default=RECIPE, help="how ours is trained (default: quality.yaml)")
+    """Add this part's own arguments."""
+    parser.add_argument("--perplexity", type=float, default=5.02, help="target validation perplexity (default: 5.02)")
+    parser.add_argument("--peer-epochs", type=int, default=10, help="epochs of the straightforward run (default: 10)")
+    parser.add_argument("--recipe", type=Path, default=RECIPE, help="parameters of our run (default: quality.yaml)")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What models that only look words up score on the corpora in `data/`: `python -m benchmarks.sample_baselines`.
+"""Scores of word-level baselines on the corpora in `data/`: `python -m benchmarks.sample_baselines`.
 
-Sentiment: the majority class, and a logistic regression over word counts. Translation: a word-for-word dictionary
-learned from the train split, in the German order of words.
+Sentiment: the majority class, and logistic regression over word counts. Translation: a word-for-word dictionary learned
+from the train split, in German word order.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def _texts(rows: Iterable[dict[str, str]], language: str) -> list[Tokens]:
 
 
 def dictionary(german: Iterable[Tokens], english: Iterable[Tokens]) -> dict[str, str]:
-    """Each German word with the English word of the highest Dice coefficient, counted by sentence."""
+    """Map each German word to the English word with the highest Dice coefficient, counted per sentence."""
     de_count, en_count = Counter[str](), Counter[str]()
     both: dict[str, Counter[str]] = defaultdict(Counter)
     for de, en in zip(german, english, strict=True):
@@ -55,7 +55,7 @@ def translation_figures(train: list[dict[str, str]], test: list[dict[str, str]])
 
 
 def sentiment_figures(train: list[dict[str, str]], test: list[dict[str, str]]) -> Figures:
-    """Accuracy of the train split's most frequent label, and of a logistic regression over single words."""
+    """Accuracy of the train split's most frequent label, and of logistic regression over single words."""
     labels = [row["label"] for row in train]
     expected = [row["label"] for row in test]
     majority = max(sorted(set(labels)), key=labels.count)
@@ -67,7 +67,7 @@ def sentiment_figures(train: list[dict[str, str]], test: list[dict[str, str]]) -
 
 
 def measure(data: Path) -> dict[str, Figures]:
-    """The figures of both tasks. Raises UserError when a corpus is missing or empty."""
+    """The scores of both tasks. Raises UserError when a corpus is missing or empty."""
     figures = {}
     for task, score in (("translation", translation_figures), ("sentiment", sentiment_figures)):
         splits = [list(read_rows(data / task / "corpus" / f"{split}.jsonl")) for split in ("train", "test")]
@@ -78,17 +78,17 @@ def measure(data: Path) -> dict[str, Figures]:
 
 
 def table(figures: dict[str, Figures]) -> str:
-    """The figures, one a line."""
+    """The scores as text, one per line."""
     return "\n".join(
         f"{task:<12} {name:<20} {value:8.4f}" for task, row in figures.items() for name, value in row.items()
     )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; the exit code is 1 when the data are missing."""
+    """Print the table; returns 1 when the data is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the corpora (default: data)")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--json", type=Path, help="also write the scores to this file")
     options = parser.parse_args(arguments)
     try:
         figures = measure(options.data)

@@ -1,9 +1,9 @@
-"""Whether long work stays as fast as it began, but for the Transformers' training (`benchmarks.lasting`):
+"""Whether long-running work stays as fast as at its start, except Transformer training (`benchmarks.lasting`):
 `python -m benchmarks.steady`, about a quarter of an hour.
 
-The rate of the last tenth of each beside that of the first: the seed's classifier on 25,000 reviews, in ten parts of
-the same number of random reviews; 400 updates of the recurrent models of the profile `rnn`; tokenize and build_vocab
-(the encoding of the source side) on 1,000,000 sample pairs.
+Compares the time of the last tenth with the first: the seed's classifier on 25,000 reviews, in ten parts of equally
+many random reviews; 400 updates of the recurrent models of the profile `rnn`; tokenize and build_vocab (encoding the
+source side) on 1,000,000 sample pairs.
 """
 
 import argparse
@@ -38,17 +38,17 @@ T = TypeVar("T")
 _PARTS = 10
 _UPDATES = 400
 _SKIPPED = 10_000
-"""Rows that worker processes need to get going."""
+"""Rows skipped while worker processes start."""
 
 
 def measure(options: Options) -> Report:
-    """The first tenth's seconds and the last one's."""
-    wanted = {"evaluate, sentiment": _classify} | {f"train, recurrent, {task}": _recurrent(task) for task in TASKS}
-    wanted |= {
+    """The time of the last tenth relative to the first."""
+    works = {"evaluate, sentiment": _classify} | {f"train, recurrent, {task}": _recurrent(task) for task in TASKS}
+    works |= {
         f"{stage}, translation": _rows(stage, side) for stage, side in (("tokenize", ""), ("build_vocab", "source"))
     }
     ratios = {}
-    for name, parts in wanted.items():
+    for name, parts in works.items():
         times = parts(options)
         ratios[name] = [times[-1] / times[0]]
         print(f"  {name}  " + "  ".join(f"{seconds:.2f}" for seconds in times) + " s", file=sys.stderr)
@@ -90,7 +90,7 @@ def _recurrent(task: str) -> Callable[[Options], list[float]]:
 
 
 class _Timed(Observer):
-    """Notes when each tenth of the rows of some work was done."""
+    """Records the time for each tenth of the rows of some work."""
 
     def __init__(self, what: str, rows: int) -> None:
         self._what, self._part = what, (rows - _SKIPPED) // _PARTS
@@ -133,7 +133,7 @@ def _seconds_of_rows(given: tuple[Path, str, str, int]) -> list[float]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
+    """Add this part's own arguments."""
     parser.add_argument("--pairs", type=int, default=1_000_000, help="of tokenize and build_vocab (default: 1,000,000)")
 
 

@@ -1,7 +1,7 @@
-"""What MLflow tracking costs a training: `python -m benchmarks.tracking [--rounds 5] [--epochs 2]`.
+"""The cost of MLflow tracking in training: `python -m benchmarks.tracking [--rounds 5] [--epochs 2]`.
 
-The whole stage `train@translation` of the default parameters with tracking on and off, each in a process of its own,
-on a copy of the checkout.
+The whole stage `train@translation` with the default parameters, with tracking on and off, each in its own process, on a
+copy of the checkout.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def measure(options: Options) -> Report:
         ON: lambda number: _train(workspace, tracking=True),
         OFF: lambda number: _train(workspace, tracking=False),
     }
-    contenders[ON](0)  # makes the database
+    contenders[ON](0)  # creates the database
     times = seconds(measured(contenders, options, warm=False))
     return Report(
         [Table("Training with and without tracking", "seconds", times, OFF, [Target(ON, OFF, 1.02, at_least=False)])],
@@ -53,13 +53,13 @@ def _train(workspace: Workspace, *, tracking: bool) -> Work:
         check=False,
     )
     if done.returncode:
-        raise UserError(f"the training failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        raise UserError(f"training failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
     return Work(1, time.perf_counter() - started)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--epochs", type=int, default=2, help="of each training (default: 2)")
+    """Add this part's own arguments."""
+    parser.add_argument("--epochs", type=int, default=2, help="epochs of each run (default: 2)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Steady training steps of our loop and of the peers', on the same rows of the encoded store."""
+"""Steady-state training steps of our loop and the peers', on the same rows of the encoded store."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from transformer.training.update import BatchLoss
 
 
 class Steps(NamedTuple):
-    """What a training did."""
+    """The result of some training steps."""
 
     seconds: float
     losses: list[float]
@@ -26,7 +26,7 @@ class Steps(NamedTuple):
 
 
 class OurLoop:
-    """Our training loop on batches from outside: an epoch of them, timed from its first update to its last."""
+    """Our training loop on given batches: one epoch of them, timed from the first update to the last."""
 
     def __init__(self, trainable: Trainable, params: TrainParams, compute: Compute) -> None:
         self.trainable, self.compute = trainable, compute
@@ -37,13 +37,13 @@ class OurLoop:
         self._untimed, self._seconds, self._clock = 0, 0.0, Clock(compute.device)
 
     def steps(self, batches: Sequence[Ids], *, untimed: int = 1) -> Steps:
-        """Train on these batches with an optimizer of their own; the first `untimed` ones are not timed."""
+        """Train on these batches with a new optimizer; the first `untimed` ones are not timed."""
         self._batches, self._losses, self._untimed = batches, [], untimed
         fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=Observer())
         return Steps(self._seconds, [loss.item() for loss in self._losses])
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """What was given."""
+        """The given batches."""
         return self._batches
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
@@ -65,18 +65,18 @@ class OurLoop:
 
 
 class PeerLoop:
-    """The loop of the public notebooks: Adam, gradients clipped, fp32."""
+    """The training loop of the public notebooks: Adam, gradient clipping, fp32."""
 
     def __init__(
         self, model: nn.Module, loss: Callable[[Ids], Tensor], params: TrainParams, device: torch.device
     ) -> None:
-        """loss: the mean over what is predicted in a batch of these rows."""
+        """loss: the mean loss per prediction in a batch of these rows."""
         self.model, self._loss, self._clip = model.to(device), loss, params.clip or float("inf")
         self._optimizer = torch.optim.Adam(model.parameters(), lr=params.learning_rate)
         self._device = device
 
     def steps(self, batches: Sequence[Ids], *, untimed: int = 1) -> Steps:
-        """As `OurLoop.steps`, with one optimizer for all calls."""
+        """As `OurLoop.steps`, but with one optimizer for all calls."""
         clock, losses = Clock(self._device), []
         self.model.train()
         for number, rows in enumerate(batches):
@@ -87,15 +87,15 @@ class PeerLoop:
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
             self._optimizer.step()
-            losses.append(loss.item())  # the notebooks add it up after each step
+            losses.append(loss.item())  # the notebooks accumulate it after each step
         return Steps(clock.elapsed(), losses)
 
 
 class Sample:
-    """The rows of a round, drawn from the train split; the same for all contenders, in batches of each one's kind."""
+    """The rows of a round, drawn from the train split: the same for all contenders, each with its own batching."""
 
     def __init__(self, lengths: NDArray[np.int64], *, steps: int, batch_size: int) -> None:
-        """lengths: (N,), the tokens that notebooks sort by."""
+        """lengths: (N,), the token counts that the notebooks sort by."""
         self._lengths, self._size, self._count = lengths, batch_size, steps * batch_size
 
     def rows(self, number: int) -> Ids:
@@ -107,7 +107,7 @@ class Sample:
         return self._cut(self.rows(number))
 
     def bucketed(self, number: int) -> list[Ids]:
-        """Batches of like length, in a random order."""
+        """Batches of similar length, in a random order."""
         rows = self.rows(number)
         batches = self._cut(rows[np.argsort(self._lengths[rows], kind="stable")])
         return [batches[i] for i in np.random.default_rng([2, number]).permutation(len(batches))]
@@ -117,7 +117,7 @@ class Sample:
 
 
 def contender(loop: OurLoop | PeerLoop, batches: Callable[[int], list[Ids]], amount: Callable[[Ids], int]) -> Contender:
-    """The work of a round: all batches, after another one as a warm-up; amount: of what is in the rows."""
+    """A contender whose round trains on all batches after one warm-up batch; amount: the work in some rows."""
 
     def run(number: int) -> Work:
         timed = batches(number)

@@ -1,7 +1,7 @@
-"""Training speed of the seed's sentiment model: reviews a second, `python -m benchmarks.training_sentiment`.
+"""Training speed of the seed's sentiment model in reviews per second: `python -m benchmarks.training_sentiment`.
 
 A round is `--steps` batches of reviews drawn from the train split, the same for every contender: ours takes them in
-random batches, the straightforward model in random ones and in ones of like length. It computes in fp32.
+random batches; the straightforward model, in fp32, in random batches and in batches of similar length.
 """
 
 import argparse
@@ -29,7 +29,7 @@ BUCKETED = "straightforward, bucketed"
 
 
 class Task(NamedTuple):
-    """What is trained on."""
+    """The training data and parameters."""
 
     params: Params
     config: ClassifierConfig
@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
 
 def measure(options: Options) -> Report:
-    """Reviews a second of each."""
+    """Reviews per second of each contender."""
     task = _open_task(options)
     computes = {OURS: options.compute}
     if options.compute.precision != "fp32":
@@ -61,7 +61,7 @@ def measure(options: Options) -> Report:
 
 
 def peer(name: str, options: Options) -> Contender:
-    """The straightforward model, in batches of the kind that `name` says."""
+    """The straightforward model, with the batching that `name` says."""
     task, device = _open_task(options), options.compute.device
     model = _model(task)
 
@@ -89,8 +89,8 @@ def _model(task: Task) -> StraightforwardClassifier:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--steps", type=int, default=2, help="batches a round (default: 2)")
+    """Add this part's own arguments."""
+    parser.add_argument("--steps", type=int, default=2, help="batches per round (default: 2)")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Training speed of the seed's translation model: real source and target tokens a second, `python -m
+"""Training speed of the seed's translation model in real source and target tokens per second: `python -m
 benchmarks.training_translation`.
 
 A round is `--steps` batches of rows drawn from the train split, the same rows for every contender: ours takes them in
-random batches, the peers in batches of like length. The peers are fp32.
+random batches, the peers, in fp32, in batches of similar length.
 """
 
 import argparse
@@ -26,7 +26,7 @@ PEERS = (STRAIGHTFORWARD, TORCH, MARIAN)
 
 
 def measure(options: Options) -> Report:
-    """Tokens a second of each."""
+    """Tokens per second of each contender."""
     task, device = open_task(options), options.compute.device
     trainings = {OURS: our_training(task, options.compute)}
     if options.compute.precision != "fp32":
@@ -64,8 +64,8 @@ def _sample(task: Task, options: Options) -> Sample:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What this part takes besides."""
-    parser.add_argument("--steps", type=int, default=4, help="batches a round (default: 4)")
+    """Add this part's own arguments."""
+    parser.add_argument("--steps", type=int, default=4, help="batches per round (default: 4)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The seed's translation model, ours and the peers', on the encoded store."""
+"""The seed's translation model on the encoded store, ours and the peers'."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -26,7 +26,7 @@ Translate = Callable[[Tensor, Tensor], Tensor]
 
 
 class Task(NamedTuple):
-    """What is trained on."""
+    """The training data and parameters."""
 
     workspace: Workspace
     params: Params
@@ -36,7 +36,7 @@ class Task(NamedTuple):
     vocabularies: Mapping[str, Vocabulary]
 
     def tokens(self, rows: Ids) -> int:
-        """Real source and target tokens of some rows of the train split, the special ones included."""
+        """Number of real source and target tokens in rows of the train split, including special tokens."""
         return int(self.train.lengths[rows].sum())
 
 
@@ -60,12 +60,12 @@ def open_task(options: Options) -> Task:
 
 
 def our_training(task: Task, compute: Compute, params: TrainParams | None = None) -> Seq2SeqTraining:
-    """Our model, fresh."""
+    """A training task with a freshly initialised model of ours."""
     return Seq2SeqTraining(task.train, task.validation, params or task.params.train, compute, None)
 
 
 def ours(training: Seq2SeqTraining) -> Seq2SeqTransformer:
-    """The model of a training."""
+    """The model of a training task."""
     assert isinstance(training.model, Seq2SeqTransformer)
     return training.model
 
@@ -75,18 +75,18 @@ def sizes(config: Seq2SeqConfig) -> tuple[Seq2SeqParams, int, int, int]:
     params = config.model
     expressible = isinstance(params, Seq2SeqParams) and params.norm == "post" and params.activation == "relu"
     if not expressible or config.source_pad_id != config.target_pad_id:
-        raise UserError("the peers have the seed's architecture only: compare with the profile `seed`")
+        raise UserError("the peers support only the seed's architecture: compare with the profile `seed`")
     assert isinstance(params, Seq2SeqParams)
     return params, config.source_size, config.target_size, config.target_pad_id
 
 
 def straightforward(config: Seq2SeqConfig) -> StraightforwardTranslator:
-    """A fresh model of the notebooks' kind."""
+    """A freshly initialised model like the notebooks'."""
     return StraightforwardTranslator(*sizes(config))
 
 
 def peer_loop(model: nn.Module, task: Task, device: torch.device) -> PeerLoop:
-    """A peer's training: cross-entropy at all positions of the padded batch, padding ignored."""
+    """A peer's training loop: cross-entropy over all positions of the padded batch, ignoring padding."""
 
     def loss(rows: Ids) -> Tensor:
         source, target = task.train.batch(rows, device)

@@ -1,8 +1,8 @@
-"""A training that takes turns with others, a few updates each: what slows the machine down slows all of them.
+"""A training run that takes turns with others, a few updates each: whatever slows the machine slows all of them.
 
 `python benchmarks/turns.py ROOT TASK UPDATES CODE` runs our real loop, as the train stage does, on the encoded store
-in ROOT, with the package in the folder CODE, which may be an older commit's. It waits for a line before each turn and
-answers with the turn's seconds, or with `-` where validation fell into it.
+in ROOT, with the package in the folder CODE, which may be from an older commit. It waits for a line before each turn
+and replies with the turn's seconds, or with `-` if the turn included validation.
 """
 
 import importlib
@@ -16,14 +16,14 @@ from types import SimpleNamespace
 from typing import Any
 
 BLOCK = 5
-"""Updates of a turn."""
+"""Updates per turn."""
 
 
 class Turns:
-    """The clock of a training that stops while others have their turn."""
+    """A clock that stops while other runs have their turn."""
 
     def __init__(self, blocks: int) -> None:
-        """blocks: turns until the end."""
+        """blocks: number of turns."""
         self._left, self._waited, self._since = blocks, 0.0, 0.0
 
     def begin(self) -> None:
@@ -31,7 +31,7 @@ class Turns:
         self._wait()
 
     def end(self, *, whole: bool = True) -> None:
-        """Answer, and wait for the next turn; ends the process after the last. whole: nothing but updates was in it."""
+        """Reply, and wait for the next turn; exits after the last. whole: the turn consisted of updates only."""
         print(f"{self.now() - self._since:.6f}" if whole else "-", flush=True)
         self._left -= 1
         if not self._left:
@@ -39,7 +39,7 @@ class Turns:
         self._wait()
 
     def now(self) -> float:
-        """Seconds, without those of others."""
+        """Seconds, excluding the turns of others."""
         return time.monotonic() - self._waited
 
     def _wait(self) -> None:
@@ -52,8 +52,8 @@ class Turns:
 
 def main(root: Path, task: str, updates: int, code: Path) -> None:
     """Train as the stage does."""
-    # Older commits have another plan. The files tell: where this package is installed for editing, its finder has
-    # `transformer.core` for every other copy of the package too.
+    # Older commits have a different layout. Look at the files: with an editable install of this package, its import
+    # hook would find `transformer.core` for every other copy of the package too.
     core = "transformer.core" if (code / "transformer" / "core").is_dir() else ""
     observer = importlib.import_module(f"{core or 'transformer'}.observer")
     loading = importlib.import_module("transformer.core.params" if core else "transformer.params.load")
@@ -61,7 +61,7 @@ def main(root: Path, task: str, updates: int, code: Path) -> None:
     training = importlib.import_module("transformer.training.stage")
 
     turns = Turns(updates // BLOCK)
-    # Freed memory is returned once a minute of its own.
+    # Memory is trimmed once per minute of this run's own time.
     vars(loop)["time"] = SimpleNamespace(monotonic=turns.now, perf_counter=turns.now)
 
     class TakingTurns(observer.Observer):  # type: ignore[misc,name-defined]

@@ -1,9 +1,9 @@
-"""What the workflow costs beside its work: `python -m benchmarks.workflow_overhead`.
+"""The overhead of the workflow: `python -m benchmarks.workflow_overhead`.
 
-`dvc repro` with nothing to do, also beyond what DVC takes for as many stages that copy a file; each translation stage's
-time from its start until it calls the task's code, with tracking on; `transformer --help`, and `transformer translate`
-with one sentence, beyond the import of torch just before. On a copy of the checkout with the profile `smoke` and
-spaCy's words.
+`dvc repro` with nothing to do, in total and beyond DVC's own time for as many stages that copy a file; the time of each
+translation stage from its start until it calls the task's code, with tracking on; `transformer --help`; and
+`transformer translate` with one sentence, beyond importing torch. On a copy of the checkout with the profile `smoke`
+and spaCy's words.
 """
 
 import json
@@ -24,8 +24,8 @@ EMPTY = "python that does nothing"
 BEYOND_DVC = f"{NOTHING}, beyond DVC's own"
 HELP = "transformer --help"
 TRANSLATE = "transformer translate, beyond import torch"
-# Stands in for the task's code: says when it was called and kills the stage with its observer, which would otherwise
-# write for seconds that the stage was stopped.
+# Replaces the task's code: prints the time of the call and kills the stage with its tracking process, which would
+# otherwise spend seconds recording that the stage was stopped.
 _UNTIL_WORK = """
 import os, runpy, signal, sys, time
 from transformer.core.stage import Stage
@@ -39,11 +39,11 @@ runpy.run_module(module, run_name="__main__", alter_sys=False)
 
 
 def measure(options: Options) -> Report:
-    """Seconds of each."""
+    """Seconds for each."""
     workspace = clone("workflow", profile_params(ROOT, "smoke"))
     workspace.change({"runtime.tracking": False, "translation.tokenize.kind": "spacy"})
     print("  dvc repro", file=sys.stderr)
-    with ThreadPoolExecutor() as pool:  # the tasks share no output, and a stage of this profile has one thread
+    with ThreadPoolExecutor() as pool:  # the tasks share no outputs, and stages of this profile are single-threaded
         list(pool.map(lambda task: workspace.call("dvc", "repro", f"report@{task}"), TASKS))
     workspace.change({"runtime.tracking": True})
     plain = _plain_pipeline(len(STAGES) * len(TASKS))
@@ -72,12 +72,12 @@ def _repro(workspace: Workspace) -> float:
     printed = workspace.call("dvc", "repro")
     elapsed = time.perf_counter() - started
     if "Running stage" in printed:
-        raise UserError("dvc repro ran a stage that it had just run: find out why with `dvc status`")
+        raise UserError("dvc repro reran a stage that it had just run: `dvc status` shows why")
     return elapsed
 
 
 def _plain_pipeline(stages: int) -> Workspace:
-    """A repository with so many stages that copy one file, all of them run."""
+    """A repository with this many stages that copy a file, all of them up to date."""
     root = FOLDER / "plain"
     root.mkdir(parents=True, exist_ok=True)
     names = [f"copy_{number}" for number in range(stages)]

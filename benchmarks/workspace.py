@@ -1,4 +1,4 @@
-"""The corpora, vocabularies and encoded stores that the measurements run on, made by the workflow's own stages."""
+"""The corpora, vocabularies and encoded stores for the benchmarks, made by the workflow's own stages."""
 
 import hashlib
 import subprocess
@@ -17,7 +17,7 @@ from transformer.core.schema import StageParams
 
 FOLDER = ROOT / "build" / "benchmarks"
 SAMPLE_ROWS = {"translation": 29_000, "sentiment": 22_500}
-"""As many as the real corpora's train splits have."""
+"""The sizes of the real corpora's train splits."""
 DATA_STAGES = ("download", "tokenize", "build_vocab")
 _DATA_CODE = ("core", "corpora", "encoded", "families", "tasks", "text", "vocabulary")
 
@@ -25,18 +25,18 @@ Params = TypeVar("Params", bound=StageParams)
 
 
 class Workspace:
-    """A folder with a params.yaml (the profile `seed`) and what the stages write, kept between measurements."""
+    """A folder with a params.yaml (the profile `seed`) and the stages' outputs, kept between benchmarks."""
 
     def __init__(self, root: Path, *, code: Path = ROOT) -> None:
-        """code: the root of the package that stages run."""
+        """code: the folder of the packages that stages run."""
         self.root, self.code = root, code
 
     def data(self, task: str) -> Path:
-        """Where a task's `corpus`, `tokens`, `vocab` and `encoded` lie."""
+        """The folder with a task's `corpus`, `tokens`, `vocab` and `encoded`."""
         return self.root / "data" / task
 
     def change(self, changes: Mapping[str, Any]) -> None:
-        """Set dotted leaves of params.yaml."""
+        """Set parameters in params.yaml, by dotted path."""
         set_leaves(self.root / "params.yaml", changes)
 
     def params(self, task: str, schema: type[Params]) -> Params:
@@ -48,7 +48,7 @@ class Workspace:
         self.call(*self.command(stage, task))
 
     def call(self, *command: str) -> str:
-        """Run a command in this folder; its output. Raises UserError with its last line when it fails."""
+        """Run a command in this folder and return its output. Raises UserError with its last line when it fails."""
         done = subprocess.run(
             command, cwd=self.root, env=self.environment(), capture_output=True, text=True, check=False
         )
@@ -58,19 +58,19 @@ class Workspace:
         return done.stdout
 
     def command(self, stage: str, task: str) -> list[str]:
-        """What runs a stage."""
+        """The command that runs a stage."""
         return [sys.executable, "-m", f"stages.{stage}", task]
 
     def environment(self) -> dict[str, str]:
-        """The environment of what runs here: this checkout's code, and no repository or server from outside.
+        """The environment for commands here: this checkout's code, and no outside repository or server.
 
-        Nor what `prepare` has set for this process: an older commit's code would have it too.
+        It also lacks what `prepare` has set for this process, which would affect an older commit's code too.
         """
         return clean_environment(PYTHONPATH=str(self.code))
 
 
 def new_workspace(root: Path, *, data: Path | None = None, profile: str = "seed") -> Workspace:
-    """An empty workspace at `root` with the corpora from `data`, or the sample corpora at the real ones' size."""
+    """An empty workspace at `root` with the corpora from `data`, or sample corpora of the same size."""
     root.mkdir(parents=True, exist_ok=True)
     params = profile_params(ROOT, profile)
     (root / "params.yaml").write_text(params if data is None else with_local_corpora(params, data), encoding="utf-8")
@@ -84,16 +84,16 @@ def new_workspace(root: Path, *, data: Path | None = None, profile: str = "seed"
 
 
 def prepared(task: str, data: Path | None) -> Workspace:
-    """The workspace with a task's encoded store; made again when the corpora, parameters or code have changed."""
+    """The workspace with a task's encoded store; rebuilt when the corpora, parameters or code have changed."""
     if data is not None and not data.is_dir():
-        raise UserError(f"there is no folder {data}: name the one that holds the real corpora, or leave it out")
+        raise UserError(f"there is no folder {data}: name the one with the real corpora, or leave it out")
     workspace = new_workspace(FOLDER / ("sample" if data is None else "real"), data=data)
     ensure(workspace, task, DATA_STAGES, data)
     return workspace
 
 
 def ensure(workspace: Workspace, task: str, stages: Sequence[str], data: Path | None = None) -> None:
-    """Run these stages, unless they ran before on the same parameters, code and corpora (the files under `data`)."""
+    """Run these stages unless they already ran with the same parameters, code and corpora (the files under `data`)."""
     stamp, mark = _stamp(workspace, data), workspace.data(task) / "stamp"
     if not mark.is_file() or mark.read_text() != stamp:
         for stage in stages:
@@ -104,14 +104,14 @@ def ensure(workspace: Workspace, task: str, stages: Sequence[str], data: Path | 
 
 
 def clone(name: str, params: str) -> Workspace:
-    """A copy of the working tree with these parameters and a DVC repository of its own."""
+    """A copy of the working tree with these parameters and its own DVC repository."""
     root = FOLDER / name
     copy_working_tree(root, params)
     return Workspace(root, code=root)
 
 
 def _stamp(workspace: Workspace, data: Path | None) -> str:
-    """Tells one state of parameters, code and corpora from another."""
+    """A digest of parameters, code and corpora."""
     digest = hashlib.sha256((workspace.root / "params.yaml").read_bytes())
     for folder in _DATA_CODE:
         for path in sorted((ROOT / "transformer" / folder).rglob("*.py")):

@@ -1,1 +1,1 @@
-"""Other implementations of the same models, to be measured beside ours."""
+"""Other implementations of the same models, to compare with ours."""

@@ -1,4 +1,4 @@
-"""Our translation model for CTranslate2, an inference engine in C++."""
+"""Our translation model in CTranslate2, an inference engine in C++."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,14 +25,14 @@ class CTranslate2Translator:
     """A converted model and its vocabularies."""
 
     def __init__(self, folder: Path, source: Vocabulary, target: Vocabulary, *, compute: str, threads: int) -> None:
-        """folder: what `convert` wrote; compute: `float32` or `int8`, to which the weights are converted."""
+        """folder: written by `convert`; compute: `float32` or `int8`, the type that weights are converted to."""
         self._translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type=compute, inter_threads=1, intra_threads=threads
         )
         self._source_tokens, self._target = _tokens(source), target
 
     def decode(self, sources: Sequence[Ids], *, beams: int, limit: int, batch_size: int) -> list[list[int]]:
-        """The ids of each source, at most `limit` tokens, without begin and end token."""
+        """The output ids for each source, at most `limit` tokens, without begin and end tokens."""
         tokens = [[self._source_tokens[i] for i in source] for source in sources]
         results = self._translator.translate_batch(
             tokens,
@@ -50,8 +50,8 @@ class CTranslate2Translator:
 def convert(model: Seq2SeqTransformer, source: Vocabulary, target: Vocabulary, folder: Path) -> None:
     """Write our weights as a CTranslate2 model into `folder`, which must not exist yet.
 
-    The sources that it is given begin and end with our special tokens. Its own sinusoidal table differs from the
-    paper's, so the positions are always given. Raises UserError where they are not added to the embeddings.
+    Its inputs begin and end with our special tokens. Its own sinusoidal table differs from the paper's, so positions
+    are always exported. Raises UserError unless positions are added to the embeddings.
     """
     params = model.config.model
     assert isinstance(params, Seq2SeqParams)
@@ -90,7 +90,7 @@ def convert(model: Seq2SeqTransformer, source: Vocabulary, target: Vocabulary, f
 def _embedding(stack: Any, embeddings: Any, ours: TokenEmbedding, params: Seq2SeqParams) -> None:
     embeddings.weight = _array(ours.tokens.weight)
     stack.scale_embeddings = params.scale_embeddings
-    table = ours.positions.table  # a module of weights where positions are learned, the table itself otherwise
+    table = ours.positions.table  # an nn.Embedding if positions are learned, else the table itself
     stack.position_encodings.encodings = _array(table.weight if isinstance(table, nn.Embedding) else table)
 
 
@@ -127,6 +127,6 @@ def _array(tensor: Any) -> Any:
 
 
 def _tokens(vocabulary: Vocabulary) -> list[str]:
-    """The entries in the order of their ids."""
+    """The vocabulary entries in the order of their ids."""
     entries: dict[str, int] = vocabulary.tokenizer.get_vocab()
     return sorted(entries, key=entries.__getitem__)

@@ -2,7 +2,7 @@
 
 import os
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is asked of the Hub
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no requests to the Hub
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
-# Parts of the names of our weights, and of MarianMT's.
+# Parts of our weights' names, and of MarianMT's.
 _NAMES = (
     ("source_embedding.tokens", "model.encoder.embed_tokens"),
     ("source_embedding.positions.table", "model.encoder.embed_positions"),
@@ -36,10 +36,10 @@ _NAMES = (
 
 
 class MarianTranslator(nn.Module):
-    """MarianMT behind the same call as the other peers. Its positions are sinusoidal, unless ours are loaded."""
+    """MarianMT with the same interface as the other peers. Its positions are sinusoidal unless ours are loaded."""
 
     def __init__(self, config: Seq2SeqConfig, target: Vocabulary) -> None:
-        """Raises UserError where it has no positions of our kind."""
+        """Raises UserError if MarianMT does not support our kind of positions."""
         super().__init__()
         params = config.model
         assert isinstance(params, Seq2SeqParams)
@@ -86,7 +86,7 @@ class MarianTranslator(nn.Module):
 
     @torch.no_grad()
     def generate(self, source: Tensor, *, beams: int, limit: int) -> list[list[int]]:
-        """The ids of each row of source (B, S), at most `limit`, without begin and end token."""
+        """The output ids for each row of source (B, S), at most `limit`, without begin and end tokens."""
         found = self.marian.generate(  # type: ignore[misc]  # its stubs do not know their own class
             input_ids=source,
             attention_mask=source != self.pad_id,

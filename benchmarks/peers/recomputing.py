@@ -1,4 +1,4 @@
-"""Decoding as the public notebooks do: every step sends the whole prefix through the decoder again."""
+"""Decoding as in the public notebooks: every step runs the whole prefix through the decoder again."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from transformer.encoded.vocabulary import Vocabulary
 
 @torch.no_grad()
 def greedy(model: StraightforwardTranslator, source: Tensor, target: Vocabulary, limit: int) -> list[list[int]]:
-    """The ids of each row of source (B, S), at most `limit`, without begin and end token."""
+    """The output ids for each row of source (B, S), at most `limit`, without begin and end tokens."""
     encoded, mask = model.encode(source)
     found = torch.full_like(source[:, :1], target.begin_id)
     ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
@@ -23,9 +23,9 @@ def greedy(model: StraightforwardTranslator, source: Tensor, target: Vocabulary,
 
 @torch.no_grad()
 def beam(model: StraightforwardTranslator, source: Tensor, target: Vocabulary, limit: int, size: int) -> list[int]:
-    """The best of `size` hypotheses of one sentence (1, S) by the mean log probability of a token, the end among them.
+    """The best of `size` hypotheses for one sentence (1, S) by mean log probability per token, including the end token.
 
-    Ends when no running hypothesis can beat the best finished one any more.
+    Stops when no unfinished hypothesis can beat the best finished one.
     """
     encoded, mask = model.encode(source)
     running, totals = torch.full_like(source[:, :1], target.begin_id), torch.zeros(1, dtype=torch.float64)

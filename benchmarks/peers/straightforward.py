@@ -1,6 +1,6 @@
-"""The Transformer as the public notebooks write it, step by step after the paper's figures.
+"""The Transformer as in the public notebooks, following the paper's figures step by step.
 
-Full score matrices, fp32, post-norm, padded batches, logits at every position. The layers have the same parts as
+Full score matrices, fp32, post-norm, padded batches, logits at every position. The layers have the same parameters as
 ours, so that our weights can be copied: `load_ours`.
 """
 
@@ -17,7 +17,7 @@ from transformer.nn.positions import sinusoidal_table
 
 _HIDDEN = -1e10
 
-# Parts of the names of our weights, and of these models'.
+# Parts of our weights' names, and of these models'.
 _NAMES = (
     ("encoder.layers.", "encoder."),
     ("decoder.layers.", "decoder."),
@@ -31,7 +31,7 @@ _NAMES = (
 
 
 class Attention(nn.Module):
-    """Multi-head attention that writes down all scores."""
+    """Multi-head attention that materializes all scores."""
 
     def __init__(self, d_model: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Attention(nn.Module):
 
 
 class _Layer(nn.Module):
-    """What encoder and decoder layers share: self-attention and feed-forward with their norms."""
+    """The common part of encoder and decoder layers: self-attention and feed-forward with their norms."""
 
     def __init__(self, params: TransformerParams) -> None:
         super().__init__()
@@ -181,16 +181,16 @@ class StraightforwardClassifier(nn.Module):
 
 
 def load_ours(model: nn.Module, ours: nn.Module) -> None:
-    """Copy the weights of one of our models of the same sizes. Raises RuntimeError where they do not fit."""
+    """Copy the weights of one of our models of the same size. Raises RuntimeError if they do not match."""
     state = {_renamed(name): tensor for name, tensor in ours.state_dict().items()}
     table = {name for name in model.state_dict() if name.endswith("positions.weight")} - state.keys()  # sinusoidal
     result = model.load_state_dict(state, strict=False)
     if result.unexpected_keys or set(result.missing_keys) != table:
-        raise RuntimeError(f"other weights than the model's: {result}")
+        raise RuntimeError(f"the weights do not match the model: {result}")
 
 
 def load_into_ours(model: nn.Module, ours: nn.Module) -> None:
-    """The way back: `ours` gets the weights of `model`."""
+    """The reverse: copy the weights of `model` into `ours`."""
     state = model.state_dict()
     ours.load_state_dict({name: state[_renamed(name)] for name in ours.state_dict()})
 

@@ -27,7 +27,7 @@ class TorchTranslator(nn.Module):
             params.activation,
             batch_first=True,
         )
-        # It normalises once more behind each stack, which post-norm layers do themselves.
+        # nn.Transformer adds a norm after each stack, which post-norm layers make redundant.
         self.transformer.encoder.norm = self.transformer.decoder.norm = None
         self.output = nn.Linear(params.d_model, target_size)
 

@@ -54,7 +54,7 @@ def test_ratios_are_the_median_over_rounds() -> None:
 
 
 def test_verdicts() -> None:
-    verdicts = [line.split()[0] for line in lines(table()) if "wanted" in line]
+    verdicts = [line.split()[0] for line in lines(table()) if "target:" in line]
     assert verdicts == ["met:", "MISSED:", "met:", "MISSED:"]
 
 
@@ -83,7 +83,7 @@ def test_files_hold_figures_verdicts_and_the_machine(
     assert {"cpu", "threads", "torch", "precision"} <= content["machine"].keys()
     figure = (tmp_path / "part.svg").read_text()
     assert all(word in figure for word in ("ours", "peer", "tokens/s", "updates"))
-    assert "ours / peer = 2, wanted at least 2.1" in capsys.readouterr().out
+    assert "ours / peer = 2, target: at least 2.1" in capsys.readouterr().out
 
 
 def test_missing_corpora_end_in_one_line(tmp_path: Path) -> None:

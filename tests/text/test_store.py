@@ -30,7 +30,7 @@ def test_a_broken_or_missing_store_is_one_clear_line(tmp_path: Path) -> None:
         EncodedColumn(tmp_path, "text")
     ColumnWriter(tmp_path, "text", 10).write([np.arange(5)])
     (tmp_path / "text.ids.npy").write_bytes((tmp_path / "text.ids.npy").read_bytes()[:-3])
-    with pytest.raises(UserError, match=r"broken|fit"):
+    with pytest.raises(UserError, match=r"corrupt|do not match"):
         EncodedColumn(tmp_path, "text")
 
 

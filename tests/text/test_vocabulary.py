@@ -46,7 +46,7 @@ def test_a_saved_vocabulary_opens_as_the_same(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match=r"no tokenizer\.json"):
+    with pytest.raises(UserError, match=r"not a valid tokenizer\.json"):
         Vocabulary.load(tmp_path / "tokenizer.json")
     with pytest.raises(UserError, match="is missing"):
         Vocabulary.load(tmp_path / "none.json")

@@ -106,7 +106,7 @@ def test_a_skipped_update_is_as_if_its_batch_were_not_there(kind: str) -> None:
 
 
 def test_an_epoch_without_any_finite_update_stops() -> None:
-    with pytest.raises(UserError, match="was not finite in every update of epoch 1: lower train"):
+    with pytest.raises(UserError, match="every update of epoch 1 had a non-finite loss or gradient"):
         run(Faulty(0, 1, 2, 3), non_finite="skip")
 
 

@@ -130,8 +130,8 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         file = versions_file(name, declared.family)
         observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
-        figures = script(Stage(declared, code, params, observer))
-        observer.say("  ".join(f"{name} {value:g}" for name, value in figures.items()))
+        metrics = script(Stage(declared, code, params, observer))
+        observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
         sign(name, task, started.sections)
         _require_unchanged(started, observer)
     except UserError as error:

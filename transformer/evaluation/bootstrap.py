@@ -55,11 +55,11 @@ def p_value(observed: float, differences: Floats) -> float | None:
 
 def interval_figures(scores: Mapping[str, Floats]) -> dict[str, float]:
     """`NAME_low` and `NAME_high` for resampled scores by name."""
-    figures: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, values in scores.items():
         if (ends := interval(values)) is not None:
-            figures |= {f"{name}_low": round(ends[0], _DIGITS), f"{name}_high": round(ends[1], _DIGITS)}
-    return figures
+            metrics |= {f"{name}_low": round(ends[0], _DIGITS), f"{name}_high": round(ends[1], _DIGITS)}
+    return metrics
 
 
 def comparison_figures(
@@ -72,13 +72,13 @@ def comparison_figures(
     observed, resampled: by metric, this system's and the other's. Returns `OTHER_METRIC`, the other's score, and
     `METRIC_minus_OTHER` with `_low`, `_high` and `_p`.
     """
-    figures: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for metric, (own, others) in observed.items():
-        figures[f"{other}_{metric}"] = round(others, _DIGITS)
+        metrics[f"{other}_{metric}"] = round(others, _DIGITS)
         name, difference = f"{metric}_minus_{other}", own - others
-        figures[name] = round(difference, _DIGITS)
+        metrics[name] = round(difference, _DIGITS)
         differences = resampled[metric][0] - resampled[metric][1]
-        figures |= interval_figures({name: differences})
+        metrics |= interval_figures({name: differences})
         if (p := p_value(difference, differences)) is not None:
-            figures[f"{name}_p"] = round(p, _DIGITS)
-    return figures
+            metrics[f"{name}_p"] = round(p, _DIGITS)
+    return metrics

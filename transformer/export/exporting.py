@@ -76,15 +76,15 @@ def export_bundle(
 
     Raises UserError when an input is missing or broken.
     """
-    figures = read_json(inputs.evaluation)
+    metrics = read_json(inputs.evaluation)
     card = model_card(
         model.title,
         model.use,
         provenance=read_json(inputs.corpus / "provenance.json"),
         params={"model": read_json(inputs.trained / "config.json")["model"], "train": train},
-        figures=figures | {"training": read_json(inputs.training)},
+        figures=metrics | {"training": read_json(inputs.training)},
     )
-    value = figures["validation"][model.main_metric]
+    value = metrics["validation"][model.main_metric]
     main_metric = {"name": f"validation.{model.main_metric}", "value": value, "higher_is_better": True}
     config: Mapping[str, Any] = {"decoding": dict(decoding), "main_metric": main_metric}
     write_bundle(

@@ -235,7 +235,7 @@ class _Training:
         self.updates.check()
         if not self.mean.count:
             raise UserError(
-                f"the loss or a gradient was not finite in every update of epoch {epoch}: lower train.learning_rate"
+                f"every update of epoch {epoch} had a non-finite loss or gradient: lower train.learning_rate"
             )
         return self.mean.value
 

@@ -109,7 +109,7 @@ class Resume:
         self._due = now + max(self._every, _PAUSE * (now - started))
 
     def finish(self) -> None:
-        """Call once the outputs are written: removes the checkpoints once those are final. Pending signals win."""
+        """Call once the outputs are written: removes checkpoints when those are final. Raises on a pending signal."""
         if self._interrupted():
             raise KeyboardInterrupt("stopped; run it again to resume from there")
         if (folder := self._folder) is not None:
