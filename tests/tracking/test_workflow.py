@@ -69,7 +69,7 @@ class Reader:
 
 
 class Story:
-    """One repository's history of runs, and the rows after each step."""
+    """One repository's history of runs, with the rows after each step."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.root, self.folder = root, folder

@@ -32,8 +32,8 @@ def test_from_the_corpus_to_an_exported_model(kind: str, tmp_path: Path) -> None
     clone = make_clone(tmp_path)
     clone.change({"runtime.tracking": False, "translation.tokenize.kind": "none"})
     clone.change({f"translation.vocab.{name}": value for name, value in CHANGES[kind].items()})
-    # Export compares every prediction of the bundle with evaluate's. The report needs a result in dvc.lock, and DVC does
-    # not run here.
+    # Export compares every prediction of the bundle with evaluate's. The report needs a dvc.lock, but DVC does not run
+    # here.
     run(clone, *(stage for stage in STAGES if stage != "report"))
     answers = clone.run("python", "-c", CONSOLE, "translate", "Ein Hund  \u2581 你好.", "").stdout.splitlines()
     assert len(answers) == 2
