@@ -1,4 +1,4 @@
-"""Headless Chromium, for the tests that look at pages."""
+"""Headless Chromium for the page tests."""
 
 import shutil
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-# As root, in a container, and with no connection of the browser's own.
+# Works as root and in a container, without connections of the browser's own.
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -15,7 +15,7 @@ ARGUMENTS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Skips where this machine has no Chromium: Playwright's own would have to be fetched from outside."""
+    """Skip if this machine has no Chromium: Playwright's own would have to be downloaded."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if path is None:
         pytest.skip("no Chromium on this machine (Debian: apt install chromium)")

@@ -1,4 +1,4 @@
-"""The modules that a stage imports, by reading the code: what DVC must know to rerun just what a change touches.
+"""The modules that a stage imports, found by parsing the code: what DVC must know to rerun only affected stages.
 
 `python -m tests.closure` prints them.
 """
@@ -17,13 +17,13 @@ _BY_NAME = {
     "export": ["transformer.families.{family}.decoding.opening", "transformer.tasks.{task}.words"],
     "report": ["transformer.families.{family}.evaluation.compare", "transformer.families.{family}.shown"],
 }
-"""What a stage loads by name, beside its task's declaration and its family's code."""
+"""What a stage imports by name, besides its task's declaration and its family's code."""
 
 
 def closure(stage: str, task: str) -> set[str]:
     """Paths, relative to the root, of every module that `python -m stages.STAGE TASK` imports.
 
-    Without the `__init__.py` files, which hold docstrings only.
+    Without the `__init__.py` files, which contain only docstrings.
     """
     family = open_task(task).family
     named = ["transformer.tasks.{task}.task", "transformer.families.{family}." + ELSEWHERE.get(stage, stage)]
@@ -39,12 +39,12 @@ def closure(stage: str, task: str) -> set[str]:
 
 
 def third_party(stage: str, task: str) -> set[str]:
-    """The packages of others, by the name of their import, that those modules import, also within functions."""
+    """The third-party packages, by import name, that those modules import, including imports within functions."""
     return {name.split(".")[0] for path in closure(stage, task) for name in imports(ROOT / path)} - set(OWN)
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The names that running a module may import: not those for the type checker alone."""
+    """The names that running a module may import, without those only for the type checker."""
     waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
@@ -58,7 +58,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def _files(module: str) -> list[Path]:
-    """A module's file; none for a package or what is no module."""
+    """A module's file; None for a package or anything that is not a module."""
     path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
     return [path] if path.is_file() else []
 

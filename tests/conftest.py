@@ -1,4 +1,4 @@
-"""A real run of the workflow in a clone, shared by the tests that need one."""
+"""Provides a real run of the workflow in a clone, shared by the tests that need one."""
 
 import os
 import shutil
@@ -18,18 +18,18 @@ from tests.kit import clean_environment, copy_working_tree, set_leaves
 from tests.warm import FOLDER, OWNER, with_warm_commands
 from transformer.commands.profiles import profile_params
 
-# Before torch is loaded: the tests' processes share the cores, and more threads would only wait for each other.
+# Before torch is loaded: the test processes share the cores, so more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True)
 class Clone:
-    """A clone of the working tree with a repository of its own, and the profile `smoke` as its params.yaml."""
+    """A clone of the working tree with its own repository, and the profile `smoke` as its params.yaml."""
 
     root: Path
     environment: dict[str, str]
     commands: dict[str, str]
-    """The same, where warm commands may come first on PATH; what is named by its path is a real process."""
+    """The environment, maybe with warm commands first on PATH; a program named by its path is a real process."""
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of the virtual environment in the clone."""
@@ -40,7 +40,7 @@ class Clone:
         return done
 
     def start(self, *command: str, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
-        """Run it in the background, in a process group of its own; what it prints can be read."""
+        """Start it in the background, in its own process group, with its output in a pipe."""
         return subprocess.Popen(
             command,
             cwd=self.root,
@@ -52,7 +52,7 @@ class Clone:
         )
 
     def repro(self, *targets: str) -> list[str]:
-        """`dvc repro`; returns the stages that ran, in order."""
+        """Run `dvc repro`; returns the stages that ran, in order."""
         output = self.run("dvc", "repro", *targets).stdout
         return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")]
 
@@ -72,7 +72,7 @@ class Clone:
 
 
 def make_clone(root: Path, *, warm: bool = False, **more: str) -> Clone:
-    """A committed copy of the working tree, where the commands that `run` names are warm ones (tests/warm) if asked."""
+    """A committed copy of the working tree; warm: `run` uses warm commands (tests/warm)."""
     copy_working_tree(root, profile_params(ROOT, "smoke"))
     clone = clone_at(root, warm=warm, **more)
     clone.commit("start")
@@ -80,7 +80,7 @@ def make_clone(root: Path, *, warm: bool = False, **more: str) -> Clone:
 
 
 def clone_at(root: Path, *, warm: bool = False, **more: str) -> Clone:
-    """A repository that is there already."""
+    """A repository that already exists."""
     environment = clean_environment(OMP_NUM_THREADS="1", **more)
     return Clone(root, environment, with_warm_commands(environment) if warm else environment)
 
@@ -89,7 +89,7 @@ def clone_at(root: Path, *, warm: bool = False, **more: str) -> Clone:
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone in which the whole workflow has run and is committed. Tests leave it as they found it.
 
-    It runs once; each of the session's processes has a copy.
+    It runs once; every process of the session has its own copy.
     """
     made = Path(os.environ[FOLDER], "workflow")
     with FileLock(made.with_suffix(".lock")):
@@ -106,7 +106,7 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 @pytest.fixture(scope="session")
 def real_corpora() -> Path:
-    """The folder of the real corpora; tests that want it are skipped where it is missing."""
+    """The folder of the real corpora; tests that need it are skipped if it is missing."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the real corpora are not beside this checkout (../shared/data)")
@@ -114,7 +114,7 @@ def real_corpora() -> Path:
 
 
 class Scheduler(LoadFileScheduling):  # type: ignore[misc]
-    """Keeps the tests of a file in one process. One process begins with those that use `workflow`, the others last."""
+    """Keeps the tests of a file in one process, and starts with the files that use `workflow`."""
 
     def _assign_work_unit(self, node: Any) -> None:
         if node is not self.nodes[0]:
@@ -126,12 +126,12 @@ class Scheduler(LoadFileScheduling):  # type: ignore[misc]
 
 @cache
 def uses_workflow(file: Path) -> bool:
-    """Whether a file has tests that ask for the fixture `workflow`."""
+    """Whether a file has tests that use the fixture `workflow`."""
     return "workflow: Clone" in file.read_text(encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say where what the session's processes share lies; xdist's inherit it."""
+    """Set the folder that the session's processes share; xdist's workers inherit it."""
     if FOLDER not in os.environ:
         os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-"), str(os.getpid())
 
@@ -149,6 +149,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler | 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that use `workflow` first, then other long ones, so that the processes end together."""
+    """Put tests that use `workflow` first, then other long ones, so that all processes finish at the same time."""
     slow = (ROOT / "tests" / "tracking", ROOT / "tests" / "workflow")
     items.sort(key=lambda item: (not uses_workflow(item.path), item.path.parent not in slow))

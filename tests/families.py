@@ -1,4 +1,4 @@
-"""For the type checker: every family has the code that the stages, the report and `compare` ask for."""
+"""For the type checker: every family has the code that the stages, the report and `compare` require."""
 
 from transformer.core import task
 from transformer.families.classifier import build_vocab as classifier_build_vocab

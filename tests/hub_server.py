@@ -1,4 +1,4 @@
-"""A server on loopback with the endpoints of the Hugging Face Hub that `datasets` asks for, and a client process."""
+"""A loopback server with the Hugging Face Hub endpoints that `datasets` uses, and a client process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass
 class Hub:
-    """One data set at one commit: its files by path, and those of which only the first half is sent."""
+    """One data set at one commit: its files by path, and those of which only the first half is served."""
 
     repository: str
     revision: str
@@ -30,7 +30,7 @@ class Hub:
     endpoint: str = ""
 
     def entries(self, paths: set[str]) -> list[dict[str, Any]]:
-        """What the Hub's listings say of these paths."""
+        """The entries of these paths in the Hub's listings."""
         found = [
             {"type": "file", "oid": sha1(self.files[path]).hexdigest(), "size": len(self.files[path]), "path": path}
             for path in sorted(self.files.keys() & paths)
@@ -157,8 +157,8 @@ def serve(hub: Hub) -> Iterator[Hub]:
         thread.join()
 
 
-# `datasets` reads its environment when it is imported, so each run has a process of its own. It prints its result or
-# the message of the UserError, and nothing else may appear.
+# `datasets` reads its environment on import, so each run needs its own process. It prints its result or the message of
+# the UserError, and nothing else may appear.
 _CLIENT = """
 import json, sys, importlib
 from pathlib import Path
@@ -178,9 +178,9 @@ except UserError as error:
 def download(
     task: str, params: Mapping[str, Any], *, output: Path, endpoint: str, home: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run a download stage in a fresh process that takes `endpoint` for the Hub and keeps its cache in `home`.
+    """Run a download stage in a new process that uses `endpoint` as the Hub and keeps its cache in `home`.
 
-    `endpoint` is its proxy too, so that the server sees what is asked of any other host.
+    `endpoint` is also its proxy, so the server sees requests to any other host.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "DATASETS_"))}
     environment = {
@@ -190,6 +190,13 @@ def download(
         "HTTPS_PROXY": endpoint,
         "NO_PROXY": "127.0.0.1",
     }
-    command = ["python", "-c", _CLIENT, task, json.dumps(params), str(output)]  # the server has no `datasets`
+    command = [
+        "python",
+        "-c",
+        _CLIENT,
+        task,
+        json.dumps(params),
+        str(output),
+    ]  # the warm server does not import `datasets`
     warm = with_warm_commands(environment)
     return subprocess.run(command, cwd=ROOT, env=warm, capture_output=True, text=True, timeout=120, check=False)

@@ -17,7 +17,7 @@ _SETTINGS = ("DVC_", "MLFLOW_", "GIT_", "ONEDNN_")
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """A user's shell in which this environment's commands are found and nothing is configured, with `more`."""
+    """The variables of a user's shell with this environment's commands on PATH and no configuration, plus `more`."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS) and name != "PYTHONPATH"
     }
@@ -33,7 +33,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def copy_working_tree(root: Path, params: str) -> None:
-    """A repository at `root` with these parameters and the files here, tracked or new, but what the stages wrote."""
+    """A repository at `root` with these parameters and this checkout's files, tracked or new, without stage outputs."""
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True)
     for name in listed.stdout.decode().split("\0"):

@@ -1,8 +1,8 @@
-"""Twenty bugs, each put into the code for a moment: `make mutations` says whether the tests named for it see it.
+"""Mutation tests: `make mutations` puts each of twenty bugs into the code and checks that its tests detect it.
 
-    python -m tests.mutations [WORD...]    only those whose file or tests have one of the words in them
+    python -m tests.mutations [WORD...]    only those whose file or tests contain one of the words
 
-The tests are asked alone, so that a mutation costs seconds to a minute. Files with uncommitted changes are left alone.
+Only the named tests run, so a mutation takes seconds to a minute. Files with uncommitted changes are left alone.
 """
 
 import subprocess
@@ -20,10 +20,10 @@ class Mutation(NamedTuple):
 
     file: str
     old: str
-    """What the file has once."""
+    """Text that occurs once in the file."""
     new: str
     tests: str
-    """Arguments of pytest; all that they name fails together."""
+    """Arguments of pytest: the tests that detect the bug."""
 
 
 MUTATIONS = (
@@ -164,7 +164,7 @@ def caught(mutation: Mutation) -> bool:
 
 
 def main(words: Sequence[str]) -> None:
-    """Try all, and say which the tests do not see."""
+    """Try all, and report those that the tests do not detect."""
     chosen = [each for each in MUTATIONS if not words or any(word in f"{each.file} {each.tests}" for word in words)]
     missed = 0
     for mutation in chosen:

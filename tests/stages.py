@@ -1,4 +1,4 @@
-"""Stages in the test's own process: without DVC, MLflow and a clone, in a second."""
+"""Runs stages in the test's own process, without DVC, MLflow and a clone, in a second."""
 
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from transformer.core.task import open_task, stage_code
 
 
 class Said(Observer):
-    """Keeps the lines that a stage says."""
+    """Keeps the lines that a stage prints."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -27,7 +27,7 @@ class Said(Observer):
 
 
 class Stages:
-    """The stages of one task in a folder of their own, with the profile `smoke` but for some leaves."""
+    """The stages of one task in their own folder, with the profile `smoke` and some changed leaves."""
 
     def __init__(self, folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
         """changes: by the dotted path in the task's section, such as `tokenize.kind`."""
@@ -39,7 +39,7 @@ class Stages:
             self.content[task][section][leaf] = value
 
     def run(self, *names: str) -> None:
-        """Run these stages, in the order given. Raises UserError as they do."""
+        """Run these stages in the given order. Raises UserError as they do."""
         for name in names:
             task = open_task(self.task)
             module, code = import_module(f"stages.{name}"), stage_code(task, name)
@@ -49,5 +49,5 @@ class Stages:
 
     @property
     def reports(self) -> Path:
-        """Where the task's reports are."""
+        """The folder of the task's reports."""
         return self.folder / "reports" / self.task

@@ -1,4 +1,4 @@
-"""`transformer accept` takes over changes of code and versions alone, in a real DVC repository."""
+"""`transformer accept` accepts only changes of code and versions, in a real DVC repository."""
 
 import os
 import shutil
@@ -145,7 +145,7 @@ def test_outputs_may_lie_in_the_cache_alone(root: Path) -> None:
 
 
 def test_what_is_stale_by_itself_hinders_no_other_stage(root: Path) -> None:
-    """A stage of which no code changed is none of its business."""
+    """A stage whose code did not change is ignored."""
     (root / "params.yaml").write_text(PARAMS.replace("second: {y: 1}", "second: {y: 2}"))
     comment(root, "versions/first.txt")
     assert set(accept(root)) == {"first@a", "first@b"}

@@ -1,4 +1,4 @@
-"""Outputs are whole or not there; what stood there stays."""
+"""Outputs are complete or absent; an existing file stays if writing fails."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """Writing more gets an OSError, as on a full disk, from the system itself and without special rights."""
+    """Writing more raises OSError, as on a full disk, by the operating system itself and without privileges."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
@@ -118,7 +118,7 @@ def test_a_source_that_cannot_be_read_is_not_called_a_target_that_cannot_be_writ
 
 
 def test_stages_write_their_outputs_in_no_other_way() -> None:
-    """By reading the code of all stages: the one module that opens files for writing is files.py."""
+    """Checked in the code of all stages: the only module that opens files for writing is files.py."""
     other = re.compile(
         r"write_text\(|write_bytes\(|shutil\.(copy|move)|save_file\(|to_(csv|json)\(|open\([^)]*[\"'][wax]"
     )

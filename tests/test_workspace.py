@@ -10,7 +10,7 @@ from transformer.commands.workspace import find_workspace, given_path
 
 ROOT = Path(__file__).parents[1]
 WATCHED = ("data/local/translation", "data/local/sentiment", "data/local/vocabulary")
-"""What params.yaml names, and `check` looks for."""
+"""What params.yaml refers to, and `check` looks for."""
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
-    """Not the `.dvc` that an older `transformer sync` left in the folder it was started in."""
+    """Ignores the `.dvc` that older versions of `transformer sync` left in the folder they were started in."""
     clone = project / ".dvc" / "tmp" / "exps" / "clone"
     (clone / ".dvc").mkdir(parents=True)
     (clone / "dvc.yaml").touch()

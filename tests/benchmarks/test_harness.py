@@ -37,7 +37,7 @@ def test_rounds_alternate_and_the_first_does_not_count(options: Options) -> None
 
 
 def table() -> Table:
-    # The second round was slow for both: the ratio of the medians would be 2.5, the median of the ratios is 2.
+    # The second round is slow for both: the ratio of the medians would be 2.5, but the median of the ratios is 2.
     return Table(
         "Speed",
         "tokens/s",

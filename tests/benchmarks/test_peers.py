@@ -1,4 +1,4 @@
-"""The peers compute what our models compute, so that only their speed differs."""
+"""The peers compute the same as our models, so only their speed differs."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ LIMIT = 12
 
 @pytest.fixture
 def ours() -> Seq2SeqTransformer:
-    """In float32, with weights large enough to have an opinion."""
+    """In float32, with weights large enough for distinct predictions."""
     model = seq2seq().float()
     for parameter in model.parameters():
         if parameter.dim() > 1:
@@ -61,7 +61,7 @@ def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, s
         peer = TorchTranslator(*sizes(ours.config))
         peer.load_ours(ours)
     else:
-        from benchmarks.peers.marian import MarianTranslator  # its library takes 4 s to load, in every process
+        from benchmarks.peers.marian import MarianTranslator  # the library takes 4 s to import, in every process
 
         peer = MarianTranslator(ours.config, vocabulary(30))
         peer.load_ours(ours)
@@ -142,7 +142,7 @@ def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids]
     found = our_ids(ours, sources, target, params(max_length=LIMIT))
     while max(len(ids) for ids in found) == min(len(ids) for ids in found) == LIMIT:
         with torch.no_grad():
-            ours.output.bias[target.end_id] += 0.5  # until some sentences end by themselves
+            ours.output.bias[target.end_id] += 0.5  # until some sentences end on their own
         found = our_ids(ours, sources, target, params(max_length=LIMIT))
     assert max(len(ids) for ids in found) > 0
     peer = straightforward(ours.config).eval()

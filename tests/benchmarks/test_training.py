@@ -1,4 +1,4 @@
-"""Our loop and the peers' learn the same from the same batches."""
+"""Our training loop and the peers' learn the same from the same batches."""
 
 from pathlib import Path
 

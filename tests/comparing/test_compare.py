@@ -1,4 +1,4 @@
-"""Two results in a real git repository, and what is said of their difference."""
+"""Two results in a real git repository, and the reported differences."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download") -> None:
-    """A whole result of the task `sentiment` as DVC leaves it in the workspace."""
+    """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
     rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
     write_table(root / PREDICTIONS, HEADER, rows)
     right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
@@ -63,7 +63,7 @@ BAD: list[Answer] = [("positive", "negative", 0.7), ("negative", "negative", 0.8
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A commit with one result, and another one in the workspace."""
+    """A commit with one result, and a workspace with another."""
     subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
     write_result(tmp_path, rate=1e-3, module="a" * 32, answers=BAD)
     (tmp_path / ".gitignore").write_text("predictions.tsv\n")
@@ -89,7 +89,7 @@ def test_parameters_code_and_scores_differ_and_data_do_not(repository: Path) -> 
 
 
 def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
-    """DVC finds the predictions of a commit, here those that git holds."""
+    """DVC finds a commit's predictions, which are in git here."""
     subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=repository, check=True)
     write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
     git(repository, "add", "-A")
@@ -99,12 +99,12 @@ def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     score = next(score for score in compared(repository, "HEAD").scores if score.metric == "accuracy")
     assert (score.first, score.second) == (0.5, 1.0)
     assert score.low is not None and score.high is not None
-    assert 0.3 < score.low < 0.5 < score.high < 0.7, "half of 60 answers: a standard error of 0.065"
+    assert 0.3 < score.low < 0.5 < score.high < 0.7, "half of 60 predictions: the standard error is 0.065"
     assert score.p == pytest.approx(1 / 201)
     same = next(score for score in compared(repository, "workspace").scores if score.metric == "accuracy")
     assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0), "a result is no better than itself"
     write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD[:-1])
-    assert all(score.p is None for score in compared(repository, "HEAD").scores), "other texts"
+    assert all(score.p is None for score in compared(repository, "HEAD").scores), "different texts"
 
 
 @pytest.mark.parametrize("name", ["main", "HEAD", "row", "row name"])

@@ -1,4 +1,4 @@
-"""Results that were made again: the same, near enough, not those of the commit, or not made at all."""
+"""Reproduced results: identical, close enough, different from the commit's, or not run at all."""
 
 import json
 import shutil
@@ -19,13 +19,13 @@ STAGES = {
     "evaluate": ("raw/evaluation.json", "reports/sentiment/evaluation.json", "evaluate"),
     "export": ("reports/sentiment/evaluation.json", "models/sentiment/bundle", "export"),
 }
-"""What each stage copies to where, and its section of the parameters."""
+"""What each stage copies, where to, and its section of the parameters."""
 READS = {"train": "data/sentiment/vocab", "evaluate": "models/sentiment/trained", "export": "models/sentiment/trained"}
 EVALUATION = "reports/sentiment/evaluation.json"
 
 
 def make_result(root: Path) -> None:
-    """A repository with a pipeline of the real one's shape that copies files, run and committed."""
+    """A repository with a file-copying pipeline of the real one's shape, run and committed."""
     stages = {
         name: {
             "cmd": f"cp {source} {target}",
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def committed(made: Path, tmp_path: Path) -> Path:
-    """A repository whose workspace holds what its commit holds."""
+    """A repository whose workspace matches its commit."""
     return Path(shutil.copytree(made, tmp_path / "copy", symlinks=True))
 
 
@@ -148,7 +148,7 @@ def conflict(root: Path) -> None:
 
 
 def fetched(root: Path) -> None:
-    """As in a clone that has pulled: the files are there, and no stage has run."""
+    """As in a clone after `dvc pull`: the files exist, but no stage has run."""
     shutil.rmtree(root / ".dvc/cache/runs")
 
 

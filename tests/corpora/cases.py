@@ -1,4 +1,4 @@
-"""Parameters and small corpora that the tests of the download stages share."""
+"""Parameters and small corpora shared by the tests of the download stages."""
 
 import gzip
 import json
@@ -35,12 +35,12 @@ def sentiment(**changes: Any) -> dict[str, Any]:
 
 
 def pairs(count: int, word: str = "Satz") -> list[dict[str, str]]:
-    """Different sentence pairs."""
+    """Distinct sentence pairs."""
     return [{"de": f"{word} {number} über Ähren.", "en": f"Sentence {word} {number}."} for number in range(count)]
 
 
 def reviews(count: int, word: str = "film") -> list[dict[str, Any]]:
-    """Different labelled texts: all negative ones first, as in IMDB."""
+    """Distinct labelled texts: all negative ones first, as in IMDB."""
     return [{"label": int(number >= count // 2), "text": f"A {word} {number}."} for number in range(count)]
 
 
@@ -50,7 +50,7 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
-    """Write the files, those named .gz compressed."""
+    """Write the files; those named .gz are compressed."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Own corpora beside git and in the temporary clones of DVC's experiments."""
+"""A user's own corpora outside git, and in the temporary clones of DVC's experiments."""
 
 import subprocess
 from pathlib import Path

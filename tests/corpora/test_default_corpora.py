@@ -1,4 +1,4 @@
-"""The sample corpora of params.yaml: evaluation splits that never change, and training without their combinations."""
+"""The sample corpora of params.yaml: evaluation splits never change, and training lacks their combinations."""
 
 import re
 from collections import Counter
@@ -30,15 +30,15 @@ EVALUATED = {
         "test": "4890fe648dd55df59bb27769ae6bf72fa840ea33b743ad3069b21a040f522162",
     },
 }
-"""SHA-256 of the files, as in provenance.json: figures of different versions compare only while these stay."""
+"""SHA-256 of the files, as in provenance.json: metrics of different versions compare only while these are the same."""
 
 
-_REVIEWS = 4000  # of a split: forty patterns a review take a millisecond
+_REVIEWS = 4000  # per split: forty patterns per review take a millisecond
 
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the corpus of each task, as the stage `download` writes it with params.yaml."""
+    """A folder with each task's corpus, as the stage `download` writes it with params.yaml."""
     root = tmp_path_factory.mktemp("corpora")
     content = read_params(ROOT / "params.yaml")
     for task in TASKS:
@@ -55,14 +55,14 @@ def test_the_evaluation_splits_never_change(task: str, corpora: Path) -> None:
 
 
 def _captions(corpora: Path, split: str) -> Counter[str]:
-    """How many pairs of adjective and noun belong to each split, read from the words of the rows."""
+    """The number of adjective-noun pairs that belong to each split, found in the words of the rows."""
     stems = {stem: entry.de for entry in ADJECTIVES for stem in (entry.stem, entry.de)}
     adjectives = {stem + ending: stems[stem] for stem in stems for ending in ("e", "er", "es", "en", "em")}
     forms = ((form, entry.de) for entry in NOUNS for form in (entry.de, entry.plural) if form)
     nouns = {form + ending: name for form, name in forms for ending in ("", "n", "en")}
     found = Counter[str]()
     for row in read_rows(corpora / "translation" / f"{split}.jsonl"):
-        text = row["de"][0].lower() + row["de"][1:]  # `Junge` is an adjective in the first place alone
+        text = row["de"][0].lower() + row["de"][1:]  # `Junge` can be an adjective only in first position
         for first, second in pairwise(re.findall(r"\w+", text)):
             if first in adjectives and second in nouns:
                 found[translation_splits.split_of((adjectives[first], nouns[second]))] += 1
@@ -99,7 +99,7 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def _reviews(corpora: Path, split: str) -> Counter[str]:
-    """As `_captions`, of form or subject and opinion word, in the first reviews."""
+    """Like `_captions`, for pairs of form or subject and opinion word, in the first reviews."""
     patterns = list(_patterns())
     feelings = dict(entry.split("/")[::-1] for entry in items(words.LIKING + " " + words.DISLIKING))
     found = Counter[str]()
@@ -114,7 +114,7 @@ def _reviews(corpora: Path, split: str) -> Counter[str]:
 
 @pytest.mark.parametrize("count", [_captions, _reviews])
 def test_training_has_no_held_out_combination(count: Callable[[Path, str], Counter[str]], corpora: Path) -> None:
-    """The words are read anew, so this holds whatever the grammar says that it drew."""
+    """The words themselves are parsed, so this does not rely on what the grammar claims to have drawn."""
     assert set(count(corpora, "train")) == {"train"}
     assert {split: set(count(corpora, split)) for split in ("validation", "test")} == {
         "validation": {"train", "validation"},

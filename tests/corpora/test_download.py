@@ -33,13 +33,13 @@ def judge(tmp_path: Path, **changes: Any) -> Path:
 
 
 def parallel(folder: Path, **changed: list[dict[str, Any]]) -> str:
-    """A folder with the three splits of a translation corpus; gives its path."""
+    """A folder with the three splits of a translation corpus; returns its path."""
     splits = {"train": pairs(9), "val": pairs(3), "test": pairs(4), **changed}
     return str(write(folder, {f"{split}.jsonl": json_lines(rows) for split, rows in splits.items()}))
 
 
 def labelled(folder: Path, **changed: list[dict[str, Any]]) -> str:
-    """A folder with a sentiment corpus without a validation split; gives its path."""
+    """A folder with a sentiment corpus without a validation split; returns its path."""
     splits = {"train": reviews(100), "test": reviews(6, "test film"), **changed}
     return str(write(folder, {f"{split}.jsonl": json_lines(rows) for split, rows in splits.items()}))
 

@@ -63,7 +63,7 @@ def read(folder: Path, split: str, columns: tuple[str, ...] = COLUMNS) -> Iterat
 
 
 def fault(folder: Path) -> str:
-    """The message of the UserError that reading everything ends in, on one line."""
+    """The message, one line, of the UserError raised by reading everything."""
     with pytest.raises(UserError) as caught:
         for parts in read_folder(folder, columns=COLUMNS).splits.values():
             for part in parts:

@@ -75,7 +75,7 @@ def run(hub: Hub, tmp_path: Path, params: dict[str, Any], task: str = "translati
 
 
 def refused(result: CompletedProcess[str], tmp_path: Path) -> str:
-    """The one line of a UserError, after which nothing is left."""
+    """The one-line message of a UserError, which leaves no files behind."""
     print(result.stderr)
     assert result.returncode == 1, result.stderr
     assert re.fullmatch(r"UserError: [^\n]+\n", result.stderr), result.stderr

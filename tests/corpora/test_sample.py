@@ -209,7 +209,7 @@ def test_no_row_of_an_evaluation_split_is_in_train(rows: Rows, key: str) -> None
 def test_rows_take_constant_memory(rows: Rows, key: str) -> None:
     list(rows("train", 500, 1))
     tracemalloc.start()
-    total = sum(len(row[key]) for row in rows("train", 4_000, 1))  # which would take 2 MB and more
+    total = sum(len(row[key]) for row in rows("train", 4_000, 1))  # a full list would take more than 2 MB
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert total > 4_000

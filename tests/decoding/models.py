@@ -1,4 +1,4 @@
-"""Models, vocabularies and parameters for the tests of decoding."""
+"""Models, vocabularies and parameters for the decoding tests."""
 
 from functools import cache
 from typing import Any
@@ -61,7 +61,7 @@ def run(model: Seq2SeqModel, encoded: list[Ids], **changes: Any) -> list[list[Hy
 
 
 def tiny(seed: int, *, target_size: int = 6, sharpness: float = 4.0) -> Seq2SeqTransformer:
-    """A random model in float64 whose next-token distributions differ; a sharper one is surer."""
+    """A random model in float64 with varied next-token distributions; `sharpness` makes them more peaked."""
     torch.manual_seed(seed)
     layers = Seq2SeqParams(**(LAYERS | {"encoder_layers": 1, "decoder_layers": 1, "tie_embeddings": "none"}))
     config = Seq2SeqConfig(model=layers, source_size=12, target_size=target_size, source_pad_id=0, target_pad_id=0)

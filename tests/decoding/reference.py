@@ -1,4 +1,4 @@
-"""Decoding by the definitions: one sentence at a time, the whole prefix through the decoder again for each token."""
+"""Decoding by definition: one sentence at a time, with the whole prefix through the decoder for each token."""
 
 import math
 
@@ -10,7 +10,7 @@ from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 
 Scored = tuple[float, list[int]]
-"""A log probability and target ids, with the end token where there is one."""
+"""A log probability and target ids, including the end token if there is one."""
 
 
 def next_log_probabilities(
@@ -30,7 +30,7 @@ def repeats(ids: list[int], ngram: int) -> bool:
 
 
 def log_probability(model: Seq2SeqModel, source: Ids, ids: list[int], target: Vocabulary) -> float:
-    """Of ids, the end token among them if they end; all positions in one forward pass."""
+    """The log probability of ids, including any end token; all positions in one forward pass."""
     with torch.no_grad():
         given = torch.tensor([[target.begin_id, *ids[:-1]]])
         logits = model.output(model(torch.from_numpy(source)[None], given))[0]
@@ -54,7 +54,7 @@ def greedy(model: Seq2SeqModel, source: Ids, target: Vocabulary, steps: int) -> 
 
 
 def beam(model: Seq2SeqModel, source: Ids, target: Vocabulary, params: DecodingParams) -> list[list[int]]:
-    """Beam search that stops as `params.stopping` says; `exact` never before the greatest length."""
+    """Beam search that stops according to `params.stopping`; `exact` never before the maximum length."""
 
     def of(found: Scored, length: int) -> float:
         return -score(found[0], length, params.length_normalization, params.length_penalty)

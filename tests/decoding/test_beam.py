@@ -1,4 +1,4 @@
-"""Beam search: against all sequences, against its definition, and against itself in other batches."""
+"""Beam search, compared with exhaustive search, with its definition, and with itself in other batches."""
 
 from copy import deepcopy
 from typing import Any
@@ -42,7 +42,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(kind: str, alpha: float) ->
         for beam_size in (1, 2, 3):
             for narrow, found in zip(run(model, encoded, beam_size=beam_size, **settings), wide, strict=True):
                 assert not narrow[0].finished or narrow[0].score <= found[0].score + 1e-10
-    assert len(lengths) > 1, "every best sequence is as long: the normalization would not show"
+    assert len(lengths) > 1, "all best sequences are equally long: the normalization would not show"
 
 
 @pytest.mark.parametrize("stopping", STOPPING)
@@ -114,7 +114,7 @@ def test_the_best_are_sorted_distinct_and_begin_the_longer_list() -> None:
 
 
 class Counting(Seq2SeqTransformer):
-    """Counts its steps, and the rows of them."""
+    """Counts its steps and their rows."""
 
     steps = rows = 0
 
@@ -135,8 +135,8 @@ def test_a_sentence_ends_as_soon_as_nothing_can_change() -> None:
     without = counted(trained("post"), length_normalization="none", max_length=31)
     divided = counted(trained("post"), length_normalization="length", max_length=31)
     assert without.steps < 31, "a log probability that is not normalized cannot rise"
-    assert without.rows < divided.rows, "a longer hypothesis may still win where it is divided by its length"
-    assert without.rows < 4 * 7 * without.steps, "sentences do not leave the batch as they end"
+    assert without.rows < divided.rows, "a longer hypothesis may still win if it is divided by its length"
+    assert without.rows < 4 * 7 * without.steps, "sentences do not leave the batch when they end"
 
 
 def test_each_way_of_stopping_takes_fewer_steps_than_the_one_before() -> None:

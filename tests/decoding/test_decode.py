@@ -1,4 +1,4 @@
-"""What holds for every method: the batch does not matter, lengths are kept, runs of tokens are blocked."""
+"""Properties of every method: batching does not matter, lengths are limited, repeated n-grams are blocked."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Greedy decoding: the cache changes nothing, nor does the batch."""
+"""Greedy decoding: neither the cache nor the batch changes the result."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_cached_decoding_equals_uncached_for_every_batch_size(norm: str, batch_s
     model = trained(norm)
     decoded = [found[0].ids for found in run(model, sources(), batch_size=batch_size)]
     assert decoded == [reference.greedy(model, source, vocabulary(30), 20) for source in sources()]
-    assert len({len(ids) for ids in decoded}) > 1, "all end together: the test would not see a row that leaves early"
+    assert len({len(ids) for ids in decoded}) > 1, "all end together: the test would miss rows that leave early"
 
 
 def test_sources_longer_than_the_positions_are_cut() -> None:

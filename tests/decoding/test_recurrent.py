@@ -1,4 +1,4 @@
-"""Decoding with recurrent models: the definitions, whatever the batch."""
+"""Decoding with recurrent models: equal to the definitions, whatever the batch."""
 
 import pytest
 
@@ -18,7 +18,7 @@ ATTENTIONS = pytest.mark.parametrize(
 
 
 def lively(attention: str, end: int) -> Seq2SeqModel:
-    """The first weights nearly always repeat one token; larger ones do not, and `end` makes sentences end."""
+    """Initial weights nearly always repeat one token; larger ones do not, and `end` makes sentences end."""
     model = recurrent_seq2seq(attention=attention, hidden=24)
     for parameter in model.parameters():
         parameter.detach().mul_(3)
@@ -32,7 +32,7 @@ def test_greedy_equals_the_definition_for_every_batch_size(attention: str, end: 
     model = lively(attention, end)
     decoded = [found[0].ids for found in run(model, sources(), batch_size=batch_size)]
     assert decoded == [reference.greedy(model, source, vocabulary(30), 20) for source in sources()]
-    assert len({len(ids) for ids in decoded}) > 1, "all end together: the test would not see a row that leaves early"
+    assert len({len(ids) for ids in decoded}) > 1, "all end together: the test would miss rows that leave early"
 
 
 @ATTENTIONS

@@ -1,4 +1,4 @@
-"""Sampling: from the model's own distribution, and from the part of it that is asked for."""
+"""Sampling: from the model's own distribution, and from the requested part of it."""
 
 import math
 
@@ -17,7 +17,7 @@ DRAWS = 4000
 
 
 def first_tokens(seed: int = 1, **changes: object) -> list[int]:
-    """The first token of many draws for one sentence."""
+    """The first tokens of many samples for one sentence."""
     drawn = run(
         tiny(3, target_size=12, sharpness=1.5),
         [SOURCE],
@@ -36,7 +36,7 @@ def probabilities(temperature: float = 1.0) -> np.ndarray:
 
 
 def chi_square(tokens: list[int], expected: np.ndarray) -> tuple[float, int]:
-    """Pearson's statistic over the tokens of an expected count of 5 or more, the others together, and its freedom."""
+    """Pearson's chi-square over tokens with an expected count of 5 or more, pooling the others; degrees of freedom."""
     counts, expected = np.bincount(tokens, minlength=12), expected * len(tokens)
     often = expected >= 5
     counts, expected = (np.append(values[often], values[~often].sum()) for values in (counts, expected))
@@ -48,11 +48,11 @@ def chi_square(tokens: list[int], expected: np.ndarray) -> tuple[float, int]:
 def test_draws_follow_the_softmax(temperature: float) -> None:
     tokens = first_tokens(temperature=temperature)
     statistic, freedom = chi_square(tokens, probabilities(temperature))
-    # The mean of chi-square is its freedom and the variance twice that: five deviations happen once in a million.
+    # The mean of chi-square is its degrees of freedom, its variance twice that: five sigma happen once in a million.
     assert freedom >= 4
     assert statistic < freedom + 5 * math.sqrt(2 * freedom)
     other, _ = chi_square(tokens, probabilities(temperature * 1.5))
-    assert other > freedom + 5 * math.sqrt(2 * freedom), "the test could not tell another temperature"
+    assert other > freedom + 5 * math.sqrt(2 * freedom), "the test could not detect another temperature"
 
 
 def test_top_k_draws_from_the_k_most_probable() -> None:
@@ -77,7 +77,7 @@ def test_top_p_counts_what_top_k_left() -> None:
     log_probabilities = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log().repeat(100, 1)
     uniform = torch.linspace(0, 1, 101, dtype=torch.float64)[:100]
     drawn = draw_tokens(log_probabilities, uniform, params(method="sample", top_k=2, top_p=0.5))
-    assert set(drawn.tolist()) == {0}  # 0.4 / 0.7 alone holds more than a half
+    assert set(drawn.tolist()) == {0}  # 0.4 / 0.7 alone is more than half
 
 
 def test_the_ends_of_the_unit_interval() -> None:

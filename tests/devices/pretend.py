@@ -1,8 +1,8 @@
-"""A device that is none: its tensors are computed on the CPU, and kept apart from the CPU's as a GPU keeps its own.
+"""A simulated device: its tensors are computed on the CPU, but kept apart from the CPU's like a GPU's.
 
 It shows what would be executed: which operators, on which types, from which device, and where the host would wait. It
-does not show that a device has a kernel for them, nor what that computes. Needs torch 2.13, whose Python backends have
-a device of their own in the backward pass.
+does not show whether a device has a kernel for them, nor what that computes. Needs torch 2.13, whose Python backends
+have their own device in the backward pass.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from torch.utils._pytree import tree_flatten, tree_map
 KIND = "pretend"
 _aten = torch.ops.aten
 _WAITING = (_aten._local_scalar_dense.default, _aten.nonzero.default, _aten.masked_select.default, _aten.equal.default)
-"""Operators whose result, or its size, the host must know."""
+"""Operators whose result, or its size, the host needs to know."""
 _WITH_INDICES = (_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default)
 _BETWEEN_DEVICES = (_aten._to_copy.default, _aten.copy_.default)
 
 
 @cache
 def device() -> torch.device:
-    """The device, made ready at the first call."""
+    """The device, set up by the first call."""
     from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
     _setup_privateuseone_for_python_backend(KIND)
@@ -34,7 +34,7 @@ def device() -> torch.device:
 
 
 class PretendTensor(torch.Tensor):
-    """A tensor on the device that is none."""
+    """A tensor on the simulated device."""
 
     held: Tensor
 
@@ -54,7 +54,7 @@ class PretendTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def tolist(self) -> Any:
-        """As of any tensor, which subclasses lack."""
+        """As for any tensor; subclasses lack it."""
         return self.cpu().tolist()
 
     @classmethod
@@ -65,7 +65,7 @@ class PretendTensor(torch.Tensor):
 
 
 class Pretend(TorchDispatchMode):
-    """While it is on, the device is there, and counts the operators for which the host would wait."""
+    """While active, the device exists, and counts the operators for which the host would wait."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -106,7 +106,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     found = func(*tree_map(_held, args), **tree_map(_held, kwargs))
     if func is _aten._local_scalar_dense.default or not stays:
         return found
-    owners = {id(tensor.held): tensor for tensor in here}  # what is changed in place stays the tensor that it was
+    owners = {id(tensor.held): tensor for tensor in here}  # in-place operators return the same tensor
     return tree_map(lambda leaf: _on_device(leaf, owners), found)
 
 
@@ -117,7 +117,7 @@ def _on_device(leaf: Any, owners: dict[int, PretendTensor]) -> Any:
 
 
 def _refuse_mixed(func: Any, args: Any, tensors: list[Tensor]) -> None:
-    """As a GPU does: a tensor of another device may be there as a number only, or as the index of an access."""
+    """Like a GPU, accept a tensor of another device only as a number, or as the index of an access."""
     indices = {id(index) for index in args[1]} if func in _WITH_INDICES else set()
     for tensor in tensors:
         if not isinstance(tensor, PretendTensor) and tensor.dim() and id(tensor) not in indices:
@@ -129,7 +129,7 @@ def _held(leaf: Any) -> Any:
 
 
 class _Rule(TorchDispatchMode):
-    """Looks at what the device computes."""
+    """Inspects what the device computes."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -143,7 +143,7 @@ class _Rule(TorchDispatchMode):
         return found
 
     def look(self, func: Any, tensors: list[PretendTensor]) -> None:
-        """tensors: arguments and results of `func` that lie on the device."""
+        """tensors: arguments and results of `func` that are on the device."""
         raise NotImplementedError
 
 
@@ -157,11 +157,11 @@ class NoFloat64(_Rule):  # type: ignore[no-untyped-call]
 
 
 class Deterministic(_Rule):  # type: ignore[no-untyped-call]
-    """CUDA with `hardware.deterministic`: operators that then raise.
+    """CUDA with `hardware.deterministic`: refuses operators that then raise.
 
-    The list is that of the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will throw
-    a RuntimeError when mode=True", as far as the names of ATen's operators go. NLLLoss stands there without its
-    dimensions; the alert is in the spatial kernel (nll_loss2d), which `cross_entropy` of (N, C) never calls.
+    The list is from the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will throw
+    a RuntimeError when mode=True", for those with an ATen operator name. It lists NLLLoss without dimensions; the
+    alert is in the spatial kernel (nll_loss2d), which `cross_entropy` of (N, C) never calls.
     """
 
     RAISING = frozenset(
@@ -207,7 +207,7 @@ class Deterministic(_Rule):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def pretending(*rules: _Rule) -> Iterator[Pretend]:
-    """The device is there, and the rules hold on it."""
+    """The device exists, and the rules apply to it."""
     device()
     with Pretend() as pretend:
         for rule in rules:

@@ -1,4 +1,4 @@
-"""Training, validation and decoding on a device that keeps its tensors apart, by the rules of Apple's and of CUDA's."""
+"""Training, validation and decoding on a simulated device with separate tensors and Apple's or CUDA's rules."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def training(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Any:
-    """What the loop needs of a task, on a device."""
+    """What the training loop needs from a task, on a device."""
     module = family_module(open_task(task), "train")
     content = smoke(task, {"model": model, "train": {"epochs": 1, "batch_size": 16} | train})
     chosen = stage_params(content, task, module.Params, where=Path("smoke"))
@@ -141,7 +141,7 @@ def test_a_recurrent_update_waits_for_how_many_rows_each_step_has_and_not_in_eac
         for rows in given.batches(1)[:3]:
             pretend.waits.clear()
             updates([rows], 1, 1e-3)
-            assert pretend.waits.total() == {"translation": 5, "sentiment": 2}[task], "two a side, one for the loss"
+            assert pretend.waits.total() == {"translation": 5, "sentiment": 2}[task], "two per side, one for the loss"
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -195,7 +195,7 @@ def test_classifying_finds_what_a_cpu_finds() -> None:
 
 
 def test_the_device_is_apart_and_the_rules_hold() -> None:
-    """What the other tests rely on."""
+    """The properties that the other tests rely on."""
     with pretending(NoFloat64(), Deterministic()) as pretend:
         there = torch.arange(6.0, device=device()).requires_grad_()
         assert isinstance(there, PretendTensor) and there.device == device()

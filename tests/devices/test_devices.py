@@ -1,4 +1,4 @@
-"""The tests of `pretended.py` in a process of their own: autograd counts the kinds of devices once, at first use."""
+"""Runs the tests of `pretended.py` in a separate process: autograd counts device types once, at first use."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The answers of another result: in a file, or at a commit that DVC knows."""
+"""The predictions of another result: in a file, or at a commit that DVC can read."""
 
 import json
 import subprocess
@@ -82,7 +82,7 @@ def scoring(baseline: str | None) -> ScoringParams:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A repository whose first commit has predictions in DVC's cache, and that commit's id."""
+    """A repository whose first commit has predictions in DVC's cache; also that commit's id."""
     root = tmp_path_factory.mktemp("repository")
 
     def git(*arguments: str) -> str:

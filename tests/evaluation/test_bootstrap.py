@@ -1,4 +1,4 @@
-"""The bootstrap against closed forms and scipy's."""
+"""The bootstrap, compared with closed forms and with scipy's."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_a_comparison_subtracts_on_the_same_resamples() -> None:
         {"score": (means(better, 200), means(values, 200))},
     )
     assert figures["other_score"] == pytest.approx(values.mean(), abs=1e-6)
-    # On other resamples each mean would vary by 0.07; on the same ones their difference does not vary at all.
+    # On different resamples, each mean would vary by 0.07; on the same ones, their difference does not vary at all.
     for name in ("", "_low", "_high"):
         assert figures[f"score_minus_other{name}"] == 0.25
     assert figures["score_minus_other_p"] == pytest.approx(1 / 201, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Duplicates against a search that compares every pair."""
+"""Duplicates, compared with a brute-force search over all pairs."""
 
 import random
 
@@ -17,7 +17,7 @@ from transformer.evaluation.leakage import (
 
 
 def by_brute_force(text: str, others: list[str]) -> list[float]:
-    """The Jaccard similarity of the trigram sets of `text` and of each other text."""
+    """The Jaccard similarity between the trigram sets of `text` and of each other text."""
 
     def trigrams(text: str) -> set[tuple[str, ...]]:
         own = words(text) + [""] * (3 - len(words(text)))
@@ -29,7 +29,7 @@ def by_brute_force(text: str, others: list[str]) -> list[float]:
 
 @pytest.fixture(scope="module")
 def corpus() -> tuple[list[str], list[str]]:
-    """Texts over few words, many of them changed copies of another: every similarity occurs."""
+    """Texts from few words, many of them edited copies of another, so every similarity occurs."""
     draw = random.Random(0)
     others = [" ".join(draw.choices("abcdefgh", k=draw.randrange(0, 30))) for _ in range(300)]
     texts = []

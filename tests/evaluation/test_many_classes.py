@@ -33,7 +33,7 @@ GIVEN = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.0, 0.1, 
 
 
 def drawn(count: int, temperature: float = 1.0) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Labels drawn from a softmax of random logits, and what a model says that divides them by `temperature`."""
+    """Labels drawn from a softmax of random logits, and predictions from these logits divided by `temperature`."""
     random = np.random.default_rng(1)
     logits = 2 * random.standard_normal((count, 3))
 
@@ -102,7 +102,7 @@ def test_the_temperature_that_was_taken_out_is_found_again() -> None:
     labels, sure = drawn(4000, temperature=0.5)
     assert fitted_temperature(labels, sure) == pytest.approx(2, rel=0.1)
     _, honest = drawn(4000)
-    assert np.abs(rescaled(sure, 2.0) - honest).max() < 2e-3  # what was rounded to six digits comes back
+    assert np.abs(rescaled(sure, 2.0) - honest).max() < 2e-3  # values rounded to six digits are recovered
     assert expected_calibration_error(labels, rescaled(sure, 2.0)) < expected_calibration_error(labels, sure) / 3
 
 
@@ -150,7 +150,7 @@ def test_a_corpus_names_classes_by_number_or_name() -> None:
 
 
 def test_names_that_are_numbers_are_names() -> None:
-    """Stars from 1 to 3: the label 1 is the first class, and 0 is none."""
+    """Stars from 1 to 3: label 1 is the first class, and 0 is not a class."""
     labels = class_labels(("1", "2", "3"))
     assert check_labelled({"label": "1", "text": "x"}, labels=labels)["label"] == 0
     with pytest.raises(ValueError, match="the label must be 1 or 2 or 3, not 0"):

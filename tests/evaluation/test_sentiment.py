@@ -1,4 +1,4 @@
-"""Figures of a classifier against scikit-learn, scipy and closed forms."""
+"""A classifier's metrics, compared with scikit-learn, scipy and closed forms."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ Sample = tuple[Labels, Floats]
 
 
 def sampled(count: int, temperature: float = 1.0) -> Sample:
-    """Labels drawn with the probabilities, which are then given as if by a model that is too sure: logits times T."""
+    """Labels drawn from probabilities, and those of an overconfident model, whose logits are multiplied by T."""
     draw = np.random.default_rng(0)
     logits = draw.normal(0, 2, count)
     labels = (draw.random(count) < expit(logits)).astype(np.int8)
@@ -75,9 +75,9 @@ def test_reliability_is_scikit_learns_curve() -> None:
 
 
 def test_the_calibration_error_by_hand() -> None:
-    # All in one bin: 0.95 said, 0.75 true.
+    # All in one bin: 0.95 predicted, 0.75 true.
     assert expected_calibration_error(np.array([1, 1, 1, 0], dtype=np.int8), np.full(4, 0.95)) == pytest.approx(0.2)
-    # Two bins, one and three of the four texts, off by 1 and 1/3; the last bin holds 1.0.
+    # Two bins with one and three of the four texts, off by 1 and 1/3; the last bin includes 1.0.
     positive, labels = np.array([0.0, 1.0, 1.0, 1.0]), np.array([1, 1, 0, 1], dtype=np.int8)
     assert expected_calibration_error(labels, positive) == pytest.approx(1 / 4 * 1 + 3 / 4 * 1 / 3, abs=1e-6)
 
@@ -121,7 +121,7 @@ def test_the_ratio_of_naive_bayes_by_hand() -> None:
 
 
 def reviews(count: int, seed: int) -> tuple[list[Ids], Labels]:
-    """Only the order of 5 and 6 says the label; 2 and 3 stand for begin and end."""
+    """Only the order of 5 and 6 determines the label; 2 and 3 stand for begin and end."""
     draw = np.random.default_rng(seed)
     labels = draw.integers(2, size=count).astype(np.int8)
     texts = [[*draw.integers(7, 12, 3), *((5, 6) if label else (6, 5)), *draw.integers(7, 12, 3)] for label in labels]
@@ -135,7 +135,7 @@ def test_the_linear_baseline_learns_from_pairs_of_words() -> None:
     found = model.positive(others)
     assert ((found >= 0.5) == expected).all()
     assert (found == LinearBaseline(texts, labels, 12).positive(others)).all()
-    alone = [np.array([2, *sorted(text[1:-1]), 3]) for text in others]  # the same words, in no order
+    alone = [np.array([2, *sorted(text[1:-1]), 3]) for text in others]  # the same words, without their order
     assert 0.3 < ((model.positive(alone) >= 0.5) == expected).mean() < 0.7
 
 

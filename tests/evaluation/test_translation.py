@@ -1,4 +1,4 @@
-"""Figures of translations against sacreBLEU's own and counted by hand."""
+"""Metrics of translations, compared with sacreBLEU's own and with hand-counted ones."""
 
 import os
 from collections import Counter
@@ -21,7 +21,7 @@ _WORDS = ("A", "man", ",", "two", "dogs", "and", "Women", "run", "sleep", "over"
 
 @pytest.fixture(scope="module")
 def sentences() -> tuple[list[str], list[str], list[str]]:
-    """References, good hypotheses and worse ones: the references with some and more words left out or replaced."""
+    """References, good hypotheses and worse ones: the references with some or more words dropped or replaced."""
     draw = np.random.default_rng(0)
     vocabulary = np.array(list(_WORDS))
     references = [" ".join(draw.choice(vocabulary, size=draw.integers(4, 16))) for _ in range(COUNT)]
@@ -76,7 +76,7 @@ def test_intervals_and_p_values_agree_with_sacrebleus_bootstrap(sentences: tuple
         )
         given_p = next(row[1] for key, row in results.items() if key.lower().startswith(name[:4]))
         assert isinstance(given_p, Result)
-        # sacreBLEU centres absolute differences, which is the same where all have one sign.
+        # sacreBLEU centres absolute differences, which is the same if all have the same sign.
         assert figures[f"{name}_minus_baseline_p"] == pytest.approx(given_p.p_value, abs=0.05)
 
 
@@ -127,13 +127,13 @@ def test_no_sentences_have_a_score_of_0_and_no_interval() -> None:
 
 def test_over_and_under_translation_are_the_counted_shares() -> None:
     hypotheses, references = [words("the cat cat sat the")], [words("the cat sat on mats")]
-    # 1-grams: `the` and `cat` once too often, of 5; 2-grams: none twice, so the mean is 0.
+    # 1-grams: `the` and `cat` once too often, out of 5; 2-grams: none twice, so the mean is 0.
     assert over_translation(hypotheses, references) == 0
     hypotheses = [[*"ababab"]]
-    # of `a b c d`: 1-grams 2 + 2 of 6; 2-grams `a b` 2 and `b a` 1 of 5; six tokens for four.
+    # for `a b c d`: 1-grams 2 + 2 of 6; 2-grams `a b` 2 and `b a` 1 of 5; six tokens instead of four.
     expected = (4 / 6 * 3 / 5) ** 0.5 * np.exp(1 - 4 / 6)
     assert over_translation(hypotheses, [[*"abcd"]]) == pytest.approx(expected)
-    # of the reference's n-grams are missing: 2 of 4, 2 of 3, 2 of 2, 1 of 1; it is the shorter one.
+    # missing n-grams of the reference: 2 of 4, 2 of 3, 2 of 2, 1 of 1; the hypothesis is shorter.
     assert under_translation(hypotheses, [[*"abcd"]]) == pytest.approx((2 / 4 * 2 / 3) ** 0.25)
     short = under_translation([["a"]], [["a", "b"]])
     assert short == pytest.approx((1 / 2 * 1) ** 0.5 * np.exp(1 - 1 / 2))

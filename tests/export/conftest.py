@@ -20,7 +20,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A bundle a task, after one epoch on a part of the sample corpus."""
+    """One bundle per task, after one epoch on a part of the sample corpus."""
     found = {}
     for task in TASKS:
         root = tmp_path_factory.mktemp(task)

@@ -1,4 +1,4 @@
-"""The workspace's own model where it is not that of dvc.lock."""
+"""The workspace's own model when it is not the one in dvc.lock."""
 
 import shutil
 import sys
@@ -21,7 +21,7 @@ ASKED = {"translation": ("translate", "Ein Mann"), "sentiment": ("classify", "A 
 
 @pytest.fixture(scope="module")
 def exported(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository in which DVC ran an export of small models, for real."""
+    """A repository in which DVC really exported small models."""
     root = tmp_path_factory.mktemp("exported")
     for task, bundle in bundles.items():
         shutil.copytree(bundle, root / "bundles" / task)
@@ -40,7 +40,7 @@ def test_a_model_that_is_not_that_of_dvc_lock_answers_with_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As after `git checkout` without `dvc checkout`; a bundle that lies elsewhere has no dvc.lock to follow."""
+    """As after `git checkout` without `dvc checkout`; a bundle elsewhere is not bound to any dvc.lock."""
     own = exported / "models" / task / "bundle"
     (exported / "notes").mkdir(exist_ok=True)
     monkeypatch.chdir(exported / "notes")
@@ -56,7 +56,7 @@ def test_a_model_that_is_not_that_of_dvc_lock_answers_with_a_warning(
     assert asked() == (1, "")
     card = own / "README.md"
     before = card.read_bytes()
-    card.unlink()  # DVC may have linked it to its cache
+    card.unlink()  # may be a link into DVC's cache
     card.write_bytes(before + b"another")
     warning = (
         f"warning: models/{task}/bundle is not what dvc.lock says: run `dvc checkout` to get the result's own file"

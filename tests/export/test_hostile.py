@@ -1,4 +1,4 @@
-"""Broken and foreign model folders, and hostile texts: one line, or a defined answer."""
+"""Broken and foreign model folders, and hostile texts: a one-line error, or a defined prediction."""
 
 import io
 import json
@@ -57,7 +57,7 @@ def folder(path: Path) -> None:
 
 
 def large_numbers(path: Path) -> None:
-    """JSON whose numbers are all huge, or what is no JSON, doubled."""
+    """Make all numbers of a JSON file huge; double any other file."""
     try:
         path.write_text(json.dumps(json.loads(path.read_text()), indent=0).replace(": 1", ": 1" + "0" * 12))
     except ValueError:
@@ -84,7 +84,7 @@ SIGN = "MALICIOUS_PICKLE_WAS_LOADED"
 
 
 class Malicious:
-    """Unpickled, it leaves a sign."""
+    """Leaves a trace when unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.putenv, (SIGN, "1")

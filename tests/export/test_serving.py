@@ -1,4 +1,4 @@
-"""The bundle in other processes, and the check of a part of its answers."""
+"""The bundle in other processes, and the check of some of its predictions."""
 
 import pickle
 import subprocess
@@ -56,7 +56,7 @@ def test_a_forked_child_answers(task: str, bundles: dict[str, Path]) -> None:
 def test_a_part_of_the_answers_is_asked_in_the_batches_of_all_before_it_is_called_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A near tie: one text is answered otherwise where fewer than all are asked together."""
+    """A near tie: one text's prediction changes unless all are in the same batch."""
     texts = [f"text {number}" for number in range(8)]
     write_table(tmp_path / "predictions.tsv", ["split", "text"], [("test", text) for text in texts])
     monkeypatch.setattr(exporting, "open_bundle", lambda bundle, device: None)

@@ -1,4 +1,4 @@
-"""What callers give in the place of a list of texts, to both tasks' models and to the MLflow model."""
+"""What callers may pass instead of a list of texts, to both tasks' models and to the MLflow model."""
 
 import json
 from collections.abc import Callable

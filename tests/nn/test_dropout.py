@@ -1,4 +1,4 @@
-"""Dropout leaves evaluation alone; word dropout leaves out its share of the tokens."""
+"""Dropout does not affect evaluation; word dropout drops its share of the tokens."""
 
 import pytest
 import torch
@@ -23,8 +23,8 @@ def test_word_dropout_leaves_out_its_share_and_keeps_the_order() -> None:
     thinned = drop_tokens(ids, PAD, probability)
     assert thinned.shape == ids.shape
     left = [row[row != PAD] for row in thinned]
-    assert all(bool((row.diff() > 0).all()) for row in left)  # in their order, none twice
-    assert all(bool((row[: len(kept)] == kept).all()) for row, kept in zip(thinned, left, strict=True))  # padded behind
+    assert all(bool((row.diff() > 0).all()) for row in left)  # in order, none twice
+    assert all(bool((row[: len(kept)] == kept).all()) for row, kept in zip(thinned, left, strict=True))  # then padding
     assert set(left[1].tolist()) <= set(range(10, 15))
     share = 1 - sum(len(row) - 1 for number, row in enumerate(left) if number != 1) / ((rows - 1) * (width - 1))
     assert share == pytest.approx(probability, abs=5 * (probability * (1 - probability) / (rows * width)) ** 0.5)

@@ -1,4 +1,4 @@
-"""Without padding between the sequences every value and gradient is that of the padded batch."""
+"""A packed batch gives the values and gradients of the padded one."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_a_packed_token_keeps_its_place() -> None:
     assert layout.positions.tolist() == [0, 1, 0, 0, 1, 2]
 
 
-LENGTHS = [5, 2, 9, 3, 3, 8, 1, *range(1, 30), *range(1, 20)]  # more rows than a block has, the longest not first
+LENGTHS = [5, 2, 9, 3, 3, 8, 1, *range(1, 30), *range(1, 20)]  # more rows than in a block, the longest not first
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ LENGTHS = [5, 2, 9, 3, 3, 8, 1, *range(1, 30), *range(1, 20)]  # more rows than 
     ],
 )
 def test_a_translation_model_computes_the_same(changes: dict[str, Any]) -> None:
-    model = seq2seq(**changes).train()  # dropout is 0: the path with gradients
+    model = seq2seq(**changes).train()  # dropout is 0; this selects the path with gradients
     source, target = sequences(LENGTHS), sequences(LENGTHS[::-1], seed=1)
     states, padded = model(source, target, packed=True), model(source, target)[target != 0]
     torch.testing.assert_close(states, padded, rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""What must hold for every model: padding, order and batch size change nothing, and no position sees the future."""
+"""Properties of every model: padding, order and batch size change nothing, and no position sees the future."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_no_target_position_sees_a_later_one(norm: str) -> None:
     source, target = Padded(torch.tensor([[2, 9, 3]]), 0), Padded(torch.tensor([[2, 4, 6, 8]]), 0)
     embedded = model.target_embedding(target.token_ids).detach().requires_grad_()
     decoded = model.decoder(embedded, target, model.encode(source), target.mask(source))[0, 1]
-    (decoded * torch.arange(16)).sum().backward()  # a plain sum behind a normalisation has no gradient
+    (decoded * torch.arange(16)).sum().backward()  # a plain sum after a normalisation has no gradient
     assert embedded.grad is not None
     assert (embedded.grad[0, 2:] == 0).all()
     assert (embedded.grad[0, :2] != 0).all()

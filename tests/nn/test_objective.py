@@ -1,4 +1,4 @@
-"""R-Drop against its definition."""
+"""R-Drop, compared with its definition."""
 
 import torch
 import torch.nn.functional as F

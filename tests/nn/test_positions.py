@@ -1,4 +1,4 @@
-"""Positions in attention: rotary ones against complex numbers, and any kind with packing, caches and attention maps."""
+"""Positions in attention: rotary ones against complex numbers; any kind with packing, caches and attention maps."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ TARGET = torch.tensor([[2, 4, 6, 11, 5, 9], [2, 9, 5, 7, 4, 4], [2, 8, 8, 12, 13
 
 
 class DistancePositions(AttentionPositions):
-    """A trained penalty a head for each position between query and key (after Press et al. 2022, ALiBi)."""
+    """A trained penalty per head for each position between query and key (after Press et al. 2022, ALiBi)."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class DistancePositions(AttentionPositions):
 
 
 def translation(kind: str) -> Seq2SeqTransformer:
-    """A model with positions of this kind; `distance` ones are put into it."""
+    """A model with positions of this kind; `distance` is inserted into it."""
     if kind != "distance":
         return seq2seq(positions=kind)
     model = seq2seq(positions="none")
@@ -146,7 +146,7 @@ def test_steps_are_the_whole_target(kind: str) -> None:
 
 @KINDS
 def test_steps_of_chosen_and_repeated_rows_are_the_whole_target(kind: str) -> None:
-    """As in a beam: two hypotheses a source at first, then rows of some sources alone."""
+    """As in beam search: two hypotheses per source at first, then rows of only some sources."""
     model = translation(kind)
     cache, rows = model.start(SOURCE), torch.arange(len(SOURCE))
     given = TARGET[:, :0]
@@ -178,7 +178,7 @@ def test_packed_is_padded(kind: str) -> None:
 
 @KINDS
 def test_maps_are_the_weights_of_the_model(kind: str) -> None:
-    """Those of the whole target and of its steps are the same, and weights times values give the states."""
+    """Maps of the whole target and of its steps are the same, and weights times values give the states."""
     model = translation(kind)
     with collect_attention(model) as whole:
         model(SOURCE, TARGET)

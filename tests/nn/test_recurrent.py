@@ -1,4 +1,4 @@
-"""Recurrent cells, layers and scores against torch.nn and the papers' formulas, in float64."""
+"""Recurrent cells, layers and scores, compared with torch.nn and the papers' formulas, in float64."""
 
 import math
 from typing import Any
@@ -29,7 +29,7 @@ def seed() -> None:
 
 
 def randomise(module: nn.Module) -> None:
-    """Fresh biases are zeros and ones, so that a swapped pair would go unseen."""
+    """Initial biases are zeros and ones, so a swapped pair would go unnoticed."""
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -0.7, 0.7)
 
@@ -120,7 +120,7 @@ def test_padding_gives_nothing_whatever_stands_there(cell: CellName) -> None:
     after = ours(inputs, real)
     close(after.states, before.states)
     assert (before.states[~real] == 0).all()
-    assert all((part[1] == 0).all() for state in before.final for part in state), "a row of padding only"
+    assert all((part[1] == 0).all() for state in before.final for part in state), "a row with only padding"
 
 
 @CELL_NAMES
@@ -137,7 +137,7 @@ def test_a_fresh_lstm_remembers() -> None:
 
 
 def source(memory: int) -> tuple[Tensor, Tensor, Tensor]:
-    """A query (2, C), encoded states (2, 5, memory) and what of them is no padding."""
+    """A query (2, C), encoded states (2, 5, memory) and their padding mask."""
     query, states = torch.randn(2, WIDTH).double(), torch.randn(2, 5, memory).double()
     return query, states, torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
 

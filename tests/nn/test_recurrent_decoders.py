@@ -1,4 +1,4 @@
-"""Whole recurrent decoders against the papers' equations, written out a row and a step at a time with torch's cells."""
+"""Recurrent decoders, compared with the papers' equations, written out per row and step with torch's cells."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Theirs = nn.LSTMCell | nn.GRUCell
 
 
 def torch_cell(cell: str, ours: Cell, fed: Tensor | None) -> Theirs:
-    """The cell that reads [x; fed] where ours adds what the two project to."""
+    """The cell that reads [x; fed], where ours adds the two projections."""
     inputs = ours.input.weight if fed is None else torch.cat((ours.input.weight, fed), dim=1)
     kind = nn.LSTMCell if cell == "lstm" else nn.GRUCell
     theirs = kind(inputs.shape[1], ours.width, dtype=torch.float64)
@@ -25,7 +25,7 @@ def torch_cell(cell: str, ours: Cell, fed: Tensor | None) -> Theirs:
 
 
 class Written:
-    """One sentence's decoder, from the equations."""
+    """The decoder of one sentence, from the equations."""
 
     def __init__(self, model: RecurrentSeq2Seq, cell: str) -> None:
         self.model, self.decoder = model, model.decoder

@@ -1,4 +1,4 @@
-"""Recurrent models: what must hold for every model, and that one learns."""
+"""Recurrent models: properties of every model, and that one learns."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ ATTENTIONS: list[dict[str, Any]] = [
     {"attention": "luong_general", "local_window": 1},
     {"attention": "luong_concat", "local_window": 3, "cell": "lstm", "decoder_layers": 2, "bidirectional": False},
 ]
-"""Each way through the code; the others differ in the score alone, which test_recurrent_decoders.py holds."""
+"""Each path through the code; other variants differ only in the score, which test_recurrent_decoders.py tests."""
 MORE: list[dict[str, Any]] = [
     {"attention": "bahdanau"},
     {"attention": "luong_dot"},
@@ -136,7 +136,7 @@ def test_shortest_sequences_and_empty_rows_are_finite(variant: dict[str, Any], s
 
 
 def test_the_context_matters_without_attention() -> None:
-    """Cho's fixed vector goes into every step: with the first state held, another source gives other outputs."""
+    """Cho's fixed vector goes into every step: with the same first state, another source gives other outputs."""
     model = recurrent_seq2seq(attention="none")
     one, other = model.start(torch.tensor([[2, 9, 8, 3]])), model.start(torch.tensor([[2, 5, 3]]))
     other.layers = one.layers
@@ -202,7 +202,7 @@ def test_dropout_is_at_work_in_training_only() -> None:
     ["bahdanau", *(pytest.param(f"luong_{name}", marks=pytest.mark.stress) for name in ("general", "dot", "concat"))],
 )
 def test_attention_learns_to_copy(attention: str) -> None:
-    """A uniform guess among the ten symbols costs ln 10 = 2.3 nats a token."""
+    """A uniform guess among ten symbols costs ln 10 = 2.3 nats per token."""
     model = recurrent_seq2seq(attention=attention, hidden=32, embedding=16).float().train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     generator = torch.Generator().manual_seed(0)
@@ -256,7 +256,7 @@ def test_pooling_takes_what_it_says() -> None:
 
 
 def test_a_classifier_learns_what_only_the_order_tells() -> None:
-    """Whether 5 comes before 6: no bag of words can say."""
+    """Whether 5 comes before 6, which a bag of words cannot tell."""
     model = recurrent_classifier(hidden=16).float().train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     generator = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""Attention, layers and whole models against torch.nn's modules with copied weights, in float64."""
+"""Attention, layers and models, compared with torch.nn's modules with copied weights, in float64."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def states(batch: int, length: int) -> Tensor:
 
 
 def key_mask(batch: int, length: int) -> Tensor:
-    """The last row attends to all keys, each row before to one less."""
+    """The last row attends to all keys, each earlier row to one less."""
     return torch.arange(length)[None] < (length - torch.arange(batch).flip(0))[:, None]
 
 
@@ -40,7 +40,7 @@ def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> N
 def torch_encoder_layer(ours: EncoderLayer, norm: str, activation: str) -> nn.TransformerEncoderLayer:
     theirs = nn.TransformerEncoderLayer(
         C, H, LAYERS["d_ff"], 0.0, activation, batch_first=True, norm_first=norm == "pre", dtype=torch.float64
-    ).train()  # in evaluation it takes a fast path of its own
+    ).train()  # in evaluation it uses its own fast path
     copy_attention(theirs.self_attn, ours.attention)
     theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
@@ -72,7 +72,7 @@ def causal(length: int) -> Tensor:
 
 
 def randomise_norms(module: nn.Module) -> None:
-    """Fresh norms are all 1 and 0, so that a swapped pair would go unseen."""
+    """Initial norms are all 1 and 0, so a swapped pair would go unnoticed."""
     for part in module.modules():
         if isinstance(part, nn.LayerNorm):
             nn.init.normal_(part.weight)
@@ -132,7 +132,7 @@ def test_whole_model_agrees_with_torch(norm: str, activation: str) -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 1e-12])
 def test_both_attention_kernels_follow_the_equation(dropout: float) -> None:
-    """A vanishing dropout takes the path of plain products, which must compute the same."""
+    """A vanishing dropout uses the path of plain products, which must give the same result."""
     attention = MultiHeadAttention(C, H, head_dim=C // H, dropout=0.0).double()
     memory, keys = attention.project(states(3, 6)), key_mask(3, 6)[:, None, None]
     query = attention.project(states(3, 4)).key
@@ -149,7 +149,7 @@ def test_the_gradient_of_plain_products_is_that_of_finite_differences(
     mask = key_mask(2, 4)[:, None, None] if masked else None
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        torch.manual_seed(7)  # the same weights are dropped each time
+        torch.manual_seed(7)  # drops the same weights each time
         return scaled_dot_product_attention(query, KeyValue(key, value), mask, causal=causal, dropout=dropout)
 
     query, key, value = (torch.randn(2, H, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))

@@ -1,4 +1,4 @@
-"""The digest of parameters: what makes it another one, and what does not."""
+"""The digest of parameters: what changes it, and what does not."""
 
 import hashlib
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_every_other_value_changes_it(other: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_lock_entry_has_the_digest_of_the_params_yaml_that_it_was_made_of(task: str) -> None:
-    """With the project's own dvc.lock, which DVC wrote of its params.yaml."""
+    """With the project's own dvc.lock, which DVC wrote from its params.yaml."""
     locked = parse_lock((ROOT / "dvc.lock").read_bytes())["stages"]
     content = read_params(ROOT / "params.yaml")
     for stage in ("download", "build_vocab", "train", "evaluate", "export"):

@@ -1,4 +1,4 @@
-"""Any value at any leaf of params.yaml: valid, or one line that names the leaf or its section."""
+"""Any value at any leaf of params.yaml is valid, or gives a one-line error that names the leaf or its section."""
 
 import copy
 import datetime
@@ -45,7 +45,7 @@ def cases() -> list[tuple[str, tuple[Any, ...], Any]]:
 
 
 def faults(chosen: list[tuple[str, tuple[Any, ...], Any]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What goes wrong otherwise than in one line that says where."""
+    """Whatever fails in another way than with one line that says where."""
     contents = {profile: profile_values(ROOT, profile) for profile in PROFILES}
     found = []
     for profile, path, value in chosen:
@@ -85,7 +85,7 @@ def test_an_unknown_neighbour_of_any_leaf_is_refused(monkeypatch: pytest.MonkeyP
         for path in [(), *sections]:
             section = _at(content, path)
             if path and path[-1] == "sample_rows":
-                continue  # its keys are split names, and which there are is the sample's affair
+                continue  # its keys are split names, which depend on the sample
             section["unheard_of"] = 1
             with pytest.raises(UserError, match="unheard_of"):
                 check.check_params(Path(profile))

@@ -1,4 +1,4 @@
-"""params.yaml: every fault is one line that says where."""
+"""params.yaml: every error is one line that says where."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The versions for each stage are those of the lock, of what the stage imports."""
+"""Each stage's versions are those in requirements.lock of the packages that it imports."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ LIBRARIES = {
     "tokenizers": "tokenizers",
     "torch": "torch",
 }
-"""Those that can change a byte of an output: the name of the import, and of the package."""
+"""Libraries that can change a byte of an output: import name and package name."""
 WITH_OUTPUTS = [(stage, task) for stage in STAGES if stage != "report" for task in TASKS]
 
 
@@ -110,7 +110,7 @@ def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.Mon
 
 
 def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
-    """The real stage, in a folder with parameters and another version."""
+    """Run the real stage in a folder with parameters and another version."""
     text = profile_params(ROOT, "smoke").replace("tracking: true", "tracking: false")
     (tmp_path / "params.yaml").write_text(text)
     path = tmp_path / versions_file("download", "seq2seq")

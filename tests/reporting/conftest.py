@@ -1,4 +1,4 @@
-"""What the tests of pages share."""
+"""Fixtures of the page tests."""
 
 from tests.browser import browser
 

@@ -1,4 +1,4 @@
-"""Attention maps are the weights that the models really use, and looking changes nothing."""
+"""Attention maps are the weights that the models really use, and collecting them changes nothing."""
 
 import pytest
 import torch
@@ -124,7 +124,7 @@ def test_the_steps_of_a_generation_give_the_maps_of_the_whole_target() -> None:
 
 
 class Additive(nn.Module):
-    """Stands for a recurrent decoder's attention, whose output are its weights."""
+    """Stands for a recurrent decoder's attention, whose output is its weights."""
 
     is_attention_weights = True
 
@@ -133,7 +133,7 @@ class Additive(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Attends once a step."""
+    """Attends once per step."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Figures are the same bytes everywhere, carry the tokens, and show what they claim."""
+"""Figures are byte-identical everywhere, include the tokens, and show what they claim."""
 
 import os
 import subprocess

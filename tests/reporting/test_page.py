@@ -1,4 +1,4 @@
-"""The report's page: escaped, self-contained, and readable by other means than eyes."""
+"""The report's page: escaped, self-contained, and accessible."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ class Parsed(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "wbr":  # a place where a long word may go on in the next line
+        if tag == "wbr":  # where a long word may continue in the next line
             self._going_on = True
             return
         self.elements.append((tag, dict(attrs)))
@@ -159,7 +159,7 @@ def test_the_headline_is_of_the_main_test_split() -> None:
 
 
 def compared(metric: str, other: str, own: float, their: float, p: float | None) -> dict[str, dict[str, float]]:
-    """A test split with the model beside another system, and a validation split on which it is far ahead."""
+    """A test split that compares the model with another system, and a validation split on which it is far ahead."""
     names = (metric, f"{other}_{metric}", f"{metric}_minus_{other}", f"{metric}_minus_{other}_p")
     test = dict(zip(names, (own, their, own - their, p), strict=True))
     return {

@@ -1,4 +1,4 @@
-"""The report as a reader has it before them."""
+"""The report as a reader sees it."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def weights(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """A report with hostile texts, on a phone in the dark; fails on anything the browser complains of."""
+    """A report with hostile texts, on a phone in dark mode; fails on any error in the browser."""
     panels = {f"layer 1, head {number}": weights(number) for number in (1, 2)}
     cross = Drawing("cross_attention", "", panels, Axis("target", TARGET), Axis("source", SOURCE))
     own = Drawing("encoder_attention", "", {"layer 1, head 1": np.eye(4, dtype=np.float32)}, cross.keys, cross.keys)
@@ -98,7 +98,7 @@ def test_a_very_long_word_leaves_the_other_columns_their_place(width: int, brows
     assert page.evaluate("document.querySelector('table').offsetWidth") <= 3 * width
     for column in page.locator("tbody tr").first.locator("td").all()[2:]:
         box = column.bounding_box()
-        assert box is not None and box["width"] > 60, "no column is squeezed to nothing"
+        assert box is not None and box["width"] > 60, "a column is squeezed to nothing"
     page.close()
 
 

@@ -1,4 +1,4 @@
-"""What the project knows of others' private parts, and the versions that it was written for."""
+"""Where the project uses other libraries' internals, and the versions that it was written for."""
 
 import ast
 from importlib.metadata import version
@@ -12,8 +12,8 @@ _ROOMS = {"dvc_data": "results/dvc_inside.py", "sqlalchemy": "tracking/mlflow_in
 
 
 def test_dvc_and_mlflow_are_of_the_versions_that_were_looked_into() -> None:
-    """After an upgrade: read results/dvc_inside.py and tracking/mlflow_inside.py beside the new version, run the tests
-    of tests/tracking and tests/comparing, then set the version there."""
+    """After an upgrade: check results/dvc_inside.py and tracking/mlflow_inside.py against the new version, run
+    tests/tracking and tests/comparing, then set the version there."""
     assert version("dvc").startswith(f"{DVC}.")
     assert version("mlflow").startswith(f"{MLFLOW}.")
 

@@ -1,4 +1,4 @@
-"""Declarations that would give wrong results, or none, are one line."""
+"""Declarations that would give wrong results, or none, are refused in one line."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_a_classifier_without_classes_is_refused_before_anything_runs() -> None:
 
 
 def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DVC would watch the code of the wrong family, and take results of changed code for up to date."""
+    """DVC would track the code of the wrong family, and consider results of changed code up to date."""
     monkeypatch.chdir(tmp_path)
     text, content = (ROOT / WORKFLOW).read_text(), read_params(ROOT / "params.yaml")
     schema = stage_code(open_task("sentiment"), "tokenize").Params

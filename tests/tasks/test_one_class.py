@@ -1,4 +1,4 @@
-"""Sentiment with few texts of one class."""
+"""Sentiment with too few texts of one class."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Languages that spaCy has no tokenizer for, through the stages from the files to the scores."""
+"""Languages without a spaCy tokenizer, through the stages from the files to the scores."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ SENTENCES = {
     "zh": "一个男人睡在长椅上，{}号。",
 }
 TOKENIZERS = {"sw": "13a", "ja": "char", "ko": "13a", "th": "char", "zh": "zh"}
-"""Where MeCab is not installed."""
+"""Without MeCab."""
 
 
 def evaluated(folder: Path, language: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

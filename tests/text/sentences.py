@@ -1,4 +1,4 @@
-"""Sentences to learn and to check vocabularies on."""
+"""Sentences for training and testing vocabularies."""
 
 import gzip
 from functools import cache

@@ -1,4 +1,4 @@
-"""BPE-dropout: other pieces of the same text, by a seed."""
+"""BPE-dropout: varying segmentations of the same text, determined by a seed."""
 
 from collections import Counter
 from functools import cache

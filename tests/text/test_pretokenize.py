@@ -1,4 +1,4 @@
-"""Splitting raw text."""
+"""Pre-tokenizing raw text."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def params(**changes: Any) -> PreTokenizerParams:
         ({}, "Ein Mann, z.B. Hans, schläft.", "Ein Mann , z.B. Hans , schläft ."),
         ({"lowercase": True}, "Ein MÄDCHEN!", "ein mädchen !"),
         ({"language": "en"}, "She doesn't.", "She does n't ."),
-        ({}, "zwei  Hunde", "zwei \u2581 Hunde"),  # spaCy makes a token of the second space, and 7,853 words count it
+        ({}, "zwei  Hunde", "zwei \u2581 Hunde"),  # spaCy's second space is a token, and among the 7,853 words
         ({"kind": "whitespace"}, "a  b\tc ", "a b c"),
         ({"kind": "none", "lowercase": True}, "A  B.", "a  b."),
     ],

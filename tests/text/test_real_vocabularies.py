@@ -1,4 +1,4 @@
-"""Vocabularies against their reference libraries, on sentences of the real corpora."""
+"""Vocabularies, compared with their reference libraries on sentences of the real corpora."""
 
 import json
 import math
@@ -35,7 +35,7 @@ def inner(vocabulary: Vocabulary, sentences: list[str]) -> list[list[int]]:
 
 @CORPORA
 def test_bpe_is_the_tokenizers_librarys(corpus: str, real_corpora: Path) -> None:
-    """The library trained on whole sentences, not on our counted words, learns and applies the same merges."""
+    """The library, trained on sentences instead of our word counts, learns and applies the same merges."""
     train, other = texts(real_corpora, corpus)
     ours = train_bpe(train, min_frequency=1, max_size=3000, byte_fallback=False)
     library = Tokenizer(models.BPE(unk_token="<unk>"))
@@ -80,7 +80,7 @@ def test_unigram_is_sentencepieces(corpus: str, real_corpora: Path) -> None:
     scores = [score for _, score in json.loads(vocabulary.tokenizer.to_str())["model"]["vocab"]]
     ties = 0
     for ids, expected in zip(inner(vocabulary, sentences), reference.encode(sentences), strict=True):
-        if ids != expected:  # ?+?? for ??+?: as probable to the last bit, and each library takes another
+        if ids != expected:  # ?+?? for ??+?: equally probable to the last bit, and the libraries differ
             assert sorted(ids) == sorted(expected)
             assert math.fsum(scores[i] for i in ids) == math.fsum(scores[i] for i in expected)
             ties += 1

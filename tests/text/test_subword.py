@@ -1,4 +1,4 @@
-"""BPE and Unigram: lossless, deterministic, and learned from words as the papers say."""
+"""BPE and Unigram: lossless, deterministic, and learned from words as in the papers."""
 
 import json
 import os
@@ -171,7 +171,7 @@ def test_the_order_of_the_texts_does_not_matter(kind: str) -> None:
 
 
 def sennrich(words: dict[str, int], alphabet: list[str], merges: int) -> list[tuple[str, str]]:
-    """Algorithm 1 of Sennrich, Haddow and Birch (2016); of equally frequent pairs the one that was known first."""
+    """Algorithm 1 of Sennrich, Haddow and Birch (2016); of equally frequent pairs, the one seen first."""
     known = {character: index for index, character in enumerate(alphabet)}
     split = {word: list(word) for word in words}
     learned: list[tuple[str, str]] = []

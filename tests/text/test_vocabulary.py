@@ -1,4 +1,4 @@
-"""Vocabularies: what they hold, that they come out the same, and that text is never mistaken for a special token."""
+"""Vocabularies: their content, their determinism, and that text is never mistaken for a special token."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_trained_wordpiece_comes_out_the_same_in_every_process(tmp_path: Path) -> None:
-    """The library's trainer alone gives another numbering in each process, by its hash seeds."""
+    """The library's own trainer numbers entries differently in each process, because of its hash seeds."""
     code = (
         "import sys; from pathlib import Path; from transformer.vocabulary.training import train_wordpiece;"
         "texts = [f'w{i % 7}ord{i % 13} xy{i % 5}z Zebra{i}' for i in range(400)];"

@@ -1,4 +1,4 @@
-"""A tiny repository with the real pipeline's shape, run by DVC for real."""
+"""Provides a tiny repository with the shape of the real pipeline, which DVC really runs."""
 
 import os
 import shutil
@@ -86,7 +86,7 @@ Run = Callable[..., str]
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user's shell in which the package and the tools are found, and nothing is configured.
+    """The environment of a user's shell with the package and the tools on PATH, and no configuration.
 
     Commands that are not named by their path are warm (tests/warm).
     """
@@ -94,7 +94,7 @@ def environment() -> dict[str, str]:
 
 
 def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
-    """Run a command in the repository and return what it says; fails the test when it fails."""
+    """Run a command in the repository and return its output; fails the test if it fails."""
     done = subprocess.run(
         command,
         cwd=root,
@@ -108,7 +108,7 @@ def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> s
 
 
 def make_repository(root: Path) -> None:
-    """Git, DVC, and the tiny pipeline, committed."""
+    """Set up git, DVC and the tiny pipeline, committed."""
     shutil.copy(Path(__file__).with_name("pipeline.py"), root)
     (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "params.yaml").write_text(PARAMS)
@@ -133,7 +133,7 @@ def make_repository(root: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that is a DVC repository's root for the tracking, and the working directory."""
+    """A folder that the tracking takes for a DVC repository's root; also the working directory."""
     for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
         monkeypatch.delenv(name)
     (tmp_path / ".dvc").mkdir()
@@ -143,7 +143,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store's database that has its tables and nothing in them: MLflow's migrations take 3 s."""
+    """A store's database with empty tables: MLflow's migrations take 3 s."""
     root = tmp_path_factory.mktemp("empty")
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
@@ -156,14 +156,14 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(root: Path, empty_database: Path) -> Store:
-    """An empty store in a database of its own."""
+    """An empty store in its own database."""
     shutil.copy(empty_database, root)
     return open_store(root, "sentiment")
 
 
 @pytest.fixture(scope="session")
 def fresh_repository(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny repository, committed, not run yet."""
+    """The tiny repository, committed but not run yet."""
     folder = tmp_path_factory.mktemp("repository")
     make_repository(folder)
     shutil.copy(empty_database, folder)

@@ -1,4 +1,4 @@
-"""One stage of a tiny pipeline that has the real one's files: `python pipeline.py STAGE TASK`, observed like it."""
+"""One stage of a tiny pipeline with the real one's files and observer: `python pipeline.py STAGE TASK`."""
 
 import hashlib
 import json

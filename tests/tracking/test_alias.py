@@ -1,4 +1,4 @@
-"""Who holds the alias, in real registries."""
+"""Which version gets the alias, in real registries."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ def entry(key: str, value: float, made: int, **different: Any) -> Entry:
 
 
 def add(store: Store, name: str, entry: Entry, tags: dict[str, str] | None = None) -> str:
-    """Register a version with a run of its own; returns the run."""
+    """Register a version with its own run; returns the run."""
     run = str(store.client.create_run(store.experiment_id).info.run_id)
     model = store.client.create_logged_model(store.experiment_id, source_run_id=run).model_id
     tags = entry.tags() | ALIAS if tags is None else tags
@@ -72,7 +72,7 @@ def test_lower_may_be_better(store: Store) -> None:
     ids=lambda different: next(iter(different)),
 )
 def test_what_was_scored_otherwise_does_not_compete(store: Store, different: dict[str, str]) -> None:
-    """The sample corpus's 76 BLEU does not beat a real model's 43 for ever."""
+    """76 BLEU on the sample corpus must not beat a real model's 43 forever."""
     add(store, "captions", entry("sample", 76, 1))
     add(store, "captions", entry("real", 43, 2, **different))
     assert best(store, "captions") == "real"
@@ -83,7 +83,7 @@ def test_what_was_scored_otherwise_does_not_compete(store: Store, different: dic
 
 
 def test_the_order_of_registration_changes_nothing(store: Store) -> None:
-    """As when a lost database is written again, or two clones share one. Equals: the earliest holds it."""
+    """As when a lost database is rebuilt, or two clones share one. Ties: the earliest gets it."""
     results = [
         entry("a", 0.7, 1),
         entry("b", 0.9, 2, validation="1" * 64),
@@ -113,7 +113,7 @@ def test_versions_of_deleted_and_mixed_rows_do_not_count(store: Store) -> None:
     store.client.set_tag(runs["b"], "kind", MIXED)
     place_aliases(store.client)
     assert best(store, "reviews") == "c"
-    store.client._tracking_client.store._hard_delete_run(runs["c"])  # as `mlflow gc` does
+    store.client._tracking_client.store._hard_delete_run(runs["c"])  # like `mlflow gc`
     place_aliases(store.client)
     assert best(store, "reviews") == "a"
     store.client.delete_run(runs["a"])
@@ -125,12 +125,12 @@ def test_versions_of_deleted_and_mixed_rows_do_not_count(store: Store) -> None:
 
 
 def test_a_version_without_tags_never_holds_the_alias_against_tagged_ones(store: Store) -> None:
-    """Older code gave it to the greatest number."""
+    """Older code gave it to the highest version number."""
     old = {"row_key": "old", "validation.accuracy": "0.99"}
     run = add(store, "reviews", FIRST, tags=old)
     store.client.set_registered_model_alias("reviews", "best", "1")
     place_alias(store.client, "reviews", "best")
-    assert best(store, "reviews") == "old"  # where there is no other, it stays
+    assert best(store, "reviews") == "old"  # it stays if there is no other
     add(store, "reviews", entry("new", 0.5, 1))
     assert best(store, "reviews") == "new"
     for version in store.client.search_model_versions("name = 'reviews'"):
@@ -163,7 +163,7 @@ def test_other_models_of_a_shared_registry_are_left_alone(store: Store) -> None:
 
 
 def test_the_tags_say_what_a_version_competes_on(tmp_path: Path) -> None:
-    """The library's version and how the answers were made are no part of it."""
+    """The library's version and the decoding parameters are not part of it."""
 
     def of(signature: str, **evaluate: int) -> Entry:
         files = {

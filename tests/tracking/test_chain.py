@@ -93,7 +93,7 @@ def test_a_chain_with_a_missing_stage_is_none() -> None:
 
 
 def test_running_key_is_the_key_of_the_lock_that_follows(dvc_repository: Path) -> None:
-    """The parameters of the running stage come from DVC's reading, before its lock entry exists."""
+    """The running stage's parameters are read by DVC itself, since its lock entry does not exist yet."""
     lock = lock_of()
     for stage in STAGES:
         lock["stages"][f"{stage}@translation"]["params"] = {}
@@ -114,7 +114,7 @@ def test_running_without_the_stages_above_is_refused(dvc_repository: Path) -> No
 
 
 def linked_lock() -> Lock:
-    """A lock whose every stage reads what all stages above it wrote."""
+    """A lock in which every stage reads what all stages above it wrote."""
     lock = lock_of()
     wrote: list[dict[str, Any]] = []
     for stage in STAGES:
@@ -136,7 +136,7 @@ def test_a_stage_that_ran_alone_leaves_no_result(stage: str) -> None:
 
 
 def test_a_stage_must_have_read_the_very_model_that_others_read() -> None:
-    """export reads what evaluate wrote and another model than evaluate did."""
+    """export reads evaluate's output, but a different model than evaluate read."""
     lock = linked_lock()
     deps = lock["stages"]["export@translation"]["deps"]
     next(dep for dep in deps if dep["path"] == "data/translation/train")["md5"] = "other.dir"
@@ -157,7 +157,7 @@ def test_a_parameter_that_two_stages_declare_otherwise_leaves_no_result() -> Non
 
 
 def test_each_parameter_is_that_of_the_stage_that_owns_it() -> None:
-    """In a chain that does not belong together, too: nothing may show the model under another training's rate."""
+    """Also in an inconsistent chain: nothing may show a model with another training run's rate."""
     lock = linked_lock()
     lock["stages"]["export@translation"]["params"]["params.yaml"]["translation.train"] = {"number": 1, "rate": 0.5}
     (chain,) = all_chains(json.dumps(lock))
@@ -224,7 +224,7 @@ def test_figures_of_another_model_or_other_parameters_are_left_out() -> None:
 
 
 def test_parameters_that_were_never_run_are_known_by_the_outputs() -> None:
-    """`dvc exp save` and `dvc commit --force` write the parameters that lie there into dvc.lock."""
+    """`dvc exp save` and `dvc commit --force` write the current parameters into dvc.lock."""
     chain = chain_of(lock_of())
     sections = dict(next(stage for stage in chain.stages if stage.name == "train").params["params.yaml"])
     path = "reports/translation/training.json"
@@ -233,7 +233,7 @@ def test_parameters_that_were_never_run_are_known_by_the_outputs() -> None:
         content = {"parameters": 7} if digest is None else {"parameters_sha256": digest}
         return lambda asked: json.dumps(content).encode() if asked == path else None
 
-    assert never_run(chain, read(None)) is None, "older versions wrote none"
+    assert never_run(chain, read(None)) is None, "older versions wrote no digests"
     assert never_run(chain, read(parameters_digest(sections))) is None
     sections["hardware"] = {"threads": 2.0}
     assert never_run(chain, read(parameters_digest(sections))) is None

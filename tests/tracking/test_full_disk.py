@@ -1,4 +1,4 @@
-"""The tracking store on a real file system that is full, and later is not: `make stress`."""
+"""The tracking store on a real file system that is full at first, and later has space: `make stress`."""
 
 import shutil
 import subprocess
@@ -16,12 +16,12 @@ from pathlib import Path
 from transformer.tracking.store import open_store
 open_store(Path.cwd(), "translation")
 """
-SPARE = 20_000  # bytes beside an empty store: fewer than the rows take
+SPARE = 20_000  # bytes besides an empty store: fewer than the rows take
 
 
 @pytest.mark.parametrize("share", ["no store", "an empty store"])
 def test_a_full_disk_costs_lines_and_the_rows_come_later(share: str, dvc_repository: Path) -> None:
-    """In a namespace of its own: no special rights, where the kernel allows it."""
+    """In its own namespace, which needs no privileges if the kernel allows it."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("this system lets users make no namespaces")
     small, size = dvc_repository / "small", SPARE

@@ -1,4 +1,4 @@
-"""The observer as a stage starts it: a process of its own, spoken to in JSON lines."""
+"""The observer as a stage starts it: a separate process that reads JSON lines."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ from transformer.tracking.store import Store, open_store, waiting
 OBSERVER = ("-m", "transformer.tracking.live", "translation", "download")
 COMMAND = (sys.executable, *OBSERVER)
 WARM = ("python", *OBSERVER)
-"""The same, forked from a process that has MLflow (tests/warm)."""
+"""The same, forked from a process that has imported MLflow (tests/warm)."""
 METRICS = {"event": "metrics", "step": 120, "time": 1795230000123, "values": {"train_loss": 3.25, "speed": 7}}
 END = {"event": "end", "status": "FINISHED"}
 
@@ -68,7 +68,7 @@ def test_a_short_stage_waits_for_the_next_writer(dvc_root: Path) -> None:
 
 
 def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
-    """More events than one batch holds make a stage long at once; one holds more points than MLflow takes at a time."""
+    """More events than fit into a batch make a stage long at once; one has more points than MLflow's limit."""
     process = subprocess.Popen(WARM, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True)
     assert process.stdin is not None
     process.stdin.write(json.dumps({"event": "resumed", "step": 20}) + "\n")
@@ -88,7 +88,7 @@ def test_a_long_stage_is_written_while_it_runs(dvc_root: Path) -> None:
 
 
 def test_the_times_of_a_training_stay_beside_its_result(dvc_root: Path) -> None:
-    """Those of the result in dvc.lock, also when it came from the run cache; none where another model came out."""
+    """Those of the result in dvc.lock, also if it came from the run cache; none if the model differs."""
     path = dvc_root / "params.yaml"
     original, points = path.read_text(), []
 
@@ -122,7 +122,7 @@ def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Pa
     assert sorted(run.info.status for run in found) == ["FINISHED", "KILLED"]
 
 
-# The observer as the stage starts it, in whose writing of the row somebody edits params.yaml.
+# The observer as the stage starts it, with an edit of params.yaml while it writes the row.
 EDITED = """
 import sys
 from pathlib import Path
@@ -141,7 +141,7 @@ live.main(["translation", "export"])
 
 
 def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> None:
-    """The stage compares once more when that has ended, fails, and DVC records nothing."""
+    """The stage checks its inputs once more after that and fails, and DVC records nothing."""
     run_in(dvc_root, "dvc", "repro", "evaluate@translation")
     params = dvc_root / "params.yaml"
     before = params.read_bytes()
@@ -167,7 +167,7 @@ def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> 
 def test_a_resumed_stage_tells_what_it_told_before_it_was_stopped(
     dvc_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So its run has the whole curves, each point once."""
+    """So its run has the complete curves, each point once."""
     monkeypatch.chdir(dvc_root)
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
@@ -215,7 +215,7 @@ def test_what_is_broken_costs_one_line(dvc_root: Path, break_it: str) -> None:
 
 
 def test_two_first_writers_share_the_database_that_they_create(dvc_root: Path) -> None:
-    """Their inputs end without an end event, as a killed stage's: both are written at once."""
+    """Their inputs end without an end event, as for a killed stage; both write at the same time."""
     (dvc_root / "mlflow.db").unlink()
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     processes = [subprocess.Popen(COMMAND, cwd=dvc_root, env=environment(), **pipes) for _ in range(2)]

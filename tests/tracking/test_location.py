@@ -1,4 +1,4 @@
-"""Where the store is, for every way of naming one."""
+"""Where the store is, for every way to specify one."""
 
 import os
 import sqlite3
@@ -38,7 +38,7 @@ def test_without_an_address_it_is_in_the_root(root: Path) -> None:
 def test_a_relative_database_is_the_repositorys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, database: str
 ) -> None:
-    """Not the folder's that somebody stands in, nor a temporary clone's; artifacts lie beside it."""
+    """Neither in the working directory nor in a temporary clone; artifacts are beside it."""
     uri(monkeypatch, given)
     location = locate(tmp_path / "repository")
     assert location.database == tmp_path / database
@@ -71,7 +71,7 @@ def test_what_names_no_file_is_one_line(root: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unquoted_question_mark_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the path would end there, and the results go into another file."""
+    """Otherwise the path would end there, and the results would go to another file."""
     uri(monkeypatch, f"sqlite:///{root}/wh?t/x.db")
     with pytest.raises(UserError, match="%3F"):
         open_store(root, "translation")
@@ -88,7 +88,7 @@ def test_a_database_without_a_place_for_artifacts_is_refused(root: Path, monkeyp
 
 
 def test_a_path_with_odd_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database and its artifacts lie in that folder, and nothing in another."""
+    """The database and its artifacts are in that folder, and nothing is anywhere else."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     root = tmp_path / ODD
     (root / ".dvc").mkdir(parents=True)
@@ -101,7 +101,7 @@ def test_a_path_with_odd_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert database.execute("SELECT run_uuid FROM runs").fetchall() == [(run,)]
     code = "from transformer.tracking.store import open_store; from pathlib import Path; "
     code += "print(len(open_store(Path.cwd(), 'translation').client.search_runs(['1'])))"
-    env = environment() | {"MLFLOW_TRACKING_URI": locate(root).uri}  # as one gives it to another clone
+    env = environment() | {"MLFLOW_TRACKING_URI": locate(root).uri}  # as passed on to another clone
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.stdout == "1\n", done.stderr
 
@@ -147,7 +147,7 @@ def test_a_moved_file_store_is_refused(root: Path, monkeypatch: pytest.MonkeyPat
 def test_a_temporary_clone_writes_into_the_repositorys_store(
     dvc_repository: Path, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
-    """An address that is relative: DVC removes the clone, and all in it, when the experiment ends."""
+    """A relative address: DVC removes the clone with everything in it when the experiment ends."""
     from mlflow.tracking import MlflowClient
 
     (dvc_repository / "mlflow.db").unlink()

@@ -21,7 +21,7 @@ from transformer.tracking.ui import serve
 
 
 def write(store: Store, text: str) -> str:
-    """A run with an artifact; returns its id."""
+    """Create a run with an artifact; returns its id."""
     run = str(store.client.create_run(store.experiment_id).info.run_id)
     store.client.log_text(run, text, "reports/x.txt")
     return run
@@ -32,7 +32,7 @@ def read(store: Store, run: str) -> str:
 
 
 def places(database: Path) -> set[str]:
-    """All recorded places below a folder of artifacts, by table."""
+    """All recorded locations below an artifact folder, by table."""
     found = set()
     with closing(sqlite3.connect(database)) as connection:
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -50,7 +50,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A repository with a store: one run, its model registered. Returns the run as well."""
+    """A repository whose store has one run with a registered model; also returns the run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         root = tmp_path_factory.mktemp("original") / "repository"
@@ -123,7 +123,7 @@ def test_a_moved_repository_finds_its_artifacts(
 def test_a_copied_database_brings_its_artifacts(
     original: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Taken alone to a shared place."""
+    """The database is moved alone to a shared place."""
     root, run = original
     before = contents(root)
     shared = tmp_path / "shared"
@@ -137,7 +137,7 @@ def test_a_copied_database_brings_its_artifacts(
 
 
 def test_the_ui_is_started_on_the_store_that_the_workflow_writes(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put right before, since MLflow's own command knows nothing of that."""
+    """Repaired first, since MLflow's own command does not know how."""
     commands: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
     serve(copy, 5001)
@@ -150,7 +150,7 @@ def test_the_ui_is_started_on_the_store_that_the_workflow_writes(copy: Path, mon
 
 
 def test_two_clones_on_one_database_write_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that older code put into the first clone (which is then deleted)."""
+    """Including one that older code put into the first clone, which is then deleted."""
     shared, first, second = (tmp_path / name for name in ("shared", "first", "second"))
     for clone in (first, second):
         (clone / ".dvc").mkdir(parents=True)

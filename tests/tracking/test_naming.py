@@ -24,7 +24,7 @@ def chain_of(task: str, *, name: str | None = None, tokenize: dict[str, Any], **
 
 
 def test_the_name_follows_task_languages_and_corpus() -> None:
-    """What the section names beside the source in use changes nothing."""
+    """Settings of sources that are not in use have no effect."""
     download = {"path": "../mine/mycorpus/", "repository": "someone/multi30k"}
     names = [
         registered_name(chain_of("translation", tokenize=PAIR, source=source, **download))

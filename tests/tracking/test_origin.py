@@ -1,4 +1,4 @@
-"""Which commit made a result, and whether its code was that commit's."""
+"""Which commit a result was made on, and whether it used that commit's code."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def chain_on(root: Path) -> Chain:
-    """A chain whose training ran the code in the workspace, as DVC records it."""
+    """A chain whose training run used the workspace's code, as DVC records it."""
     folder = {path.name: content_md5(path.read_bytes()) for path in (root / "transformer/nn").iterdir()}
     loop = content_md5((root / "transformer/loop.py").read_bytes())
     code = {"transformer/loop.py": loop, "transformer/nn": folder_md5(folder), "data/sentiment/tokens": "0" * 32}
@@ -65,7 +65,7 @@ def test_code_that_was_not_committed_is_known_whatever_happens_to_it_later(root:
     git(root, "commit", "-qam", "later")
     assert uncommitted_code(root, dirty, commit) and not uncommitted_code(root, clean, commit)
     assert not uncommitted_code(root, dirty, None)
-    assert not uncommitted_code(root, dirty, "0" * 40), "of a commit that is not here nothing is known"
+    assert not uncommitted_code(root, dirty, "0" * 40), "nothing is known about a missing commit"
 
 
 def test_a_project_in_a_subfolder_finds_what_its_commits_hold(root: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_project_in_a_subfolder_finds_what_its_commits_hold(root: Path) -> Non
 
 
 def experiment(root: Path, name: str, rate: float) -> str:
-    """A DVC experiment as DVC leaves it in git: a ref that names its baseline."""
+    """A DVC experiment as DVC stores it in git: a ref that names its baseline."""
     baseline = git(root, "rev-parse", "HEAD").strip()
     (root / "dvc.lock").write_text(lock_of(rate))
     git(root, "add", "-A")

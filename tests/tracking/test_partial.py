@@ -1,4 +1,4 @@
-"""Stages that ran alone, in a pipeline that DVC really runs: no result, and shown as what they are."""
+"""Stages that ran alone in a pipeline that DVC really runs: they are not a result, and shown as what they are."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ NEWER = "the model is newer than its scores; run `dvc repro report@translation` 
 
 
 class Story:
-    """One repository, in which a training, and then an export, ran without the stages between."""
+    """A repository in which train, and then export, ran without the stages between."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -90,7 +90,7 @@ def test_what_shows_results_says_what_to_run(story: Story, where: str) -> None:
 
 
 def test_rows_that_earlier_versions_mixed_are_marked_once_and_stay(story: Story) -> None:
-    """They wrote one for every complete set of stages in a dvc.lock."""
+    """Older versions wrote a row for every complete set of stages in a dvc.lock."""
     assert story.said["synced"] == story.said["synced again"] == "0\n"
     assert story.rows["synced"].keys() == story.rows["synced again"].keys() == story.rows["first"].keys()
     (mixed,) = story.runs("mixed").values()
@@ -108,7 +108,7 @@ def test_an_export_alone_writes_no_row_and_a_whole_run_does(story: Story) -> Non
 
 
 def test_files_of_another_result_are_refused_until_dvc_checkout(story: Story, tmp_path: Path) -> None:
-    """`git checkout` changes dvc.lock and what git keeps; what DVC keeps still lies there from before."""
+    """`git checkout` changes dvc.lock and files tracked by git; those tracked by DVC stay as they were."""
     root = Path(shutil.copytree(story.root, tmp_path / "repository", symlinks=True))
     run_in(root, "git", "checkout", "--quiet", "--force", "HEAD")
     page = (root / "reports/translation/report.html").read_bytes()

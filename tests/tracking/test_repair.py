@@ -1,4 +1,4 @@
-"""What `transformer sync` gives back, from any folder of a repository whose pipeline DVC ran for real."""
+"""What `transformer sync` restores, from any folder of a repository whose pipeline DVC really ran."""
 
 import re
 import shlex
@@ -30,7 +30,7 @@ class Project:
         self.root, self.folder = root, folder
 
     def sync(self) -> str:
-        """Started in a subfolder."""
+        """Run `transformer sync` in a subfolder."""
         return run_in(self.root / "data" / "translation", "transformer", "sync")
 
     def refused(self) -> str:
@@ -45,7 +45,7 @@ class Project:
         return done.stderr
 
     def change(self, act: Callable[[MlflowClient], Any]) -> None:
-        """Do to the store what a user does in MLflow."""
+        """Change the store as a user does in MLflow."""
         uri = f"sqlite:///{self.root}/mlflow.db"
         act(MlflowClient(uri, uri))
 
@@ -67,7 +67,7 @@ def recorded(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def project(recorded: Path, tmp_path: Path) -> Project:
-    """A copy, so that its store must be put right as well."""
+    """A copy, so that its store must also be repaired."""
     return Project(Path(shutil.copytree(recorded, tmp_path / "repository", symlinks=True)), tmp_path)
 
 
@@ -186,7 +186,7 @@ def test_a_deleted_experiment_is_gone_or_back_by_the_commands_that_sync_names(pr
 
 @pytest.mark.stress
 def test_the_ui_opens_the_same_store_from_any_folder(project: Project) -> None:
-    """Of a copy that nothing else opened before, so that its links do not lead into the original."""
+    """In a copy that nothing else has opened, so that its links do not point into the original."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A real MLflow server that is stopped, killed, held up and started again: `make stress`."""
+"""A real MLflow server that is stopped, killed, suspended and restarted: `make stress`."""
 
 import json
 import os
@@ -29,7 +29,7 @@ LACKED = "1 rows repaired: files, or a registered version with its tags, were mi
 
 
 class Server:
-    """`mlflow server` on loopback with a database and artifacts of its own."""
+    """`mlflow server` on loopback with its own database and artifacts."""
 
     def __init__(self, folder: Path) -> None:
         with socket.socket() as free:
@@ -113,7 +113,7 @@ def test_a_server_lost_in_the_middle_holds_no_stage_up(
         COMMAND, cwd=dvc_repository, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True
     )
     assert process.stdin is not None
-    for step in range(600):  # more than a batch: a long stage
+    for step in range(600):  # more than a batch, which makes the stage long
         process.stdin.write(json.dumps({**METRICS, "step": step}) + "\n")
     process.stdin.flush()
     time.sleep(6)
@@ -149,7 +149,7 @@ def test_a_password_in_the_address_is_never_shown(server: Server, dvc_repository
 
 
 def test_what_was_lost_on_a_server_comes_back_or_the_command_is_named(server: Server, dvc_repository: Path) -> None:
-    """A row in the trash whose version stays, artifacts that are gone, and a deleted experiment."""
+    """A row in the trash whose version stays, lost artifacts, and a deleted experiment."""
     run_in(dvc_repository, "dvc", "repro", "report@translation", env={"MLFLOW_TRACKING_URI": server.uri})
     client = MlflowClient(server.uri, server.uri)
     assert sync_with(server, dvc_repository) == "rows 0\n"
@@ -174,7 +174,7 @@ def test_what_was_lost_on_a_server_comes_back_or_the_command_is_named(server: Se
     restore, gc = deleted_experiment(server, dvc_repository)
     run_in(dvc_repository, *restore[1:], env=dict([restore[0].split("=", 1)]))
     assert files(client, second) == reports
-    assert len(server.rows()) == 2, "MLflow brings the run of before back as well, whose artifacts are gone"
+    assert len(server.rows()) == 2, "MLflow also restores the earlier run, whose artifacts are gone"
     assert sync_with(server, dvc_repository) == f"{LACKED}rows 0\n"
     shutil.rmtree(server.folder / "artifacts")
     assert sync_with(server, dvc_repository) == f"{LACKED.replace('1', '2')}rows 0\n"
@@ -183,7 +183,7 @@ def test_what_was_lost_on_a_server_comes_back_or_the_command_is_named(server: Se
 
     client.delete_experiment("1")
     assert [restore, gc] == deleted_experiment(server, dvc_repository)
-    database = f"sqlite:///{server.folder}/server.db"  # what its administrator knows
+    database = f"sqlite:///{server.folder}/server.db"  # known to its administrator
     gc = [word.replace("DATABASE", database) for word in gc]
     run_in(server.folder, *gc[1:], env=dict([gc[0].split("=", 1)]))
     assert sync_with(server, dvc_repository) == "rows 1\n"
@@ -197,7 +197,7 @@ def best(client: MlflowClient) -> str:
 
 
 def files(client: MlflowClient, run: str) -> set[str]:
-    """The artifacts of a run, two levels deep, all of which the server hands out."""
+    """The artifacts of a run, two levels deep, each downloaded from the server."""
     found = [file for folder in (None, "reports") for file in client.list_artifacts(run, folder)]
     for file in found:
         assert file.is_dir or Path(client.download_artifacts(run, file.path)).stat().st_size
@@ -205,7 +205,7 @@ def files(client: MlflowClient, run: str) -> set[str]:
 
 
 def deleted_experiment(server: Server, root: Path) -> list[list[str]]:
-    """The commands that `transformer sync` names."""
+    """The commands in the message of `transformer sync`."""
     done = subprocess.run(
         [str(Path(sys.executable).with_name("transformer")), "sync"],
         cwd=root,

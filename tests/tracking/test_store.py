@@ -10,7 +10,7 @@ from transformer.tracking.store import locked
 
 
 def test_writers_of_one_store_take_turns_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clones and worktrees have databases of their own, or one that the environment names."""
+    """Clones and worktrees have their own databases, or one named by the environment."""
     monkeypatch.setattr(store, "_LOCK_SECONDS", 0.1)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     here, there = tmp_path / "here", tmp_path / "there"

@@ -1,4 +1,4 @@
-"""A result of code that was not committed, in a pipeline that DVC really runs: on its row, and for its page."""
+"""A result of uncommitted code, in a pipeline that DVC really runs: how its row and its page show it."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def own(root: Path) -> Chain:
 
 
 def test_code_that_was_not_committed_is_said_of_the_row_and_makes_another_page(dvc_repository: Path) -> None:
-    """And goes on to be said when the change was stashed: a clean commit did not make this."""
+    """It stays marked after the change was stashed: a clean commit did not make this result."""
     root = dvc_repository
     assert DVC_YAML.count(READS) == 1
     (root / "dvc.yaml").write_text(DVC_YAML.replace(READS, f'{READS}, "stages/train.py"'))

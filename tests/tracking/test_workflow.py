@@ -1,4 +1,4 @@
-"""Rows of a pipeline that DVC really runs: once each, complete, and the same after the database is lost."""
+"""Rows of a pipeline that DVC really runs: written once, complete, and identical after the database is lost."""
 
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ def edit(root: Path, old: str, new: str) -> None:
 
 
 class Reader:
-    """What MLflow holds now. A copy is read: an engine of this process must not outlive a deleted database."""
+    """MLflow's current content, read from a copy: an engine of this process must not outlive a deleted database."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         copy = folder / f"{len([*folder.glob('*.db')])}.db"
@@ -69,7 +69,7 @@ class Reader:
 
 
 class Story:
-    """One repository's history of runs, and the rows after each step."""
+    """One repository's history of runs, with the rows after each step."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.root, self.folder = root, folder
@@ -224,7 +224,7 @@ def test_a_lost_database_comes_back(story: Story) -> None:
 
 
 def without_pages(rows: dict[str, Row]) -> dict[str, Row]:
-    """The rows without their reports: a workspace has just that of its own result."""
+    """The rows without their reports: a workspace has only its own result's report."""
     return {
         key: {
             **row,
@@ -242,7 +242,7 @@ def test_a_clone_without_the_local_notes_has_the_same_results(story: Story, tmp_
     clone = tmp_path / "clone"
     assert "2 older results of commits or experiments not recorded: their files are missing" in sync(clone)
     quiet = run_in(clone, "python", "-c", "from transformer.commands.summary import *; print_summary(Path())")
-    assert "not here" not in quiet and "\nNext\n" in quiet  # nobody asked
+    assert "not recorded" not in quiet and "\nNext\n" in quiet  # the notice is only for `sync`
     shutil.copytree(story.root / ".dvc" / "cache" / "files", clone / ".dvc" / "cache" / "files")
     assert "rows 2\n" in sync(clone)
     originals = without_pages(story.steps["redrawn"])

@@ -1,8 +1,8 @@
-"""Kills real trainings: `python -m tests.training.killing TASK KILLS SEED` in a folder that holds what they read.
+"""Kills real training runs: `python -m tests.training.killing TASK KILLS SEED` in a folder with the stage's inputs.
 
-Each attempt is a process of its own that runs the stage as its script does; it is forked, to import torch only once.
-Prints one JSON line: how many were killed, in how many trainings, how often a state was taken, and the seconds of an
-undisturbed training.
+Each attempt is a separate process that runs the stage as its script does, forked to import torch only once.
+Prints one JSON line: the number of kills, of training runs and of resumes, and the seconds of an undisturbed training
+run.
 """
 
 import json
@@ -26,7 +26,7 @@ _LONGEST = 60.0
 
 
 def start(task: str) -> int:
-    """Run the stage `train` in a process of its own; its number."""
+    """Run the stage `train` in a separate process; returns its id."""
     process = os.fork()
     if process:
         return process
@@ -44,17 +44,17 @@ def start(task: str) -> int:
 
 
 def finished(process: int, until: Callable[[], bool], number: int) -> bool:
-    """Wait until the process ends, or send it the signal as soon as `until` says so. True if it ended well before."""
+    """Wait until the process ends, or send it the signal as soon as `until` is true. True if it ended well before."""
     started = time.monotonic()
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
         if ended:
-            assert status == 0, f"the training failed by itself: {_LOG.read_text()[-2000:]}"
+            assert status == 0, f"training failed on its own: {_LOG.read_text()[-2000:]}"
             return True
         if until() or time.monotonic() - started > _LONGEST:
             os.kill(process, number)
             _, status = os.waitpid(process, 0)
-            return status == 0  # it may have ended just before
+            return status == 0  # it may have just ended
         time.sleep(0.0005)
 
 
@@ -70,7 +70,7 @@ def moment(chance: random.Random, longest: float, task: str) -> Callable[[], boo
 
 
 def main() -> None:
-    """Train undisturbed, then kill, and compare what is written with the undisturbed bytes whenever one ends."""
+    """Train undisturbed, then with kills, and compare the outputs with the undisturbed ones whenever a run ends."""
     task, kills, chance = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
     stage_code(open_task(task), "train")
     started = time.monotonic()
@@ -89,7 +89,7 @@ def main() -> None:
         ended = finished(start(task), until, number)
         killed += not ended
         if ended:
-            assert {root: outputs(Path(root)) for root in _WRITTEN} == expected, "other bytes"
+            assert {root: outputs(Path(root)) for root in _WRITTEN} == expected, "the bytes differ"
             assert not any(Path(".dvc/tmp/resume", task).iterdir())
     taken = _LOG.read_text().count("resuming after step")
     print(json.dumps({"killed": killed, "trainings": trainings, "states_taken": taken, "seconds": round(longest, 2)}))

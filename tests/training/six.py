@@ -1,6 +1,6 @@
-"""Six trainings at once in one folder of states: `python -m tests.training.six FOLDER`; raises where one is harmed.
+"""Six simultaneous training runs with one folder of states: `python -m tests.training.six FOLDER`; raises on failure.
 
-They are processes of their own, forked so that torch is imported once.
+They are separate processes, forked so that torch is imported only once.
 """
 
 import os
@@ -32,7 +32,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class Waiting(Line):
-    """Has a state saved, then waits for a file before it goes on."""
+    """Causes a state to be saved, then waits for a file before it continues."""
 
     def __init__(self, go: Path) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Waiting(Line):
 
 
 def start(states: Path, number: int, go: Path) -> int:
-    """Train in a process of its own; its number."""
+    """Train in a separate process; returns its id."""
     if process := os.fork():
         return process
     status = 1
@@ -59,23 +59,23 @@ def start(states: Path, number: int, go: Path) -> int:
 
 
 def main(root: Path) -> None:
-    """Six start and save, four more come and go, three are killed, the others end well."""
+    """Six start and save, four more start and end, three are killed, the others end well."""
     states, go = root / "states", root / "go"
     (root / "now").touch()
-    fit(Line(), params(epochs=1), CPU, log_every=1, observer=Observer())  # imports what each would import by itself
+    fit(Line(), params(epochs=1), CPU, log_every=1, observer=Observer())  # import once what each process would import
     folders = [states / f"training{number}" for number in range(6)]
     processes = [start(states, number, go) for number in range(6)]
     wait_for(lambda: all(saved_states(folder) for folder in folders))
     for number in range(6, 10):
         assert os.waitpid(start(states, number, root / "now"), 0)[1] == 0
-    assert all(saved_states(folder) for folder in folders), "the states of a living training were removed"
+    assert all(saved_states(folder) for folder in folders), "the states of a live training run were removed"
     for process in processes[:3]:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
     prune_others(states / "another", 1)
     left = [folder for folder in folders if saved_states(folder)]
-    assert len([folder for folder in left if folder in folders[:3]]) == 1, "of the dead, those beyond `keep` go"
-    assert left[-3:] == folders[3:], "and of the living none"
+    assert len([folder for folder in left if folder in folders[:3]]) == 1, "dead runs beyond `keep` are removed"
+    assert left[-3:] == folders[3:], "and no live ones"
     go.touch()
     assert [os.waitpid(process, 0)[1] for process in processes[3:]] == [0, 0, 0]
     assert sorted(path.name.partition(".")[0] for path in states.iterdir()) == [left[0].name] * 2, "its states and lock"

@@ -1,4 +1,4 @@
-"""A whole task up to training, small enough for tests: the profile `smoke` on a part of the sample corpus."""
+"""A task up to training, small enough for tests: the profile `smoke` on a part of the sample corpus."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,12 +15,12 @@ from transformer.training.stage import TrainingPaths
 
 ROOT = Path(__file__).parents[2]
 OUTPUTS = {"trained": "models/{}/trained", "metrics": "reports/{}/training.json", "history": "reports/{}/history.tsv"}
-"""What the train stage writes, by its argument; {} is the task."""
+"""The outputs of the train stage, by argument; {} is the task."""
 Changes = Mapping[str, Mapping[str, Any]]
 
 
 def smoke(task: str, changes: Changes) -> dict[str, Any]:
-    """The profile with changes, by section of the task, then leaf; a `model` that names its kind is taken whole."""
+    """The profile with changes by section, then leaf; a `model` that sets its kind replaces the whole section."""
     content = profile_values(ROOT, "smoke")
     for section, values in changes.items():
         whole = section == "model" and "kind" in values
@@ -47,7 +47,7 @@ def prepare(content: dict[str, Any], task: str, data: Path) -> None:
 def train(
     content: dict[str, Any], task: str, data: Path, root: Path, *, observer: Observer, states: Path | None = None
 ) -> None:
-    """Train on what `prepare` wrote; the outputs lie in `root` as in a repository."""
+    """Train on the outputs of `prepare`; the results are in `root` as in a repository."""
     out = {name: root / path.format(task) for name, path in OUTPUTS.items()}
     with own_torch_settings():
         paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", states=states, **out)
@@ -56,7 +56,7 @@ def train(
 
 @contextmanager
 def own_torch_settings() -> Iterator[None]:
-    """Afterwards, torch's threads and determinism are as they were."""
+    """Restore torch's number of threads and determinism afterwards."""
     threads = torch.get_num_threads()
     try:
         yield
@@ -66,5 +66,5 @@ def own_torch_settings() -> Iterator[None]:
 
 
 def outputs(root: Path) -> dict[str, bytes]:
-    """All files of a folder, by their path in it."""
+    """All files of a folder, by relative path."""
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}

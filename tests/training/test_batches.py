@@ -1,4 +1,4 @@
-"""The batches of an epoch: every row once, no batch too large, another order every epoch."""
+"""The batches of an epoch: every row once, no batch too large, a new order every epoch."""
 
 from typing import Any
 
@@ -43,6 +43,6 @@ def test_epochs_and_seeds_differ() -> None:
 
 
 def test_batches_of_tokens_are_validated_in_rows() -> None:
-    """4,096 tokens make a batch of training; 4,096 rows would be a hundred times the memory."""
+    """A training batch has 4,096 tokens; 4,096 rows would take a hundred times the memory."""
     assert params(batch_size=4096, batch_unit="tokens").validation_rows <= 128
     assert params(batch_size=64, batch_unit="rows").validation_rows == 64

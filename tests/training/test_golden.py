@@ -1,4 +1,4 @@
-"""A change of code that changes how a variant trains shows here; where it is meant, record the losses anew."""
+"""Detects code changes that change how a variant trains; if intended, record the losses again."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_first_updates_are_those_recorded(variant: str, folder: Path) -> None:
     found = losses(variant, folder)
     assert len(found) == UPDATES
-    # Another processor's kernels sum in another order; twenty updates let that grow to 1e-4 at most.
+    # Other CPUs' kernels sum in another order; over twenty updates that grows to at most 1e-4.
     assert found == pytest.approx(EXPECTED[variant], rel=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Real trainings that are killed at random moments and started again end with the bytes of one that never was."""
+"""Real training runs killed at random moments and restarted give the same bytes as an uninterrupted one."""
 
 import json
 import os
@@ -34,7 +34,7 @@ CASES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
 
 
 def kill(case: str, kills: int, folder: Path) -> dict[str, float]:
-    """Kill trainings so many times; a failure names the seed of the moments."""
+    """Kill training runs `kills` times; a failure names the seed of the moments."""
     task, changes = CASES[case]
     content = smoke(task, changes)
     content["runtime"] |= {"tracking": False, "save_every": 0.01}

@@ -1,4 +1,4 @@
-"""Trainings that run at once leave each other's states alone."""
+"""Simultaneous training runs leave each other's states alone."""
 
 import subprocess
 import sys
@@ -62,6 +62,6 @@ def test_two_processes_with_the_same_states_share_the_lock(tmp_path: Path) -> No
         with living(folder):
             pass
         prune_others(tmp_path / "another", 0)
-        assert folder.exists(), "the other one lives"
+        assert folder.exists(), "the other one is alive"
     prune_others(tmp_path / "another", 0)
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Schedules, the loop, early stopping, and what a training leaves."""
+"""Schedules, the loop, early stopping, and the result of training."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def params(**changes: Any) -> TrainParams:
 
 
 class Line:
-    """Fits y = 2x; its validation figures are given."""
+    """Fits y = 2x; its validation metrics are given."""
 
     def __init__(self, validation: Sequence[float] = ()) -> None:
         torch.manual_seed(0)
@@ -72,7 +72,7 @@ def test_the_loss_falls_and_every_batch_is_seen() -> None:
 
 
 class Slow(Line):
-    """Four updates of 20 ms and a validation of 30 ms an epoch."""
+    """Four updates of 20 ms and a validation of 30 ms per epoch."""
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         return np.split(np.arange(8), 4)
@@ -95,7 +95,7 @@ class Points(Observer):
 
 
 def test_where_the_time_went_is_told_and_the_speed_is_that_of_now(tmp_path: Path) -> None:
-    """The updates after the sixth take twice as long, and so they are half as fast: not as fast as a mean over all."""
+    """Updates after the sixth take twice as long; the reported rate must be half, not the mean over all updates."""
     observer = Points()
     with Resume(tmp_path / "states" / "key", 1e-9, observer) as resume:
         fit(Slow(), params(epochs=3), CPU, log_every=2, observer=observer, resume=resume)
@@ -108,7 +108,7 @@ def test_where_the_time_went_is_told_and_the_speed_is_that_of_now(tmp_path: Path
 
 
 def test_the_time_of_an_epoch_that_was_stopped_is_that_of_both_parts(tmp_path: Path) -> None:
-    """The first update's state is saved, the fourth one is where it stops; 20 ms each."""
+    """The first update's state is saved, and training stops at the fourth; 20 ms each."""
 
     class Stopping(Points):
         def metrics(self, step: int, values: Mapping[str, float]) -> None:
@@ -147,7 +147,7 @@ class Ties(Line):
 
 def test_of_epochs_with_the_same_accuracy_the_lower_loss_is_better() -> None:
     fitted = run(Ties([0.026, 0.01, 0.003, 0.004]), monitor="accuracy", epochs=4, patience=2)
-    assert len(fitted.history.rows) == 4, "a lower loss at the same accuracy is no epoch without progress"
+    assert len(fitted.history.rows) == 4, "a lower loss at the same accuracy counts as progress"
     assert fitted.history.best_row["epoch"] == 3
     mean = run(Ties([9.0, 1.0, 2.0]), monitor="accuracy", averaging="best")
     _, second, third = _plain([9.0, 1.0, 2.0])
@@ -201,7 +201,7 @@ def test_accumulated_batches_update_as_one_large_batch(optimizer: str) -> None:
 
     lines = [Uneven(), Uneven()]
     lines[0].accumulated = True
-    # With a small epsilon, Adam takes the same step however the gradient is scaled.
+    # With a small epsilon, Adam's step does not depend on the gradient's scale.
     changes = {"optimizer": optimizer, "epsilon": 1.0}
     parts = fit(lines[0], params(accumulation=2, **changes), CPU, log_every=1, observer=Observer())
     whole = fit(lines[1], params(**changes), CPU, log_every=1, observer=Observer())
@@ -232,7 +232,7 @@ def test_a_mean_of_epochs_is_kept_and_validated() -> None:
     best = run(Line([1.0, 3.0, 2.0, 0.5]), averaging="best")
     first, _, third = _plain([1.0, 3.0, 2.0])
     assert best.state["weight"].item() == pytest.approx(((first + third) / 2).item())
-    assert best.figures["validation_loss"] == 0.5  # of the mean, validated after the last epoch
+    assert best.figures["validation_loss"] == 0.5  # that of the mean, validated after the last epoch
 
 
 def _plain(validation: list[float]) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""A training that was stopped goes on and ends with the bytes of one that never was."""
+"""An interrupted training run resumes, and its result is byte-identical to an uninterrupted one's."""
 
 import os
 import resource
@@ -34,12 +34,12 @@ DATA: Changes = {
     "vocab": {"kind": "bpe", "joint": True, "max_size": 300, "bpe_dropout": 0.2},
 }
 TRAINING: dict[str, Any] = {"epochs": 3, "batch_size": 20, "patience": None, "learning_rate": 0.01}
-UPDATES = 6  # an epoch
+UPDATES = 6  # per epoch
 
 
 @dataclass
 class Watcher(Observer):
-    """Notes what it is told, and sends this process a signal after some update."""
+    """Records what is reported to it, and sends this process a signal after a given update."""
 
     stop: int | None = None
     points: list[tuple[int, dict[str, float]]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Watcher(Observer):
 
 @dataclass(frozen=True)
 class Work:
-    """A small training of a task, and what it writes when nothing stops it."""
+    """A small training run of a task, and its outputs when nothing interrupts it."""
 
     content: dict[str, Any]
     task: str
@@ -73,11 +73,11 @@ class Work:
 
     @property
     def states(self) -> Path:
-        """Where its states go."""
+        """The folder of its states."""
         return self.folder / "states"
 
     def run(self, *, stop: int | None = None, ends: str = "run it again", **params: Any) -> Watcher:
-        """Train; a signal after update `stop`."""
+        """Train, with a signal after update `stop`."""
         watcher = Watcher(stop)
         task = self.content[self.task]
         content = {**self.content, self.task: task | {"train": task["train"] | params}}
@@ -89,7 +89,7 @@ class Work:
         return watcher
 
     def finish(self) -> Watcher:
-        """Train to the end and compare."""
+        """Train to the end and compare the outputs."""
         watcher = self.run()
         assert outputs(self.folder / "out") == self.undisturbed
         return watcher
@@ -134,7 +134,7 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_stopped_training_ends_with_the_same_bytes(name: str, data: Path, tmp_path: Path) -> None:
-    """Stopped within the second epoch, at its last update, and within the third."""
+    """Interrupted within the second epoch, at its last update, and within the third."""
     training = work(data, tmp_path, CASES[name])
     epoch = len([step for step, values in training.points if "train_loss" in values]) // 3
     for stop in (epoch + 2, 2 * epoch, 2 * epoch + 1):
@@ -144,18 +144,18 @@ def test_a_stopped_training_ends_with_the_same_bytes(name: str, data: Path, tmp_
 
 
 def test_a_classifier_out_of_patience_ends_with_the_same_bytes(data: Path, tmp_path: Path) -> None:
-    """What counts epochs without a better one is part of the state."""
+    """The counter of epochs without improvement is part of the state."""
     settings: dict[str, Any] = {"epochs": 9, "patience": 2, "monitor": "accuracy", "learning_rate": 1e-30}
     training = work(data, tmp_path, {"train": settings}, task="sentiment")
     assert len(training.undisturbed["reports/sentiment/history.tsv"].splitlines()) == 4
     training.run(stop=UPDATES + 1)
-    training.run(stop=3 * UPDATES)  # its validation ends the training, and is done again
+    training.run(stop=3 * UPDATES)  # the validation after it ends training, and is repeated
     assert training.finish().lines.count("no better validation_accuracy for 2 epochs: stopped") == 1
 
 
 @pytest.mark.parametrize("averaging", ["none", "ema"])
 def test_the_best_epoch_so_far_is_part_of_the_state(averaging: str, tmp_path: Path) -> None:
-    """The second of four epochs is the best; stopped within the third, of two updates."""
+    """The second of four epochs is the best; interrupted within the third, of two updates."""
     settings = TrainParams(**(TRAIN | {"epochs": 9, "patience": 2, "averaging": averaging}))
 
     def run(figures: list[float], stop: int | None = None) -> Fitted:
@@ -173,13 +173,13 @@ def test_the_best_epoch_so_far_is_part_of_the_state(averaging: str, tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def short(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Work:
-    """A training of two epochs."""
+    """A training run of two epochs."""
     return work(data, tmp_path_factory.mktemp("short"), {"train": {"epochs": 2}})
 
 
 @pytest.fixture
 def stopped(short: Work, tmp_path: Path) -> Work:
-    """The same, stopped twice."""
+    """The same, interrupted twice."""
     training = replace(short, folder=tmp_path, content={**short.content})
     training.run(stop=3)
     training.run(stop=8)
@@ -266,7 +266,7 @@ def test_states_of_other_trainings_are_pruned(stopped: Work) -> None:
 
 
 def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
-    """A limit on the size of files: what a write gets is an OSError, as with a full disk."""
+    """Limit the size of files, so that writing raises OSError, as on a full disk."""
     before = newest(stopped)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
@@ -283,7 +283,7 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
 
 
 def test_a_second_signal_stops_at_once() -> None:
-    before = signal.getsignal(signal.SIGINT)  # a shell's background jobs ignore it
+    before = signal.getsignal(signal.SIGINT)  # background jobs of a shell ignore it
     with pytest.raises(KeyboardInterrupt), interrupts_held_back() as interrupted:
         assert not interrupted()
         os.kill(os.getpid(), signal.SIGINT)

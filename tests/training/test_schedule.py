@@ -1,4 +1,4 @@
-"""Schedules against their closed forms."""
+"""Schedules, compared with their closed forms."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Numbers that are not finite, and memory that is used up."""
+"""Non-finite numbers and exhausted memory."""
 
 import os
 import platform
@@ -35,7 +35,7 @@ ROW = 1 << 30  # bytes; they are never touched
 
 @dataclass
 class Listener(Observer):
-    """Notes what it is told."""
+    """Records what is reported to it."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -44,7 +44,7 @@ class Listener(Observer):
 
 
 class Faulty(Line):
-    """Four batches an epoch, of which some have no finite loss, or a finite loss without a finite gradient."""
+    """Four batches per epoch, some with a non-finite loss, or a finite loss with a non-finite gradient."""
 
     def __init__(self, *bad: int, without: Sequence[int] = (), kind: str = "loss") -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Faulty(Line):
     def loss(self, rows: Ids) -> BatchLoss:
         total, nll, predicted, tokens = super().loss(rows)
         if rows[0] // 2 in self.bad:
-            # The root of 0 is 0, and its slope infinite.
+            # The square root of 0 is 0, but its slope is infinite.
             total = (
                 total * float("nan")
                 if self.kind == "loss"
@@ -132,7 +132,7 @@ def resident() -> int:
 
 
 class Scattered(Line):
-    """An epoch, or an update, leaves 400 MB in free pieces between small ones that stay."""
+    """An epoch, or an update, leaves 400 MB of free blocks between small live ones."""
 
     def __init__(self, where: str) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class Scattered(Line):
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's allocator alone is told to keep memory")
 @pytest.mark.parametrize("where", ["loss", "validate"])
 def test_training_gives_back_what_it_has_freed(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an epoch, and in a long one once in a while: `grown` is seen before the end of an epoch gives back."""
+    """After an epoch, and periodically in a long one: `grown` is measured before the end of an epoch frees memory."""
     monkeypatch.setattr(loop, "_MEMORY_SECONDS", 0)
     prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False))
     try:
@@ -169,7 +169,7 @@ def test_training_gives_back_what_it_has_freed(where: str, monkeypatch: pytest.M
 
 
 class Large(Line):
-    """Eight rows in two batches, each row of which takes 1 GiB."""
+    """Eight rows in two batches; each row takes 1 GiB."""
 
     def loss(self, rows: Ids) -> BatchLoss:
         torch.empty(len(rows) * ROW, dtype=torch.uint8)
@@ -177,7 +177,7 @@ class Large(Line):
 
 
 def limited(rows: float, changes: dict[str, Any]) -> tuple[list[str], list[int], State]:
-    """Train with a real limit: beyond what the process has, room for so many rows. Its lines, batch sizes, weights."""
+    """Train with a real memory limit that leaves room for `rows` rows. Returns the lines, batch sizes and weights."""
     observer, line = Listener(), Large()
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = int(pages * resource.getpagesize() + rows * ROW)
@@ -187,13 +187,13 @@ def limited(rows: float, changes: dict[str, Any]) -> tuple[list[str], list[int],
 
 
 def in_own_process(rows: float, **changes: Any) -> tuple[list[str], list[int], State]:
-    """What an older process has freed would still be there."""
+    """Memory that an older process has freed would still be available."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(limited, rows, changes).result()
 
 
 def test_a_batch_that_does_not_fit_is_split_and_updates_the_same() -> None:
-    # With a small epsilon, Adam takes the same step however the gradient is scaled.
+    # With a small epsilon, Adam's step does not depend on the gradient's scale.
     lines, sizes, state = in_own_process(1.5, epochs=4, epsilon=1.0)
     torch.testing.assert_close(state, run(Large(), epochs=4, epsilon=1.0).state)
     warnings = [line for line in lines if line.startswith("warning")]

@@ -1,9 +1,9 @@
-"""Processes that need not import torch, MLflow and DVC: forked from one that has.
+"""Processes that start fast because they are forked from one that has imported torch, MLflow and DVC.
 
-`with_warm_commands` puts `python`, `dvc` and `transformer` first on an environment's PATH that ask a server (server.py)
-to fork. The forked process gets the caller's arguments, environment, folder and open files, and loads the project's own
-code anew: the server has loaded libraries only. Whoever names a program by its path, as `sys.executable`, gets a real
-process; so do callers of a server that is gone.
+`with_warm_commands` puts its own `python`, `dvc` and `transformer` first on an environment's PATH; these ask a server
+(server.py) to fork. The forked process gets the caller's arguments, environment, working directory and open files, and
+imports the project's own code itself: the server has imported only libraries. A program that is named by its path, such
+as `sys.executable`, is a real process; so is any command if the server is gone.
 """
 
 import os
@@ -18,21 +18,21 @@ from filelock import FileLock
 from transformer.tracking.store import _SETTINGS
 
 FOLDER, OWNER = "TESTS_WARM_FOLDER", "TESTS_WARM_OWNER"
-"""Variables with the server's folder, and with the process that it ends with."""
+"""Environment variables with the server's folder, and with the process that it ends with."""
 _HERE = Path(__file__).parent
 _COMMANDS = ("python", "dvc", "transformer")
 _SECONDS = 60
 
 
 def with_warm_commands(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with warm commands before its own, inside of pytest; starts the session's server once."""
+    """The environment with warm commands first on PATH, inside pytest; starts the session's server once."""
     if FOLDER not in os.environ:
         return dict(environment)
     folder = Path(os.environ[FOLDER])
     with FileLock(folder / "lock"):
         if not (folder / "bin").exists():
             _start(folder, folder / "bin")
-    # Nothing to be loaded before anything else: the stage `train` would start itself anew.
+    # Without LD_PRELOAD: the stage `train` would restart itself.
     return {**environment, "PATH": f"{folder / 'bin'}{os.pathsep}{environment['PATH']}", "LD_PRELOAD": ""}
 
 

@@ -1,6 +1,6 @@
-"""Have a command run by the server: `python client.py SOCKET NAME PROGRAM ARGUMENT...`. Starts in 20 ms.
+"""Has the server run a command: `python client.py SOCKET NAME PROGRAM ARGUMENT...`. Starts in 20 ms.
 
-Ends as the command does. Where the server is gone, or Python is called with options, the program itself takes over.
+Exits as the command does. If the server is gone, or Python is called with options, it runs PROGRAM itself instead.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Forks a process for each command that a client asks for: `python -I server.py SOCKET PYTHON OWNER`.
+"""Forks a process for each command that a client requests: `python -I server.py SOCKET PYTHON OWNER`.
 
-PYTHON is what forked processes take for their interpreter; the server ends when the process OWNER has.
+PYTHON is the interpreter that forked processes report; the server exits when the process OWNER has.
 """
 
 import atexit
@@ -32,7 +32,7 @@ _OWNER_SECONDS = 2.0
 
 
 class Request:
-    """What a client asked for, and its open files."""
+    """A client's request, with its open files."""
 
     def __init__(self, client: socket.socket) -> None:
         size, self.files, *_ = socket.recv_fds(client, 8, 3)
@@ -42,12 +42,12 @@ class Request:
         self.asked: dict[str, Any] = json.loads(content)
 
     def take_over(self, python: str) -> None:
-        """Make this process what the client's own would be."""
+        """Make this process like the client's own."""
         for number, file in enumerate(self.files):
             os.dup2(file, number)
         for file in self.files:
             os.close(file)
-        with suppress(OSError):  # of another session
+        with suppress(OSError):  # the terminal may belong to another session
             os.setpgid(0, os.getpgid(self.asked["pid"]))
         os.chdir(self.asked["folder"])
         os.environ.clear()
@@ -56,7 +56,7 @@ class Request:
         importlib.invalidate_caches()
 
     def run(self) -> None:
-        """Run it as the interpreter would."""
+        """Run the command as the interpreter would."""
         program, arguments = self.asked["program"], self.asked["arguments"]
         sys.orig_argv = [program, *arguments]
         added = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
@@ -79,13 +79,13 @@ class Request:
 
 
 def serve(listener: socket.socket, owner: int) -> Request | None:
-    """Fork for each client, and tell it how its process ended. Returns in the forked process, and None at the end."""
+    """Fork for each client, and report its process's exit status. Returns in forked processes, and None at the end."""
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(woken)
-    clients: dict[int, socket.socket] = {}  # by the number of their process
+    clients: dict[int, socket.socket] = {}  # by process id
     while Path(f"/proc/{owner}").exists():
         watched: list[Any] = [listener, wake, *clients.values()]
         ready, _, _ = select.select(watched, [], [], _OWNER_SECONDS)
@@ -150,7 +150,7 @@ def main() -> None:
 
 
 def _status(request: Request) -> int:
-    """Run it; the exit status, with what the interpreter would print."""
+    """Run the command; returns the exit status, and prints errors as the interpreter would."""
     try:
         request.run()
     except SystemExit as end:
@@ -165,7 +165,7 @@ def _status(request: Request) -> int:
 
 
 def _end(status: int) -> None:
-    """What an interpreter does at its end, but for taking apart all that the libraries hold, which takes 0.4 s."""
+    """Exit like the interpreter, but without tearing down the libraries, which takes 0.4 s."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""Training writes the same bytes whichever allocator the process has."""
+"""Training writes the same bytes with any memory allocator."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ TCMALLOC = find_library("tcmalloc_minimal") or find_library("tcmalloc")
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a training reads, and its result with the C library's allocator."""
+    """The inputs of training, and its result with the C library's allocator."""
     root = tmp_path_factory.mktemp("workspace")
     content = smoke(TASK, {"download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}}})
     content["runtime"] |= {"tracking": False, "save_every": 0}
@@ -33,7 +33,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(root: Path, told: Mapping[str, str]) -> str:
-    """Run the stage's script; what it says."""
+    """Run the stage's script; returns its output."""
     inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     environment = inherited | {"PYTHONPATH": str(ROOT)} | dict(told)
     command = (sys.executable, "-m", "stages.train", TASK)

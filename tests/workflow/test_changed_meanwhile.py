@@ -1,4 +1,4 @@
-"""What is edited while a stage runs does not stand in dvc.lock as what made its result."""
+"""A file edited while a stage runs is not recorded in dvc.lock as the input of its result."""
 
 import json
 import re
@@ -26,7 +26,7 @@ SETTINGS = {
 }
 NOT_RECORDED = "changed while the stage ran, so nothing is recorded as its result"
 
-# The real stage script in a process of its own, which edits files after the stage's work and before its end.
+# Runs the real stage script, and edits files between the stage's work and its end.
 EDITED = """
 import sys
 from pathlib import Path
@@ -72,7 +72,7 @@ HARMFUL = {
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone with all that training reads."""
+    """A clone with all inputs of training."""
     clone = make_clone(tmp_path_factory.mktemp("prepared") / "clone", warm=True)
     clone.change(SETTINGS)
     clone.repro("build_vocab@translation")
@@ -82,7 +82,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 @pytest.fixture
 def clone(prepared: Clone) -> Iterator[Clone]:
-    """The same, as it was before the test."""
+    """The clone, restored after the test."""
     yield prepared
     prepared.run("git", "checkout", "-q", ".")
     prepared.run("git", "clean", "-qfdx", "transformer", "data/local")
@@ -115,7 +115,7 @@ def test_a_params_yaml_that_is_no_more_is_one_line(clone: Clone, code: str) -> N
 
 
 def disturbed(clone: Clone, change: str, *command: str) -> str:
-    """Train, and edit as soon as the first state is saved; what was printed."""
+    """Train, and edit as soon as the first state is saved; returns the output."""
     states = clone.root / ".dvc" / "tmp" / "resume" / "translation"
     with clone.start(*command) as process:
         while not list(states.glob("*/*.safetensors")):
@@ -150,7 +150,7 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
     assert signature(read_json(clone.root / "reports/translation/training.json"), "train") == parameters_digest(locked)
 
 
-@pytest.mark.stress  # of the two parts above and below
+@pytest.mark.stress  # combines the test above and the one below
 def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
     clone.change({"runtime.tracking": False})
     change = APPEND.format("transformer/training/schedule.py")
@@ -165,7 +165,7 @@ def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
 
 
 def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone) -> None:
-    """What trained is what was loaded: left as edited, the stage trains anew."""
+    """The loaded code did the training: if the edit stays, the stage trains again from the start."""
     clone.change({"runtime.tracking": False})
     command = (sys.executable, "-m", "stages.train", "translation")
     disturbed(clone, APPEND.format("transformer/training/schedule.py"), *command)

@@ -1,4 +1,4 @@
-"""Two workflows at once, in one repository and in two worktrees."""
+"""Two workflows at the same time, in one repository and in two worktrees."""
 
 import json
 import subprocess
@@ -27,26 +27,26 @@ print(json.dumps(found))
 
 
 def refused(process: subprocess.Popen[str]) -> bool:
-    """Whether it was refused, for the one reason that is allowed, instead of having done its work."""
+    """Whether DVC refused the process as busy, the only failure allowed."""
     printed, _ = process.communicate(timeout=500)
     assert process.returncode == 0 or any(reason in printed for reason in BUSY), printed[-3000:]
     return process.returncode != 0
 
 
 def rows(clone: Clone) -> dict[str, list[list[str]]]:
-    """By task: status and kind of every run in the tracking store."""
+    """Status and kind of every run in the tracking store, by task."""
     return dict(json.loads(clone.run(sys.executable, "-c", ROWS).stdout))
 
 
 def assert_once_each(found: dict[str, list[list[str]]]) -> None:
-    """A row a task, and nothing unfinished; stages may have run in either place, or in both."""
+    """One row per task and no unfinished run; stages may have run in either place, or in both."""
     for task in TASKS:
         assert {status for status, _ in found[task]} == {"FINISHED"}
         assert [kind for _, kind in found[task]].count("result") == 1
 
 
 def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
-    """DVC lets one of them write and refuses the other; what is there afterwards is what one alone writes."""
+    """DVC lets one of them write and refuses the other; the outputs are those of a single run."""
     clone, target = make_clone(tmp_path / "clone"), "build_vocab@translation"
     both = [clone.start("dvc", "repro", target) for _ in range(2)]
     assert sum(refused(process) for process in both) < len(both)
@@ -63,14 +63,14 @@ def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:
         refused(process)
     clone.repro()
     here, there = (YAML(typ="safe").load(each.root / "dvc.lock") for each in (clone, workflow))
-    assert here == there  # not the bytes: stages stand in the order in which they ended
+    assert here == there  # not byte by byte: stages are in the order in which they ended
     clone.run("transformer", "sync")
     assert_once_each(rows(clone))
 
 
 @pytest.mark.stress
 def test_two_worktrees_with_one_store(workflow: Clone, tmp_path: Path) -> None:
-    """The same results at the same time, written to the same database: it is intact, and has each row once."""
+    """Both write the same results to the same database, which stays intact and has each row once."""
     store = f"sqlite:///{tmp_path / 'shared.db'}"
     here = make_clone(tmp_path / "clone", MLFLOW_TRACKING_URI=store)
     here.run("git", "worktree", "add", "-q", str(tmp_path / "other"))

@@ -1,4 +1,4 @@
-"""The console command, asked about the models of a real workflow."""
+"""The console command with the models of a real workflow."""
 
 import io
 import re
@@ -29,7 +29,7 @@ def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Pa
 
 
 def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    """Run the console command where the libraries are loaded already, which takes most of its time."""
+    """Run the console command in this process, where the libraries, most of its running time, are already loaded."""
     monkeypatch.chdir(clone.root)
     monkeypatch.setattr(sys, "argv", ["transformer", *arguments])
     main()
@@ -121,7 +121,7 @@ def test_faults_of_the_command_line_are_one_line(
         (("compare", "nowhere"), "'nowhere' is not a commit, experiment or MLflow run"),
         (("compare", "HEAD~1"), "HEAD~1 has no complete result in dvc.lock"),
     ]:
-        with pytest.raises(SystemExit) as ended:  # with a text, which Python writes to stderr, and the status 1
+        with pytest.raises(SystemExit) as ended:  # with a message, which Python writes to stderr, and status 1
             in_this_process(workflow, monkeypatch, *arguments)
         assert message in str(ended.value.code)
         assert len(str(ended.value.code).splitlines()) == 1
@@ -136,7 +136,7 @@ def test_the_summary_names_figures_and_places(workflow: Clone) -> None:
 
 
 def test_a_model_that_does_not_beat_its_baseline_says_so_first(workflow: Clone) -> None:
-    """The profile `smoke` learns nothing: the summary and the report say so above all figures."""
+    """The profile `smoke` learns nothing: the summary and the report say so first."""
     behind = shortfall(read_json(workflow.root / "reports/sentiment/evaluation.json"))
     assert "the linear baseline" in behind
     summary = workflow.run("transformer", "summary").stdout

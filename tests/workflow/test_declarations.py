@@ -1,4 +1,4 @@
-"""dvc.yaml declares what the code reads and imports; the rooms of the code depend on each other in one way."""
+"""dvc.yaml declares what the code reads and imports; the packages of the code depend on each other in one direction."""
 
 import ast
 import subprocess
@@ -47,15 +47,15 @@ _WIDER = {
         *("families/*/evaluation/metrics", "results/content", "results/reproduction", "results/runcache"),
     },
 }
-"""Modules that a stage declares with their folder and does not use: a change of one reruns it without need.
+"""Modules that a stage declares with their folder but does not use: a change of one reruns the stage needlessly.
 
-`train`, the longest, has none. Each of the others takes seconds to minutes, and stops the chain where nothing changed.
+`train`, the longest, has none. The others take seconds to minutes, and the chain stops if their outputs are unchanged.
 """
 
 
 @pytest.fixture(scope="module")
 def declared() -> dict[str, tuple[list[str], set[str]]]:
-    """For each stage its code dependencies and its parameters."""
+    """The code dependencies and the parameters of each stage."""
     result = {}
     with Repo(str(ROOT)) as repo:
         for stage in repo.index.stages:
@@ -106,7 +106,7 @@ def test_what_is_declared_too_widely_is_so_for_some_task(declared: dict[str, tup
 
 
 def test_init_files_hold_docstrings_only() -> None:
-    """So that no dependency has to name them; but `transformer.load`, which loads what it needs when it is called."""
+    """So that no dependency has to name them; `transformer.load` is the exception, and imports when it is called."""
     for path in (ROOT / "transformer").rglob("__init__.py"):
         if path.parent.name != "transformer":
             assert len(ast.parse(path.read_text(encoding="utf-8")).body) == 1, path
@@ -115,7 +115,7 @@ def test_init_files_hold_docstrings_only() -> None:
 def test_code_outside_of_tasks_names_none_of_them() -> None:
     for path in (ROOT / "transformer").rglob("*.py"):
         room = path.relative_to(ROOT / "transformer").parts[0]
-        if room in ("tasks", "families"):  # `translation` is also what a translator writes
+        if room in ("tasks", "families"):  # `translation` is also a translator's output
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             assert not (isinstance(node, ast.Constant) and node.value in TASKS), f"{path}:{node.lineno}"
@@ -144,12 +144,12 @@ def test_declared_parameters_are_those_that_the_stage_is_given(
 
 
 def _inside(name: str, sections: set[str]) -> bool:
-    """DVC adds a leaf that dvc.yaml interpolates, such as a path, though its section is declared."""
+    """DVC adds a leaf that dvc.yaml interpolates, such as a path, even if its section is declared."""
     return any(name.startswith(f"{section}.") for section in sections)
 
 
 def test_outputs_are_ignored_by_git_from_the_start() -> None:
-    """A .gitignore that DVC writes in a run would be taken back when a later stage of it fails."""
+    """DVC would revert a .gitignore that it writes during a run if a later stage fails."""
     with Repo(str(ROOT)) as repo:
         outputs = {out.def_path for stage in repo.index.stages for out in stage.outs if out.use_cache}
     asked = subprocess.run(

@@ -1,7 +1,7 @@
-"""What the default run's models say: README's examples, and sentences that were written before the training.
+"""The predictions of the default run's models: README's examples, and sentences that were written before training.
 
-`make repro` makes these models, in minutes; a checkout without them skips these tests. CI runs them in the job that
-ran `make repro`, with DEFAULT_RUN=required, which makes a skip a failure.
+`make repro` trains these models, in minutes; a checkout without them skips these tests. CI runs them in the job that
+ran `make repro`, with DEFAULT_RUN=required, which turns a skip into a failure.
 """
 
 import json
@@ -20,7 +20,7 @@ from transformer.core.files import read_table
 from transformer.registry import TASKS
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)
-"""A command without options, and the answer behind it: the translation, or the label."""
+"""A command without options, and its expected output: the translation or the label."""
 _RIGHT = 18  # of the 20 sentences of a task
 
 
@@ -30,7 +30,7 @@ def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @cache
 def _missing() -> str:
-    """Why this checkout has no models of the default run; empty where it has."""
+    """Why this checkout has no models of the default run; empty if it has them."""
     if any(not (ROOT / f"models/{task}/bundle").is_dir() for task in TASKS):
         return "models/TASK/bundle is missing"
     if _git("diff", "--quiet", "HEAD", "--", "params.yaml").returncode:

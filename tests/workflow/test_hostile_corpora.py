@@ -1,4 +1,4 @@
-"""Corpora with texts that nobody wrote for a model, through all stages from the files to the report."""
+"""Corpora with hostile texts, through all stages from the files to the report."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ ORDINARY = {"de": "Ein Hund l\u00e4uft \u00fcber die Wiese Nummer", "en": "A dog
 
 
 def translation(folder: Path) -> None:
-    """Plain text with Windows line ends, every hostile text on either side, and lines that are there many times."""
+    """Plain text with Windows line endings, every hostile text on either side, and many duplicate lines."""
     lines = [{**ORDINARY, side: text} for text in HOSTILE.values() for side in ORDINARY]
     lines += [{side: f"{text} {number % 40}." for side, text in ORDINARY.items()} for number in range(120)]
     for split in ("train", "val", "test"):

@@ -30,7 +30,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment without libraries, as a system's Python is."""
+    """The `bin` of an environment without libraries, like a system Python."""
     folder = tmp_path_factory.mktemp("empty") / "env"
     venv.create(folder, with_pip=False, symlinks=True)
     return folder / "bin"
@@ -42,14 +42,14 @@ def run(clone: Clone, path: str, *command: str) -> subprocess.CompletedProcess[s
 
 
 def forget(clone: Clone) -> None:
-    """Nothing ran, and DVC has nothing to restore."""
+    """A clone in which nothing ran, and DVC has nothing to restore."""
     for name in ("data/translation/corpus", ".dvc/cache"):
         shutil.rmtree(clone.root / name, ignore_errors=True)
     (clone.root / "dvc.lock").unlink(missing_ok=True)
 
 
 def dvc_in(folder: Path) -> Path:
-    """An environment with all libraries of this one, and its command `dvc`."""
+    """An environment with all libraries of this one, and its own `dvc` command."""
     venv.create(folder, with_pip=False, symlinks=True)
     packages = next((folder / "lib").glob("python*/site-packages"))
     (packages / "all.pth").write_text("\n".join(site.getsitepackages()) + "\n")
@@ -60,7 +60,7 @@ def dvc_in(folder: Path) -> Path:
 
 
 def test_dvc_of_an_environment_that_make_made_runs_its_python_where_path_has_none(clone: Clone, tmp_path: Path) -> None:
-    """As `make` does: own_commands.pth lies among the packages."""
+    """As `make` sets it up: with own_commands.pth in site-packages."""
     dvc = dvc_in(tmp_path / "env")
     shutil.copy(ROOT / "own_commands.pth", next((tmp_path / "env/lib").glob("python*/site-packages")))
     assert "own_commands.pth" in (ROOT / "Makefile").read_text()

@@ -1,4 +1,4 @@
-"""The workflow killed and started again, and on a disk that is full: `make stress`."""
+"""The workflow killed and restarted, and on a full disk: `make stress`."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 
 def interrupted(clone: Clone, command: tuple[str, ...], seconds: float, number: int) -> str:
-    """Run a command and send its whole process group a signal after some time; what it printed."""
+    """Run a command and send its whole process group a signal after some time; returns its output."""
     process = clone.start(*command)
     try:
         return process.communicate(timeout=seconds)[0]
@@ -83,7 +83,7 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
 
 
 def test_killed_between_any_two_stages(workflow: Clone, tmp_path: Path) -> None:
-    """Once at the start of every stage: the next run begins with that stage, and the end is as if nothing happened."""
+    """Kill at the start of every stage: the next run begins with that stage, and the outputs are unaffected."""
     clone, remaining = make_clone(tmp_path / "clone", PYTHONUNBUFFERED="1"), 16
     while remaining := remaining - 1:
         begun = killed_at_the_second_stage(clone)
@@ -95,7 +95,7 @@ def test_killed_between_any_two_stages(workflow: Clone, tmp_path: Path) -> None:
 
 
 def killed_at_the_second_stage(clone: Clone) -> list[str]:
-    """Run the workflow until it begins its second stage, then kill its process group; the stages that it began."""
+    """Run the workflow until its second stage begins, then kill its process group; returns the stages that began."""
     begun = []
     with clone.start("dvc", "repro", stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
@@ -127,7 +127,7 @@ def test_an_experiment_in_a_temporary_clone_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_full_file_system_costs_one_line_and_no_output_is_half(expected: Clone, tmp_path: Path) -> None:
-    """File systems of several sizes, each in a namespace of its own: no special rights, where the kernel allows it."""
+    """File systems of several sizes, each in its own namespace, which needs no privileges if the kernel allows it."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("this system lets users make no namespaces")
     whole = written(expected.root)
@@ -146,7 +146,7 @@ def test_a_full_file_system_costs_one_line_and_no_output_is_half(expected: Clone
 
 
 def on_small_disk(clone: Clone, folder: Path, size: int) -> tuple[int, dict[str, bytes], list[str]]:
-    """Train on a file system of so many bytes: the exit status, the outputs that are there, and the printed lines."""
+    """Train on a file system of `size` bytes; returns the exit status, the existing outputs and the printed lines."""
     (folder / "small").mkdir(parents=True)
     script = f"""
         mount -t tmpfs -o size={size} none small && cd small
@@ -160,7 +160,7 @@ def on_small_disk(clone: Clone, folder: Path, size: int) -> tuple[int, dict[str,
 
 
 def written(root: Path) -> dict[str, bytes]:
-    """What training wrote."""
+    """The outputs of training."""
     return {
         name: content
         for name, content in outputs(root).items()

@@ -1,4 +1,4 @@
-"""What really is loaded: by the stages, held against dvc.yaml, and by those who want little."""
+"""What is really imported: by the stages, compared with dvc.yaml, and by light users of the package."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _HEAVY = {"mlflow", "sklearn", "datasets", "pandas", "matplotlib", "sacrebleu", 
 
 
 def _modules(*lines: str) -> set[str]:
-    """The modules that a Python process has after these lines."""
+    """The modules that a Python process has imported after these lines."""
     code = "\n".join((*lines, "import json, sys", "print(json.dumps(sorted(sys.modules)))"))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
@@ -40,7 +40,7 @@ atexit.register(note)
 """
 
 
-@pytest.mark.stress  # a run of its own: in shared ones, processes are forked from one that has loaded all
+@pytest.mark.stress  # needs its own run: elsewhere, processes are forked from one that has imported everything
 def test_stages_load_what_they_declare(tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()

@@ -1,6 +1,6 @@
-"""MLflow's pages as a person sees them: the default workflow's store after a small sweep. `make stress`.
+"""MLflow's pages as a user sees them: the default workflow's store after a small sweep. `make stress`.
 
-With SCREENSHOTS=docs/screenshots the pictures in docs/ are taken again.
+SCREENSHOTS=docs/screenshots retakes the screenshots in docs/.
 """
 
 import json
@@ -45,7 +45,7 @@ def swept(workflow: Clone) -> Clone:
 
 @pytest.fixture(scope="module")
 def address(swept: Clone) -> Iterator[str]:
-    """MLflow's UI as `make ui` starts it."""
+    """MLflow's UI, started like `make ui`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -69,7 +69,7 @@ def address(swept: Clone) -> Iterator[str]:
 
 @pytest.fixture
 def show(browser: Browser, address: str, tmp_path: Path) -> Iterator[Show]:
-    """Opens a path of the UI; its picture is taken when the test has passed."""
+    """Opens a path of the UI; takes a screenshot when the test has passed."""
     page = browser.new_page(viewport={"width": 1300, "height": 800})
     taken: list[str] = []
 
@@ -80,7 +80,7 @@ def show(browser: Browser, address: str, tmp_path: Path) -> Iterator[Show]:
 
     yield open_path
     folder = Path(os.environ.get("SCREENSHOTS") or tmp_path)
-    # The page of an artifact shows the path of this machine, so the artifact alone is taken.
+    # An artifact's page shows a path of this machine, so the screenshot is of the artifact alone.
     frames = page.locator("iframe")
     (frames.first if frames.count() else page).screenshot(path=folder / f"{taken[-1]}.png")
     page.close()

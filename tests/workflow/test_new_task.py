@@ -36,7 +36,7 @@ WORDS = {
 
 
 def write_corpus(folder: Path) -> None:
-    """A TSV for each split, with the classes' names as labels."""
+    """A TSV per split, with class names as labels."""
     folder.mkdir(parents=True)
     draw = random.Random(1)
     for split, rows in (("train", 240), ("validation", 40), ("test", 40)):
@@ -53,7 +53,7 @@ def write_corpus(folder: Path) -> None:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
     root = tmp_path_factory.mktemp("topics") / "clone"
-    clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # its own package, also for the console command
+    clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # the clone's own package, also for the console command
     folder = clone.root / "transformer" / "tasks" / "topics"
     folder.mkdir()
     for name, content in FILES.items():
@@ -87,8 +87,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 def test_the_task_goes_from_its_files_to_a_report(clone: Clone) -> None:
     test = json.loads((clone.root / "reports" / "topics" / "evaluation.json").read_text())["test"]
     assert test["headlines"] == 40
-    assert test["accuracy"] > 0.8  # the words of a class are in no other
-    assert abs(test["macro_f1"] - test["accuracy"]) < 0.1  # each class has as many headlines
+    assert test["accuracy"] > 0.8  # no two classes share words
+    assert abs(test["macro_f1"] - test["accuracy"]) < 0.1  # the classes are balanced
     assert test["linear_accuracy"] > 0.9
     assert "roc_auc" not in test
     confusion = (clone.root / "reports" / "topics" / "plots" / "confusion.tsv").read_text().splitlines()
@@ -104,7 +104,7 @@ def test_its_bundle_answers_with_its_classes(clone: Clone) -> None:
 
 
 def test_the_other_tasks_stay_as_they_are(clone: Clone) -> None:
-    """What a new task adds is no dependency of theirs."""
+    """The files of a new task are not dependencies of the other tasks."""
     before = clone.run("dvc", "status", "--json", "train@sentiment", "evaluate@translation").stdout
     for name, content in FILES.items():
         path = clone.root / "transformer" / "tasks" / "topics" / name

@@ -1,4 +1,4 @@
-"""DVC's plots in a browser that can reach nothing."""
+"""DVC's plots in a browser without a network."""
 
 import pytest
 from playwright.sync_api import Browser

@@ -1,4 +1,4 @@
-"""Profiles are laid over the default params.yaml, and never over a person's edits."""
+"""Profiles are merged into the default params.yaml, and never overwrite a user's edits."""
 
 import re
 import shutil
@@ -17,9 +17,9 @@ from transformer.core.params import read_params
 
 PROFILES = ("seed", "paper", "rnn", "smoke")
 WHOLE = "0f09d43"
-"""The last commit in which each profile was a whole params.yaml."""
+"""The last commit in which each profile was a complete params.yaml."""
 CHANGED_SINCE: frozenset[tuple[str, str]] = frozenset()
-"""Profile and leaf, such as ("seed", ".translation.train.epochs"), of values that were changed on purpose."""
+"""Profile and leaf of values that were changed on purpose, such as ("seed", ".translation.train.epochs")."""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def leaves(values: Any, prefix: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", [DEFAULT, *PROFILES])
 def test_merged_profiles_have_the_values_of_the_whole_files_before(name: str) -> None:
-    """So a change of the default that changes a profile as well is seen. New leaves are no fault."""
+    """Detects a change of the default that also changes a profile. New leaves are allowed."""
     file = "params.yaml" if name == DEFAULT else f"profiles/{name}.yaml"
     done = subprocess.run(["git", "show", f"{WHOLE}:./{file}"], cwd=ROOT, capture_output=True)
     if done.returncode:
@@ -81,11 +81,11 @@ def test_a_profile_holds_only_what_differs(name: str) -> None:
     assert all(merged[path] == value for path, value in written.items())
     repeated = {path for path, value in written.items() if default.get(path, ...) == value}
     assert {path.rpartition(".")[0] for path in repeated if name == "rnn"} <= {".translation.model", ".sentiment.model"}
-    assert name == "rnn" or not repeated  # a model of another kind is a whole section
+    assert name == "rnn" or not repeated  # a model of another kind replaces the whole section
 
 
 def test_comments_and_order_are_those_of_the_default(project: Path) -> None:
-    """Line by line: the profile's head, and then the default with other values."""
+    """Line by line: the profile's header, then the default with other values."""
     use_profile(project, "paper", None)
     lines = (project / "params.yaml").read_text().splitlines()
     start = lines.index("hardware:")
@@ -140,7 +140,7 @@ def test_a_profile_is_put_in_place_once(project: Path) -> None:
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_one_profile_after_another_is_the_other_alone(committed: bool, project: Path, data: Path) -> None:
-    """Whether or not the first one was committed in between, and back to the default."""
+    """Whether or not the first one was committed in between; then back to the default."""
     for name, corpora in [("rnn", data), ("paper", None), (None, data), ("smoke", None), ("seed", None)]:
         assert use_profile(project, name, corpora) is True
         if name and corpora is None:

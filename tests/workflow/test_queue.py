@@ -1,4 +1,4 @@
-"""Several trainings at once from DVC's queue: `make stress`."""
+"""Several training runs at the same time from DVC's queue: `make stress`."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ _SECONDS = 480
 
 
 def newest(states: Path) -> dict[str, int]:
-    """By training: the number of its newest state."""
+    """The number of the newest state, by training run."""
     found = {}
     for folder in states.iterdir() if states.is_dir() else ():
         if names := [path.name for path in saved_states(folder)]:
@@ -35,7 +35,7 @@ def newest(states: Path) -> dict[str, int]:
 
 
 def finished(clone: Clone) -> int:
-    """How many experiments there are."""
+    """The number of experiments."""
     return len(clone.run("git", "for-each-ref", "refs/exps/*/*/own*").stdout.splitlines())
 
 
@@ -46,7 +46,7 @@ def test_queued_trainings_that_run_at_once_keep_their_states_and_finish(jobs: in
     clone.repro("build_vocab@translation")
     clone.commit("start")
     states = clone.root / ".dvc" / "tmp" / "resume" / "translation"
-    for number in range(3):  # of trainings that were killed: with them, a living one would be beyond those that stay
+    for number in range(3):  # killed runs; together with them, a live run would exceed the number that is kept
         dead = states / f"dead{number}"
         dead.mkdir(parents=True)
         later = time.time() + 3600
@@ -54,20 +54,20 @@ def test_queued_trainings_that_run_at_once_keep_their_states_and_finish(jobs: in
     for number in range(jobs):
         clone.run("dvc", "exp", "run", "--queue", "-n", f"own{number}", "-S", f"translation.train.seed={number}", TRAIN)
     start = ("dvc", "queue", "start", "-j", str(jobs))
-    # No pipes: the workers would hold them.
+    # No pipes: the workers would keep them open.
     subprocess.run(start, cwd=clone.root, env=clone.environment, stdout=DEVNULL, stderr=DEVNULL, check=True)
     seen: dict[str, int] = {}
     most, started = 0, time.monotonic()
     while finished(clone) < jobs:
         for _ in range(50):
             found = newest(states)
-            # Each has two, and one that ends removes the newer one first now and then.
-            assert all(seen.get(name, 0) - 2 <= number for name, number in found.items()), "one was removed: from 1 on"
+            # Each has two states, and a run that ends sometimes removes the newer one first.
+            assert all(seen.get(name, 0) - 2 <= number for name, number in found.items()), "numbering restarted"
             seen |= found
             most = max(most, len(found))
             time.sleep(0.02)
         assert time.monotonic() - started < _SECONDS, clone.run("dvc", "queue", "status").stdout
-    assert most == jobs, "they ran at once"
+    assert most == jobs, "they ran at the same time"
     assert len(seen) == jobs
     assert sorted(path.name for path in states.iterdir()) == ["dead0", "dead1", "dead2"]
     status = clone.run("dvc", "queue", "status").stdout

@@ -1,4 +1,4 @@
-"""The known facts of the real corpora, where they are at hand."""
+"""Known facts about the real corpora, if they are available."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Results through a remote, and caches that are broken."""
+"""Results fetched through a remote, and broken caches."""
 
 import hashlib
 import shutil
@@ -16,7 +16,7 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "A
 
 @pytest.fixture
 def s3() -> Iterator[str]:
-    """A real S3 server on loopback, empty."""
+    """A real, empty S3 server on loopback."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -28,7 +28,7 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.stress)])
 def remote(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
-    """The address of an empty remote, and its settings."""
+    """The URL of an empty remote, and its settings."""
     if request.param == "local":
         return str(tmp_path / "remote"), {}
     import boto3
@@ -45,7 +45,7 @@ def remote(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[st
 
 
 def use(clone: Clone, remote: tuple[str, dict[str, str]]) -> None:
-    """Make it the clone's remote, outside of git."""
+    """Configure it as the clone's remote, outside git."""
     address, settings = remote
     clone.run("dvc", "remote", "add", "--local", "--default", "--force", "store", address)
     for name, value in settings.items():
@@ -95,7 +95,7 @@ def test_a_broken_cache_file_is_made_again(workflow: Clone, tmp_path: Path) -> N
 
 
 def _in_cache(clone: Clone, path: Path) -> Path:
-    """Where DVC's cache has a file of a folder."""
+    """The path in DVC's cache of a file in a folder."""
     md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
     found = clone.root / ".dvc" / "cache" / "files" / "md5" / md5[:2] / md5[2:]
     assert found.is_file()

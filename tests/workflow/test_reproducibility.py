@@ -1,4 +1,4 @@
-"""The same commit and parameters give the same bytes, elsewhere and without a network."""
+"""The same commit and parameters give the same bytes at another path and without a network."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ socket.socket.connect = connect
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone at another path, of another depth, whose processes can reach this machine only."""
+    """A clone at another path and depth, whose processes can reach only this machine."""
     folder = tmp_path_factory.mktemp("offline")
     (folder / "sitecustomize.py").write_text(BLOCKER)
     clone = make_clone(folder / "a" / "b c" / "other", PYTHONPATH=str(folder), PYTHONHASHSEED="7")
@@ -44,9 +44,9 @@ for stage in ("download", "tokenize", "build_vocab", "train", "figures", "evalua
 
 @pytest.fixture(scope="module")
 def reproduced(elsewhere: Clone) -> Clone:
-    """The other clone after its own run, with workers and without tracking, which the shared one has.
+    """The other clone after its own run, with workers and, unlike the shared one, without tracking.
 
-    Sentiment by DVC. Translation in one process, which saves half a minute of loading libraries.
+    Sentiment runs in DVC; translation in one process, which saves half a minute of importing libraries.
     """
     elsewhere.change({"runtime.tracking": False, "runtime.workers": 2})
     assert len(elsewhere.repro("report@sentiment")) == 8

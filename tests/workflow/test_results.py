@@ -1,4 +1,4 @@
-"""One row a result in MLflow, from the real workflow; reports; the exported models."""
+"""Results of the real workflow: one MLflow run per result, reports, and exported models."""
 
 import json
 import re
@@ -38,7 +38,7 @@ for task in ("translation", "sentiment"):
 print(json.dumps(sorted(rows, key=lambda row: (row["task"], row["tags"]["row_key"]))))
 """
 QUIET = {"runtime.tracking": False}
-"""Where rows are not looked at: they take seconds."""
+"""For tests that do not look at rows, which take seconds."""
 
 
 def rows(clone: Clone) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def rows(clone: Clone) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone without tracking, put back to its commit afterwards."""
+    """The shared clone without tracking, reset to its commit afterwards."""
     workflow.change(QUIET)
     yield workflow
     workflow.run("git", "checkout", "-q", "--", ".")
@@ -205,7 +205,7 @@ def test_export_fails_if_its_answers_differ_from_evaluates(restored: Clone) -> N
 
 
 def without_digest(path: Path) -> bytes:
-    """What evaluate wrote, all but the digest of its parameters."""
+    """The output of evaluate, without the digest of its parameters."""
     content = read_json(path)
     assert len(content["signatures"].pop("parameters")) == 64
     return json_bytes(content)
@@ -258,7 +258,7 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
     ],
 )
 def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
-    """`dvc commit --force`, as `dvc exp save` does, writes the parameters that lie there into dvc.lock."""
+    """Like `dvc exp save`, `dvc commit --force` writes the current parameters into dvc.lock."""
     before = rows(restored)
     restored.change({f"translation.{leaf}": 3})
     restored.run("dvc", "commit", "--force")

@@ -1,4 +1,4 @@
-"""Changing a parameter makes just the stages that read it stale; what is no change makes none."""
+"""Changing a parameter makes exactly the stages that read it stale; an equivalent edit makes none stale."""
 
 import random
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from transformer.registry import STAGES, TASKS
 
 @pytest.fixture
 def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone, whose params.yaml is put back afterwards. Without tracking, which nothing here asks about."""
+    """The shared clone, whose params.yaml is restored afterwards. Without tracking, which is not tested here."""
     before = workflow.params.read_bytes()
     workflow.change({"runtime.tracking": False})
     yield workflow
@@ -49,7 +49,7 @@ def another(value: Any) -> Any:
 
 @contextmanager
 def stages(root: Path) -> Iterator[list[PipelineStage]]:
-    """The stages as dvc.yaml and dvc.lock describe them now. Reading those two takes longer than asking every stage."""
+    """The stages in the current dvc.yaml and dvc.lock. Reading these takes longer than checking every stage."""
     with Repo(str(root)) as repo, repo.lock:
         yield list(repo.index.stages)
 
@@ -59,7 +59,7 @@ def stale(known: list[PipelineStage]) -> set[str]:
 
 
 def declaring(leaf: str) -> set[str]:
-    """The stages whose parameters hold the leaf, by the code's own classes."""
+    """The stages whose parameters include the leaf, according to the code's own classes."""
     return {
         f"{stage}@{task}"
         for task in TASKS
@@ -72,7 +72,7 @@ def declaring(leaf: str) -> set[str]:
 @cache
 def descendants(root: Path, stages: frozenset[str]) -> set[str]:
     with Repo(str(root)) as repo:
-        graph = repo.index.graph  # from a stage to those it depends on
+        graph = repo.index.graph  # edges go from a stage to its dependencies
         by_name = {stage.name: stage for stage in graph}
         found, waiting = set(stages), list(stages)
         while waiting:
@@ -86,7 +86,7 @@ def descendants(root: Path, stages: frozenset[str]) -> set[str]:
 def test_a_leaf_of_each_section_makes_just_its_declaring_stages_stale(
     restored: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each asks DVC for every stage's state, which takes a second."""
+    """Each case asks DVC for every stage's status, which takes a second."""
     every = list(leaves(read_params(restored.params)))
     random.Random(0).shuffle(every)
     of_section = {leaf.rpartition(".")[0].removesuffix(".sample_rows"): (leaf, value) for leaf, value in every}
@@ -100,7 +100,7 @@ def test_every_leaf_makes_just_its_declaring_stages_stale(restored: Clone, monke
 
 
 def check_leaves(restored: Clone, monkeypatch: pytest.MonkeyPatch, chosen: list[tuple[str, Any]]) -> None:
-    # Each of the stages parses params.yaml anew, which is most of the time; the same text gives the same content.
+    # Most of the time goes to parsing params.yaml for every stage; the same text always gives the same content.
     monkeypatch.setattr(dvc_yaml, "parse_yaml", cache(dvc_yaml.parse_yaml))
     original = restored.params.read_bytes()
     unread, found = [], {}

@@ -14,7 +14,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "unigram": {"kind": "unigram", "max_size": 400},
 }
 
-CONSOLE = "from transformer.cli import main; main()"  # the clone's own: the command may be another checkout's
+CONSOLE = "from transformer.cli import main; main()"  # the clone's own code: the command may belong to another checkout
 
 
 def run(clone: Clone, *stages: str) -> None:
@@ -32,8 +32,8 @@ def test_from_the_corpus_to_an_exported_model(kind: str, tmp_path: Path) -> None
     clone = make_clone(tmp_path)
     clone.change({"runtime.tracking": False, "translation.tokenize.kind": "none"})
     clone.change({f"translation.vocab.{name}": value for name, value in CHANGES[kind].items()})
-    # Export compares every answer of the bundle with evaluate's. The report is of a result in dvc.lock, and DVC is not
-    # asked here.
+    # Export compares every prediction of the bundle with evaluate's. The report needs a dvc.lock, but DVC does not run
+    # here.
     run(clone, *(stage for stage in STAGES if stage != "report"))
     answers = clone.run("python", "-c", CONSOLE, "translate", "Ein Hund  \u2581 你好.", "").stdout.splitlines()
     assert len(answers) == 2

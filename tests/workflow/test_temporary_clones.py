@@ -1,4 +1,4 @@
-"""Corpora of one's own in real temporary clones: `dvc exp run --temp`."""
+"""A user's own corpora in real temporary clones: `dvc exp run --temp`."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def write_corpus(folder: Path, word: str) -> None:
 
 
 def experiment(clone: Clone, path: Path | str, *arguments: str) -> tuple[str, str]:
-    """Read the corpus at `path` in a temporary clone: the hash of what came out, or nothing; and what was printed."""
+    """Read the corpus at `path` in a temporary clone; returns the hash of the output, or "", and what was printed."""
     changes = ("-S", "translation.download.source=files", "-S", f"translation.download.path={path}")
     done = clone.run("dvc", "exp", "run", "--temp", "-n", "own", "-f", *arguments, *changes, STAGE, check=False)
     if done.returncode:

@@ -62,7 +62,7 @@ class Results:
         if locked in (None, content_md5(content)) or (self.commit is not None and not content):
             return content
         if self.commit is not None:
-            raise UserError(f"{path} at {self.name} is not what {LOCK} says there: name another commit")
+            raise UserError(f"{path} at {self.name} is not what {LOCK} says there: choose another commit")
         raise UserError(not_as_locked(self.root, path, missing=not content))
 
 

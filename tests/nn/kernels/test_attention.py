@@ -1,4 +1,4 @@
-"""Attention by hand against equation 1: values and gradients, with masks, additive terms and dropout."""
+"""The attention kernel, compared with equation 1: values and gradients, with masks, additive terms and dropout."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def heads(length: int, dtype: torch.dtype = torch.float64) -> Tensor:
 def test_values_and_gradients_are_those_of_the_equation(
     queries: int, case: dict[str, Any], fused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fewer queries than keys are a step: its queries are the last positions."""
+    """Fewer queries than keys make a decoding step: the queries are the last positions."""
     torch.manual_seed(queries)
     if fused:
         monkeypatch.setattr(kernel, "_FEW_SCORES", 0)

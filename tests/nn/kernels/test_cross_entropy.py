@@ -1,4 +1,4 @@
-"""The loss against PyTorch's, and the loss without logits against the loss of logits."""
+"""The loss, compared with PyTorch's, and the loss without logits, compared with the loss of logits."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The kernel of dropout: the share it drops, the mean it keeps, and PyTorch's own formula with the same mask."""
+"""The dropout kernel: the share it drops, the mean it keeps, and PyTorch's own formula with the same mask."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from transformer.nn.kernels.dropout import draw_mask, dropout
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 def test_drops_its_share_and_keeps_the_mean(probability: float, dtype: torch.dtype) -> None:
     torch.manual_seed(3)
-    size = 1_000_003  # no multiple of the lanes of a draw
+    size = 1_000_003  # not a multiple of the lanes of a draw
     dropped = dropout(torch.ones(size, dtype=dtype), probability)
     five_sigma = 5 * (probability * (1 - probability) / size) ** 0.5
     assert dropped.eq(0).double().mean().item() == pytest.approx(probability, abs=five_sigma + 1e-5)

@@ -1,4 +1,4 @@
-"""Scattering and gathering rows is indexing; packed attention is that of a dense block-diagonal mask."""
+"""Scattering and gathering rows is indexing; packed attention equals attention with a dense block-diagonal mask."""
 
 import numpy as np
 import torch

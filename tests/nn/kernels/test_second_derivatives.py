@@ -1,4 +1,4 @@
-"""Second derivatives: right, or refused, but never wrong in silence."""
+"""Second derivatives: right or refused, never silently wrong."""
 
 from collections.abc import Callable
 

@@ -44,7 +44,7 @@ class Subject:
 
 
 def items(table: str, separator: str | None = None) -> tuple[str, ...]:
-    """The entries of a table, separated by whitespace; an underscore stands for a space."""
+    """A table's entries, separated by newlines and `separator` (None: whitespace); an underscore stands for a space."""
     lines = table.strip().splitlines()
     return tuple(entry.strip().replace("_", " ") for line in lines for entry in line.split(separator))
 
