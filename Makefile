@@ -13,7 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality docs licenses ui lock clean-venv
+.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality parameters docs licenses ui lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -49,6 +49,13 @@ bench-quality: $(DEV)  ## measure the time to reach the notebooks' quality, unde
 
 ui: $(READY)  ## serve MLflow's UI, to this machine only
 	transformer ui --port $(or $(PORT),5000)
+
+parameters: $(READY)  ## write docs/parameters.md from the sections that declare them
+	@echo '# Parameters' > docs/parameters.md
+	@echo >> docs/parameters.md
+	@echo 'Every leaf of `params.yaml`: its default, what it may be, and what it means. Written by `make parameters` from the typed sections; `transformer parameters PREFIX` prints a part of it. An empty default belongs to a `kind` that the default parameters do not choose.' >> docs/parameters.md
+	@echo >> docs/parameters.md
+	@transformer parameters --markdown >> docs/parameters.md
 
 docs: $(DEV)  ## build the site from docs/ into build/docs; any warning is an error
 	sphinx-build -q -W --keep-going -b html docs build/docs

@@ -4,7 +4,7 @@ from importlib.metadata import version as installed
 
 project = "transformer"
 author = "The transformer maintainers"
-copyright = "2026, the transformer maintainers; Apache-2.0"  # noqa: A001  # Sphinx's name for it
+copyright = "2026, the transformer maintainers; Apache-2.0"  # Sphinx's name for it
 release = installed("transformer")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
@@ -22,6 +22,6 @@ autodoc_mock_imports: list[str] = []
 add_module_names = False
 
 myst_heading_anchors = 4
-myst_enable_extensions = ["attrs_inline"]
+myst_enable_extensions = ["colon_fence"]
 # Links to files of the repository (code, profiles, folders) are for readers on the hosting platform.
 suppress_warnings = ["myst.xref_missing"]

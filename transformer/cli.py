@@ -222,7 +222,7 @@ def _parameters(arguments: argparse.Namespace) -> None:
     found = [each for each in every if each.path.startswith(arguments.prefix)]
     if not found:
         raise UserError(f"no parameter starts with `{arguments.prefix}`: `transformer parameters` lists all of them")
-    print(as_markdown(found) if arguments.markdown else as_text(found))
+    print(as_markdown(found) if arguments.markdown else as_text(found), end="")
 
 
 def _profile(arguments: argparse.Namespace) -> None:

@@ -23,7 +23,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name.startswith("transformer/") or name in ("pyproject.toml", "README.md", "LICENSE"):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
-    command = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, source)
+    command = (
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        folder,
+        source,
+    )
     subprocess.run(command, check=True, capture_output=True)
     (found,) = folder.glob("*.whl")
     return found
@@ -66,7 +77,7 @@ def test_an_exported_model_answers_as_in_the_repository(light: Path, workflow: C
 
 
 def test_what_needs_more_says_so_in_one_line(light: Path, tmp_path: Path) -> None:
-    done = run(light, tmp_path, "-c", CONSOLE, "compare", check=False)
+    done = run(light, tmp_path, "-c", CONSOLE, "compare", "HEAD", check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: this command needs ")
     assert done.stderr.endswith("which is not installed: pip install 'transformer[workflow]'\n")

@@ -49,7 +49,7 @@ def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[
     schemas = [each for each in _schemas(annotation) if issubclass(each, Section)]
     for schema in schemas:
         chosen = "kind" not in schema.model_fields or section.get("kind") in get_args(_kind(schema))
-        suffix = f" (kind {get_args(_kind(schema))[0]})" if len(schemas) > 1 else ""
+        suffix = f" (kind: {get_args(_kind(schema))[0]})" if len(schemas) > 1 else ""
         for name, field in schema.model_fields.items():
             if any(issubclass(each, Section) for each in _schemas(field.annotation)):
                 yield from _leaves(field.annotation, f"{path}.{name}", section[name])
@@ -111,7 +111,7 @@ def _meanings(schema: type[Section]) -> dict[str, str]:
 
 def as_text(given: Iterable[Parameter]) -> str:
     """For a terminal: path, default and what it may be on a line, the meaning below."""
-    return "\n".join(f"{each.path}: {each.default or '-'}  [{each.values}]\n    {each.meaning}" for each in given)
+    return "".join(f"{each.path}: {each.default or '-'}  [{each.values}]\n    {each.meaning}\n" for each in given)
 
 
 def as_markdown(given: Iterable[Parameter]) -> str:

@@ -24,8 +24,11 @@ class SampleRows(Section):
     """Number of rows in each split of the sample corpus."""
 
     train: int = Field(ge=1)
+    """Generated rows of the training split."""
     validation: int = Field(ge=1)
+    """Generated rows of the validation split."""
     test: int = Field(ge=1)
+    """Generated rows of the test split."""
 
 
 class Download(Section):

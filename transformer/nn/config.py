@@ -11,6 +11,7 @@ class TransformerParams(Section):
     """The sizes and choices of a Transformer's layers (Vaswani et al. 2017, section 3)."""
 
     kind: Literal["transformer"]
+    """The Transformer (Vaswani et al. 2017)."""
     d_model: int = Field(ge=1)
     """Width of embeddings and layer outputs."""
     heads: int = Field(ge=1)
@@ -26,6 +27,7 @@ class TransformerParams(Section):
     activation_dropout: float = Field(ge=0, lt=1)
     """After the activation of the feed-forward network."""
     activation: Literal["relu", "gelu"]
+    """Of the feed-forward networks; the paper takes ReLU (equation 2)."""
     norm: Literal["post", "pre"]
     """Layer normalisation after the residual sum, as in the paper, or before each sublayer and once at the end."""
     positions: Literal["learned", "sinusoidal", "rotary", "none"]
@@ -72,6 +74,7 @@ class RecurrentLayerParams(Section):
     """The sizes and choices of recurrent layers over embedded tokens."""
 
     kind: Literal["recurrent"]
+    """The recurrent models before it."""
     cell: Literal["lstm", "gru"]
     """Long short-term memory (Hochreiter and Schmidhuber 1997) or gated recurrent units (Cho et al. 2014)."""
     embedding: int = Field(ge=1)

@@ -26,6 +26,7 @@ class PreTokenizerParams(Section):
     language: str | None
     """The language code for spaCy's rules, such as `de`; may be null for the other kinds."""
     lowercase: bool
+    """Lowercase the text, so that answers are lowercase as well."""
 
     @model_validator(mode="after")
     def _spacy_needs_a_language(self) -> Self:

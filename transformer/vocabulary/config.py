@@ -51,6 +51,7 @@ class VocabParams(Section):
     path: str
     """A vocab.txt or a folder that contains one. DVC tracks it as a dependency."""
     repository: str
+    """The model's name on the Hub whose vocab.txt is taken."""
     revision: str
     """The model repository on the Hub that contains a vocab.txt, and its commit."""
 

@@ -18,8 +18,11 @@ class TokenizeParams(Section):
     source: str
     """The language to translate from, a column of the corpus."""
     target: str
+    """The language to translate into, a column of the corpus."""
     kind: Literal["spacy", "whitespace", "none"]
+    """spaCy's rules of each language, white space, or raw text for subword vocabularies."""
     lowercase: bool
+    """Lowercase the text, so that answers are lowercase as well."""
 
     @model_validator(mode="after")
     def _two_languages(self) -> Self:

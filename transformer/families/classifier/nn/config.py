@@ -12,6 +12,7 @@ class RecurrentClassifierParams(RecurrentLayerParams):
     """`model` of a classification task, kind `recurrent`."""
 
     layers: int = Field(ge=1)
+    """Encoder layers."""
     pooling: Literal["last", "mean", "max"]
     """How token states become one state: the last one of each direction, or the mean or maximum over real tokens."""
 
@@ -20,6 +21,7 @@ class ClassifierParams(TransformerParams):
     """`model` of a classification task, kind `transformer`."""
 
     layers: int = Field(ge=1)
+    """Encoder layers."""
     pooling: Literal["first", "cls", "mean", "max", "attention"]
     """How token states become one state: that of the first token, of a prepended [CLS] token (Devlin et al. 2019), or
     the mean, the maximum or a trained attention (Yang et al. 2016, eqs. 5-7) over real tokens."""

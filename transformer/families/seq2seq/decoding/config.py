@@ -12,6 +12,7 @@ class DecodingParams(Section):
     """How translations are made."""
 
     method: Literal["greedy", "beam", "sample"]
+    """The most probable token each time, beam search, or random draws."""
     beam_size: int = Field(ge=1)
     """Running hypotheses per sentence of `beam`; 1 is greedy search."""
     n_best: int = Field(ge=1)
@@ -22,7 +23,7 @@ class DecodingParams(Section):
     ended here (transformers' `early_stopping=False`); `first`: when beam_size have finished (fairseq, transformers'
     `early_stopping=True`)."""
     length_normalization: Literal["none", "length", "gnmt"]
-    """The score is the log probability divided by 1; |Y|^alpha; ((5 + |Y|) / 6)^alpha."""
+    """The score is the log probability divided by 1; `|Y|^alpha`; `((5 + |Y|) / 6)^alpha`."""
     length_penalty: float = Field(ge=0, le=10)
     """alpha; 0 does not normalize."""
     no_repeat_ngram: int | None = Field(ge=1)
@@ -32,6 +33,7 @@ class DecodingParams(Section):
     max_length_ratio: float | None = Field(gt=0)
     """If set, also at most ceil(ratio * source tokens) + max_length_extra."""
     max_length_extra: int = Field(ge=0)
+    """Tokens added to `max_length_ratio` times the source's."""
     long_sources: Literal["cut", "split", "refuse"]
     """Sources longer than the model's positions: keep the beginning, translate parts of similar length, or fail."""
     temperature: float = Field(gt=0)

@@ -27,7 +27,9 @@ class RecurrentParams(RecurrentLayerParams):
     local_window: int | None = Field(ge=1)
     """D of Luong's local-p attention: attend to this many positions on both sides of a predicted one; null: to all."""
     encoder_layers: int = Field(ge=1)
+    """Layers of the encoder."""
     decoder_layers: int = Field(ge=1)
+    """Layers of the decoder."""
     teacher_forcing: float = Field(gt=0, le=1)
     """In training, the probability that a step reads the reference's token rather than the model's own (argmax)."""
 
@@ -53,7 +55,9 @@ class Seq2SeqParams(TransformerParams):
     """`model` of a translation task, kind `transformer`."""
 
     encoder_layers: int = Field(ge=1)
+    """Layers of the encoder."""
     decoder_layers: int = Field(ge=1)
+    """Layers of the decoder."""
     tie_embeddings: Literal["none", "target", "all"]
     """Share the target embedding with the output layer (Press and Wolf 2017), or both with the source embedding too
     (section 3.4), which needs one vocabulary for both languages."""
