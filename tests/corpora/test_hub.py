@@ -139,7 +139,7 @@ def test_a_missing_column(hub: Hub, tmp_path: Path) -> None:
     assert "no column `fr` on the Hub (it has: de, en)" in message
 
 
-@pytest.mark.parametrize("name", ["train.jsonl", "test.jsonl"])
+@pytest.mark.parametrize("name", ["train.jsonl", pytest.param("test.jsonl", marks=pytest.mark.stress)])
 def test_a_transfer_that_breaks_off(hub: Hub, tmp_path: Path, name: str) -> None:
     hub.truncated = {name}
     assert "cannot load owner/corpus" in refused(run(hub, tmp_path, translation()), tmp_path)

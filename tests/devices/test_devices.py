@@ -15,8 +15,9 @@ HERE = Path(__file__).parent
     or not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"),
     reason="this torch has no Python backends with a device of their own (2.13 has)",
 )
-def test_training_and_decoding_keep_the_rules_of_other_devices() -> None:
-    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(HERE / "pretended.py"))
+@pytest.mark.parametrize("chosen", ["not stress", pytest.param("stress", marks=pytest.mark.stress)])
+def test_training_and_decoding_keep_the_rules_of_other_devices(chosen: str) -> None:
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", chosen, str(HERE / "pretended.py"))
     done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:]
     assert " passed" in done.stdout or "[100%]" in done.stdout

@@ -3,9 +3,12 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Clone, clone_at
 
 
+@pytest.mark.stress  # it trains once more
 def test_the_tour_runs_on_a_finished_workflow(workflow: Clone, tmp_path: Path) -> None:
     clone = clone_at(Path(shutil.copytree(workflow.root, tmp_path / "clone", symlinks=True)), warm=True)
     printed = clone.run("python", "examples/tour.py").stdout

@@ -41,7 +41,7 @@ def train(root: Path, told: Mapping[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["jemalloc", *(pytest.param(name, marks=pytest.mark.stress) for name in ("tcmalloc_minimal", "mimalloc"))]
+    "name", [pytest.param(name, marks=pytest.mark.stress) for name in ("jemalloc", "tcmalloc_minimal", "mimalloc")]
 )
 def test_an_allocator_that_is_given_is_kept(name: str, workspace: Path) -> None:
     library = find_library(name)

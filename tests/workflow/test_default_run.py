@@ -59,8 +59,18 @@ def _answers(task: str, texts: list[str]) -> list[str]:
     return model.translate(texts) if task == "translation" else [label for label, _ in model.classify(texts)]
 
 
-def test_the_examples_in_the_readme_are_right() -> None:
-    examples = _EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+def test_the_python_in_the_readme_prints_what_stands_below_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    monkeypatch.chdir(ROOT)
+    exec(block, {})
+    shown = [line.removeprefix("# ") for line in block.splitlines() if line.startswith("# ")]
+    assert len(shown) == 4 and capsys.readouterr().out.splitlines() == shown
+
+
+def test_the_examples_of_the_first_page_are_right() -> None:
+    examples = _EXAMPLE.findall((ROOT / "docs" / "start.md").read_text(encoding="utf-8"))
     assert {command for command, _, _ in examples} == {"translate", "classify"}
     for command, quoted, shown in examples:
         task = "translation" if command == "translate" else "sentiment"
