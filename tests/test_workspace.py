@@ -60,3 +60,15 @@ def test_a_command_takes_the_repositorys_parameters_and_the_folders_files(
     assert capsys.readouterr().out == "params.yaml: all parameters are valid\n"
     with pytest.raises(SystemExit, match=r"notes/params\.yaml"):
         check("params.yaml")
+
+
+@pytest.mark.parametrize("command", ["summary", "sync", "parameters", "accept"])
+def test_a_command_that_needs_the_repository_says_so_outside_of_one(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["transformer", command])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
+    assert [*tmp_path.iterdir()] == []

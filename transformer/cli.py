@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.lines import available_lines
-from transformer.commands.workspace import enter_workspace, given_path
+from transformer.commands.workspace import enter_workspace, given_path, require_workspace
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.task import family_names, import_family, open_task
 from transformer.registry import TASKS
@@ -21,6 +21,8 @@ def main() -> None:
     enter_workspace()
     try:
         _require_text(arguments)
+        if not arguments.anywhere:
+            require_workspace()
         arguments.run(arguments)
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -42,6 +44,7 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="transformer", description="Train-your-own Transformers.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.set_defaults(anywhere=False)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for family in family_names():
         options = import_family(family, "options")
@@ -51,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
         command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
-        command.set_defaults(run=_ask, family=family)
+        command.set_defaults(run=_ask, family=family, anywhere=True)
         options.add_options(command)
     attention = commands.add_parser(
         "attention", help="show what a model attends to in one text, in the terminal or as a file"
@@ -62,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     attention.add_argument("--map", help="name of the attention map to show; default: the model's first")
     attention.add_argument("--layers", default="last", choices=("last", "all"), help="default: %(default)s")
     attention.add_argument("-o", "--output", type=given_path, help="a .png or .svg file to write")
-    attention.set_defaults(run=_attention)
+    attention.set_defaults(run=_attention, anywhere=True)
     compare = commands.add_parser("compare", help="show how two results differ: parameters, data, code and scores")
     compare.add_argument("first", metavar="A", help="a commit, experiment, MLflow run, or `workspace`")
     compare.add_argument("second", metavar="B", nargs="?", default="workspace", help="like A; default: %(default)s")
@@ -79,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     accept.set_defaults(run=_accept)
     check = commands.add_parser("check", help="validate params.yaml without running anything")
     check.add_argument("path", nargs="?", type=given_path, default=Path("params.yaml"))
-    check.set_defaults(run=_check)
+    check.set_defaults(run=_check, anywhere=True)
     parameters = commands.add_parser("parameters", help="what each parameter means, its value and what it may be")
     parameters.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="such as translation.train")
     parameters.add_argument("--markdown", action="store_true", help="as tables")
@@ -124,6 +127,8 @@ def _require_text(arguments: argparse.Namespace) -> None:
 
 
 def _ask(arguments: argparse.Namespace) -> None:
+    if arguments.texts and arguments.file:
+        raise UserError("give texts or --file, not both")
     model = _opened(arguments)
     if model.family != arguments.family:
         command = import_family(model.family, "options").COMMAND[0]

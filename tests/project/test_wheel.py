@@ -76,8 +76,9 @@ def test_an_exported_model_answers_as_in_the_repository(light: Path, workflow: C
     assert run(light, tmp_path, "-c", CONSOLE, "translate", "-m", str(bundle), "Ein Hund.").stdout.strip() == here
 
 
-def test_what_needs_more_says_so_in_one_line(light: Path, tmp_path: Path) -> None:
-    done = run(light, tmp_path, "-c", CONSOLE, "compare", "HEAD", check=False)
+def test_what_needs_more_says_so_in_one_line(light: Path, workflow: Clone, tmp_path: Path) -> None:
+    bundle = str(workflow.root / "models" / "translation" / "bundle")
+    done = run(light, tmp_path, "-c", CONSOLE, "attention", "-m", bundle, "Ein Hund.", check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: this command needs ")
     assert done.stderr.endswith("which is not installed: pip install 'transformer[workflow]'\n")

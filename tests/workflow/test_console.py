@@ -97,6 +97,14 @@ def test_attention_of_a_text_is_shown_and_drawn(workflow: Clone, tmp_path: Path)
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_text_with_a_line_end_stays_on_one_line(
+    workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_this_process(workflow, monkeypatch, "classify", "A fine\nfilm.\tSo", "Dull.")
+    shown = [line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()]
+    assert shown == [["A fine film. So"], ["Dull."]]
+
+
 def test_faults_of_the_command_line_are_one_line(
     workflow: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +116,7 @@ def test_faults_of_the_command_line_are_one_line(
     for arguments, message in [
         (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: choose another"),
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
+        (("translate", "-f", str(tmp_path / "bad"), "a"), "give texts or --file, not both"),
         (("translate", "-f", str(tmp_path / "bad")), "line 2: not UTF-8"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),

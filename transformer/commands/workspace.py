@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from transformer.core.errors import UserError
+
 
 def find_workspace(folder: Path) -> Path:
     """The nearest folder, from `folder` upwards, with a `.dvc` and a dvc.yaml; `folder` itself if there is none.
@@ -15,6 +17,15 @@ def find_workspace(folder: Path) -> Path:
 def enter_workspace() -> None:
     """Change to the workspace. Paths on the command line have gone through `given_path` before."""
     os.chdir(find_workspace(Path.cwd()))
+
+
+def require_workspace() -> None:
+    """Raises UserError if the working directory is not a workspace."""
+    here = Path.cwd()
+    if not _is_root(here):
+        raise UserError(
+            f"{here} is not in a clone of this project (no .dvc and dvc.yaml, here or above): change to one"
+        )
 
 
 def given_path(text: str) -> Path:

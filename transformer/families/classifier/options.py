@@ -17,9 +17,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
     """A function that turns texts, chunk by chunk, into lines to print."""
+    from transformer.text.clean import one_line
 
     def lines(texts: list[str]) -> list[str]:
         answers = zip(model.classify(texts), texts, strict=True)
-        return [f"{answer.label}\t{answer.probability:.4f}\t{text}" for answer, text in answers]
+        return [f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}" for answer, text in answers]
 
     return lines

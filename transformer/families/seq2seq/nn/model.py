@@ -18,7 +18,7 @@ from transformer.nn.positions import TokenEmbedding, embedding_positions
 
 
 class Seq2SeqTransformer(Seq2SeqModel):
-    """Source ids in, target logits out."""
+    """Source and target ids in, target states out; `output` maps them to logits."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()

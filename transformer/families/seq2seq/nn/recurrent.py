@@ -26,7 +26,7 @@ class Encoded(NamedTuple):
 
 
 class RecurrentSeq2Seq(Seq2SeqModel):
-    """Source ids in, target logits out."""
+    """Source and target ids in, target states out; `output` maps them to logits."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
