@@ -18,6 +18,13 @@ _SHARED: dict[str, Any] = {
     "sample_rows": {"train": 30, "validation": 10, "test": 10},
     "seed": 1,
     "expected_sha256": None,
+    "columns": {},
+    "bad_rows": "stop",
+    "max_words": None,
+    "deduplicate": False,
+    "validation_fraction": 0.2,
+    "test_fraction": 0.2,
+    "validation_block": 1,
 }
 
 
@@ -30,7 +37,7 @@ def sentiment(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
     return {
         "runtime": RUNTIME,
-        "download": {**_SHARED, "validation_fraction": 0.2, "validation_block": 1, "unsupervised": False, **changes},
+        "download": {**_SHARED, "unsupervised": False, **changes},
     }
 
 

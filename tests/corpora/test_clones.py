@@ -9,12 +9,15 @@ from tests.conftest import ROOT
 from tests.corpora.cases import pairs, write
 from tests.training.small import smoke
 from transformer.core.errors import UserError
+from transformer.corpora.columns import Columns
 from transformer.corpora.files import read_folder
 from transformer.vocabulary.build import _given
 from transformer.vocabulary.config import VocabParams
 
 VOCABULARY = smoke("sentiment", {})["sentiment"]["vocab"] | {"source": "path"}
 LOCAL = "data/local/translation"
+
+COLUMNS = Columns({"de": "de", "en": "en"})
 
 
 def test_a_corpus_that_the_clone_does_not_see_is_one_line_with_its_absolute_path(
@@ -27,13 +30,13 @@ def test_a_corpus_that_the_clone_does_not_see_is_one_line_with_its_absolute_path
         write(root / LOCAL, {name: f"{pairs(1)}\n".encode() for name in names})
     monkeypatch.chdir(repository)
     monkeypatch.setenv("DVC_ROOT", str(repository))
-    assert list(read_folder(Path(LOCAL), columns=("de", "en")).splits) == ["train"]
+    assert list(read_folder(Path(LOCAL), columns=COLUMNS).splits) == ["train"]
     monkeypatch.chdir(clone)
     with pytest.raises(UserError, match=rf"only what git tracks, so name the absolute path {repository}/{LOCAL};"):
-        read_folder(Path(LOCAL), columns=("de", "en"))
+        read_folder(Path(LOCAL), columns=COLUMNS)
     with pytest.raises(UserError, match=r"put the corpus there, or change `path`$"):
-        read_folder(Path("data/elsewhere"), columns=("de", "en"))
-    assert list(read_folder(repository / LOCAL, columns=("de", "en")).splits) == ["train"]
+        read_folder(Path("data/elsewhere"), columns=COLUMNS)
+    assert list(read_folder(repository / LOCAL, columns=COLUMNS).splits) == ["train"]
 
 
 def test_an_old_copy_beside_the_clones_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,14 +45,14 @@ def test_an_old_copy_beside_the_clones_is_not_read(tmp_path: Path, monkeypatch: 
         folder.mkdir(parents=True, exist_ok=True)
         write(folder, {name: f"{pairs(1)}\n".encode() for name in ("train.de", "train.en")})
     monkeypatch.chdir(clone)
-    assert read_folder(Path("../corpus"), columns=("de", "en")).splits
+    assert read_folder(Path("../corpus"), columns=COLUMNS).splits
     monkeypatch.setenv("DVC_ROOT", str(tmp_path / "repository"))
     with pytest.raises(UserError, match=rf"leads out of .* name the absolute path {tmp_path}/corpus$"):
-        read_folder(Path("../corpus"), columns=("de", "en"))
+        read_folder(Path("../corpus"), columns=COLUMNS)
     with pytest.raises(UserError, match=r"leads out of .* name the absolute path"):
         _given(VocabParams.model_validate(VOCABULARY | {"path": "../corpus"}))
     (clone / "..corpus").symlink_to(clone)
-    assert read_folder(Path("..corpus"), columns=("de", "en")).splits
+    assert read_folder(Path("..corpus"), columns=COLUMNS).splits
 
 
 @pytest.mark.parametrize("kind", ["translation", "sentiment", "vocabulary", "baseline/translation"])

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.corpora.cases import json_lines, pairs, write
 from transformer.core.errors import UserError
+from transformer.corpora.columns import Columns
+from transformer.corpora.corpus import Corpus, Fault
 from transformer.corpora.files import read_folder, read_lines
 
 COLUMNS = ("de", "en")
@@ -56,18 +58,26 @@ def files_of(layout: str, *stems: str) -> dict[str, bytes]:
     return {name.format(stem): content for name, content in LAYOUTS[layout].items() for stem in stems}
 
 
+def opened(folder: Path, columns: tuple[str, ...] = COLUMNS) -> Corpus:
+    named = Columns({column: column for column in columns})
+    return named.renamed(read_folder(folder, columns=named))
+
+
 def read(folder: Path, split: str, columns: tuple[str, ...] = COLUMNS) -> Iterator[dict[str, Any]]:
-    for part in read_folder(folder, columns=columns).splits[split]:
+    for part in opened(folder, columns).splits[split]:
         for row in part.read():
+            assert not isinstance(row, Fault)
             yield {column: row[column] for column in columns}
 
 
 def fault(folder: Path) -> str:
     """The message, one line, of the UserError raised by reading everything."""
     with pytest.raises(UserError) as caught:
-        for parts in read_folder(folder, columns=COLUMNS).splits.values():
+        for parts in opened(folder).splits.values():
             for part in parts:
-                list(part.read())
+                for row in part.read():
+                    if isinstance(row, Fault):
+                        raise UserError(f"{part.name}: {row.reason}")
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -75,7 +85,7 @@ def fault(folder: Path) -> str:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_each_layout_gives_the_rows(layout: str, tmp_path: Path) -> None:
     write(tmp_path, files_of(layout, "train", "test"))
-    assert list(read_folder(tmp_path, columns=COLUMNS).splits) == ["test", "train"]
+    assert list(opened(tmp_path).splits) == ["test", "train"]
     assert list(read(tmp_path, "train")) == ROWS
 
 
@@ -97,7 +107,7 @@ def test_the_name_tells_the_split(layout: str, stem: str, split: str, tmp_path: 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     others = ["README.md", "train.fr", "train.de.bak", "training.de", "train-00000-of-00001.jsonl", "test.lock"]
     write(tmp_path, files_of("text", "train") | dict.fromkeys(others, b"x"))
-    corpus = read_folder(tmp_path, columns=COLUMNS)
+    corpus = opened(tmp_path)
     assert corpus.origin["files"] == {"train": ["train.de", "train.en"]}
 
 

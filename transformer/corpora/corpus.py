@@ -1,8 +1,9 @@
 """A corpus as read from its source: splits that can be read repeatedly, and row validation."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from transformer.core.errors import UserError
 from transformer.text.clean import one_line
@@ -12,12 +13,18 @@ Check = Callable[[Row], Row]
 """Returns the row as it is to be stored; raises ValueError, saying what is wrong with it."""
 
 
+class Fault(NamedTuple):
+    """In place of a row that cannot be read."""
+
+    reason: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """A part of a split, such as one file. Each call of `read` starts at its first row."""
 
     name: str
-    read: Callable[[], Iterator[Row]]
+    read: Callable[[], Iterator[Row | Fault]]
     unit: str = "line"
     first: int = 1
     """The number of the first row, in units: a TSV file's rows start on line 2."""
@@ -30,6 +37,8 @@ class Corpus:
     name: str
     splits: Mapping[str, Sequence[Part]]
     origin: Mapping[str, Any]
+    ignored: Sequence[str] = ()
+    """Files of the source that belong to no split."""
 
     def require(self, splits: Iterable[str]) -> None:
         """Raises UserError when one of these splits is missing."""
@@ -40,16 +49,49 @@ class Corpus:
             )
 
 
-def checked_rows(parts: Sequence[Part], check: Check) -> Iterator[Row]:
-    """Stream the rows of a split, ready to be stored. Raises UserError that says where and why a row is invalid."""
+_SHOWN = 10
+
+
+@dataclass
+class LeftOut:
+    """The rows of one split that are left out: how many for each reason, and where the first ones are."""
+
+    bad_rows: Literal["stop", "skip"] = "stop"
+    """What a bad row does; `filter` leaves rows out in either case."""
+    counts: Counter[str] = field(default_factory=Counter)
+    shown: list[str] = field(default_factory=list)
+
+    def add(self, place: str, reason: str) -> None:
+        """Count a row. What is said of its value, after `, not`, is no part of the reason."""
+        self.counts[reason.partition(", not ")[0]] += 1
+        if len(self.shown) < _SHOWN:
+            self.shown.append(f"{place}: {reason}")
+
+
+def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[Row]:
+    """Stream the rows of a split, ready to be stored; bad ones are left out if `left_out` says so.
+
+    Otherwise raises UserError at the end of a part with bad rows: one line with the first of them and their number.
+    """
     for part in parts:
+        bad = 0
         for number, row in enumerate(part.read(), start=part.first):
             try:
-                yield check(row)
+                if isinstance(row, Fault):
+                    raise ValueError(row.reason)
+                checked = check(row)
             except ValueError as error:
-                raise UserError(
-                    f"{part.name}, {part.unit} {number}: {error}; fix this row, or choose another `source`"
-                ) from error
+                left_out.add(f"{part.name}, {part.unit} {number}", str(error))
+                bad += 1
+                continue
+            if not bad or left_out.bad_rows == "skip":
+                yield checked
+        if bad and left_out.bad_rows == "stop":
+            more = f"; and {bad - _SHOWN:,} more" if bad > _SHOWN else ""
+            rows = "this row" if bad == 1 else f"these {bad:,} rows"
+            raise UserError(
+                f"{'; '.join(left_out.shown)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`"
+            )
 
 
 def clean_text(row: Row, column: str) -> str:

@@ -1,5 +1,6 @@
 """The source `files`: streams the rows of a local folder; also reads rows from Arrow record batches."""
 
+import csv
 import gzip
 import json
 import re
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.corpora.corpus import Corpus, Part, Row
+from transformer.corpora.columns import Columns
+from transformer.corpora.corpus import Corpus, Fault, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
 
 _FIELD = r'"[^"]*(?:""[^"]*)*"|[^"\t]*'
@@ -24,28 +26,33 @@ _PARQUET_ROWS = 1000
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-def read_folder(folder: Path, *, columns: Sequence[str]) -> Corpus:
+def read_folder(folder: Path, *, columns: Columns) -> Corpus:
     """The corpus in a folder, in any of the layouts that `corpora.layouts` describes.
 
     columns: the columns of a row; others are ignored. Raises UserError when the folder matches no layout.
     """
-    found = find_splits(folder, columns=columns)
+    found, ignored = find_splits(folder, columns=columns.theirs)
     files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
     return Corpus(
         name=f"the folder {folder}",
         splits={split: _parts(each, columns) for split, each in found.items()},
         origin={"source": "files", "files": files},
+        ignored=ignored,
     )
 
 
-def _parts(files: SplitFiles, columns: Sequence[str]) -> list[Part]:
+def _parts(files: SplitFiles, columns: Columns) -> list[Part]:
     if files.kind == "text":
         name = " and ".join([str(files.paths[0]), *(path.name for path in files.paths[1:])])
-        return [Part(name=name, read=partial(_parallel_rows, files.paths, columns))]
+        return [Part(name=name, read=partial(_parallel_rows, files.paths, columns.theirs))]
     if files.kind == "jsonl":
         return [Part(name=str(path), read=partial(_json_rows, path)) for path in files.paths]
     if files.kind == "tsv":
         return [Part(name=str(path), read=partial(_tsv_rows, path, columns), first=2) for path in files.paths]
+    if files.kind == "csv":
+        return [
+            Part(name=str(path), read=partial(_csv_rows, path, columns), unit="row", first=2) for path in files.paths
+        ]
     return [Part(name=str(path), read=partial(_parquet_rows, path, columns), unit="row") for path in files.paths]
 
 
@@ -54,6 +61,14 @@ def read_lines(path: Path) -> Iterator[str]:
 
     Raises UserError when the file is damaged, a line is not UTF-8, or lone \r are its only line ends.
     """
+    for number, line in enumerate(_lines(path), start=1):
+        if isinstance(line, Fault):
+            raise UserError(f"{path}, line {number}: {line.reason}")
+        yield line
+
+
+def _lines(path: Path) -> Iterator[str | Fault]:
+    """As `read_lines`, with a Fault in place of a line that is not UTF-8."""
     number, content = 0, b""
     with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
@@ -63,8 +78,7 @@ def read_lines(path: Path) -> Iterator[str]:
             try:
                 yield content.decode()
             except UnicodeDecodeError as error:
-                fault = f"byte 0x{content[error.start]:02x}"
-                raise UserError(f"{path}, line {number}: not UTF-8 ({fault}); convert the file to UTF-8") from error
+                yield Fault(f"not UTF-8 (byte 0x{content[error.start]:02x}); convert the file to UTF-8")
     if number == 1 and b"\r" in content:
         raise UserError(
             f"{path}, line 1: its only line ends are lone carriage returns (old Mac); convert it, for example with"
@@ -81,38 +95,67 @@ def _reading(path: Path) -> Iterator[None]:
         raise UserError(f"{path} cannot be read ({fault}): fetch it again or fix its permissions") from error
 
 
-def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row]:
-    readers = [read_lines(path) for path in paths]
+def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row | Fault]:
+    readers = [_lines(path) for path in paths]
     for number, lines in enumerate(zip_longest(*readers)):
         if None in lines:
             ends = zip(paths, lines, readers, strict=True)
             counts = [(path, number + (line is not None) + sum(1 for _ in rest)) for path, line, rest in ends]
             found = ", ".join(f"{path} has {count}" for path, count in counts)
             raise UserError(f"the sides have different numbers of lines ({found}): fetch both again")
-        yield dict(zip(columns, lines, strict=True))
+        faults = [line for line in lines if isinstance(line, Fault)]
+        yield faults[0] if faults else dict(zip(columns, lines, strict=True))
 
 
-def _json_rows(path: Path) -> Iterator[Row]:
-    for number, line in enumerate(read_lines(path), start=1):
+def _json_rows(path: Path) -> Iterator[Row | Fault]:
+    for line in _lines(path):
+        if isinstance(line, Fault):
+            yield line
+            continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: not JSON ({error}); each line must be one row") from error
-        if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number}: not a JSON object; each line must be one row")
-        yield row
+            yield Fault(f"not JSON ({error}); each line must be one row" if line.strip() else "a blank line")
+            continue
+        yield row if isinstance(row, dict) else Fault("not a JSON object; each line must be one row")
 
 
-def _tsv_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    quoted = all(_QUOTED_LINE.fullmatch(line) for line in read_lines(path))
-    lines = (_fields(line, quoted=quoted) for line in read_lines(path))
-    header = next(lines, [""])
+def _tsv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
+    quoted = all(isinstance(line, Fault) or _QUOTED_LINE.fullmatch(line) for line in _lines(path))
+    lines = (line if isinstance(line, Fault) else _fields(line, quoted=quoted) for line in _lines(path))
+    yield from _table_rows(path, lines, columns)
+
+
+def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
+    """Rows of RFC 4180, whose quoted fields may contain line ends."""
+
+    def decoded(faults: list[Fault]) -> Iterator[str]:
+        for line in _lines(path):
+            faults += [line] if isinstance(line, Fault) else []
+            yield f"{'' if isinstance(line, Fault) else line}\n"
+
+    def rows() -> Iterator[list[str] | Fault]:
+        faults: list[Fault] = []
+        try:
+            for fields in csv.reader(decoded(faults), strict=True):
+                yield faults.pop() if faults else [field.removesuffix("\n") for field in fields]
+        except csv.Error as error:
+            raise UserError(f"{path} cannot be read as CSV ({error}): quote its fields, or use JSON lines") from error
+
+    yield from _table_rows(path, rows(), columns)
+
+
+def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns) -> Iterator[Row | Fault]:
+    header = next(rows, [""])
+    if isinstance(header, Fault):
+        raise UserError(f"{path}, line 1: {header.reason}")
     _check_columns(path, header, columns)
-    for number, fields in enumerate(lines, start=2):
-        if len(fields) != len(header):
+    for fields in rows:
+        if isinstance(fields, Fault) or len(fields) == len(header):
+            yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
+        else:
             hint = "; fields must not contain line ends: use JSON lines for those" if '"' in "".join(fields) else ""
-            raise UserError(f"{path}, line {number}: {len(fields)} columns where the header has {len(header)}{hint}")
-        yield dict(zip(header, fields, strict=True))
+            yield Fault(f"{len(fields)} columns where the header has {len(header)}{hint}")
 
 
 def _fields(line: str, *, quoted: bool) -> list[str]:
@@ -126,21 +169,24 @@ def _fields(line: str, *, quoted: bool) -> list[str]:
     return [field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields]
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
     import pyarrow.parquet  # imported here: the other layouts do not need to wait 0.2 s for it
 
     try:
         with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
-            _check_columns(path, file.schema_arrow.names, columns)
-            yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=list(columns)), name=str(path))
+            top = _check_columns(path, file.schema_arrow.names, columns)
+            yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=top), name=str(path))
     except pyarrow.ArrowException as error:
         raise UserError(f"{path} cannot be read ({' '.join(str(error).split())}): fetch it again") from error
 
 
-def _check_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> None:
-    if missing := [column for column in columns if column not in found]:
-        names = ", ".join(found)
-        raise UserError(f"{path} has no column `{missing[0]}` (it has: {names}); TSV files need a header row")
+def _check_columns(path: Path, found: Sequence[str], columns: Columns) -> list[str]:
+    if (top := columns.top(found)) is None:
+        raise UserError(
+            f"{path} has no column `{columns.missing(found)}` (it has: {', '.join(found)}): name it in `columns`; a"
+            " table needs a header row"
+        )
+    return top
 
 
 def arrow_rows(batches: Iterable[Any], *, name: str) -> Iterator[Row]:

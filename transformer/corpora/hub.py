@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
+from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, Part
 from transformer.corpora.files import arrow_rows
 from transformer.corpora.output import scratch_folder
@@ -28,9 +29,7 @@ _WAYS_OUT = (
 
 
 @contextmanager
-def open_hub(
-    repository: str, *, revision: str, columns: Sequence[str], scratch: Path, progress: bool
-) -> Iterator[Corpus]:
+def open_hub(repository: str, *, revision: str, columns: Columns, scratch: Path, progress: bool) -> Iterator[Corpus]:
     """The corpus in a Hub dataset at a commit; it can be read until the block ends.
 
     columns: the columns of a row; others are ignored. scratch: a folder for the converted data, removed at the end
@@ -76,8 +75,11 @@ def _fault(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def _part(name: str, rows: Any, columns: Sequence[str]) -> Part:
-    if missing := [column for column in columns if column not in rows.column_names]:
-        raise UserError(f"{name}: no column `{missing[0]}` on the Hub (it has: {', '.join(rows.column_names)})")
-    tables = rows.select_columns(list(columns)).with_format("arrow")
+def _part(name: str, rows: Any, columns: Columns) -> Part:
+    if (top := columns.top(rows.column_names)) is None:
+        raise UserError(
+            f"{name}: no column `{columns.missing(rows.column_names)}` on the Hub (it has:"
+            f" {', '.join(rows.column_names)}): name it in `columns`"
+        )
+    tables = rows.select_columns(top).with_format("arrow")
     return Part(name=name, read=lambda: arrow_rows(tables.iter(batch_size=_BATCH), name=name), unit="row")

@@ -11,7 +11,8 @@ from transformer.core.files import hint_of_clone, refuse_outside_of_clone
 
 LAYOUTS = (
     "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "
-    "<split>.parquet, <split>-00000-of-00001.parquet; splits: train, val, test, test_<name>"
+    "<split>.csv[.gz], <split>.parquet, <split>-00000-of-00001.parquet; splits: train, val, test, test_<name>; "
+    "<name>.<language>-<language>.<language>[.gz] (OPUS) is read as train"
 )
 _SUBFOLDERS = ("plain_text", "data")
 _ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
@@ -19,7 +20,8 @@ _FILE = re.compile(
     r"(?P<split>train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised)"
     r"(?P<shard>-(?P<index>[0-9]{5})-of-(?P<shards>[0-9]{5}))?\.(?P<kind>[A-Za-z0-9_-]+)(?P<gz>\.gz)?"
 )
-_KINDS = {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv", "parquet": "parquet"}
+_KINDS = {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv", "csv": "csv", "parquet": "parquet"}
+_UNREMARKABLE = re.compile(r"\..*|README.*|LICEN[CS]E.*|.*\.md", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +32,8 @@ class SplitFiles:
     paths: Sequence[Path]
 
 
-def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles]:
-    """The files of each split in `folder` and its subfolders `plain_text` and `data`, by the name of the split.
+def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, SplitFiles], list[str]]:
+    """The files of each split in `folder` and its subfolders `plain_text` and `data`, by its name; and what is ignored.
 
     columns: those of a row; the extension of a plain text file names its column. Raises UserError when the folder is
     missing, nothing is found, or a split is found twice or incomplete.
@@ -40,7 +42,7 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles
     if not folder.is_dir():
         hint = hint_of_clone(folder)
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
-    variants = _variants(folder, columns)
+    variants, ignored = _variants(folder, columns)
     if not variants:
         raise UserError(f"nothing to read in {folder}{hint_of_clone(folder)}; it may contain: {LAYOUTS}")
     splits = {}
@@ -50,28 +52,40 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> dict[str, SplitFiles
             raise UserError(f"{folder} has the split `{split}` more than once ({names}): keep one; layouts: {LAYOUTS}")
         [((stem, kind), paths)] = found.items()
         splits[split] = SplitFiles(kind=kind, paths=_complete(folder / stem, kind, paths, columns))
-    return splits
+    return splits, ignored
 
 
 _Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]
 
 
-def _variants(folder: Path, columns: Sequence[str]) -> _Variants:
-    """The files by split, then by file stem and kind, then by column (plain text) or shard (all others)."""
+def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str]]:
+    """The files by split, then by file stem and kind, then by column (plain text) or shard (all others); the rest."""
     variants: _Variants = defaultdict(lambda: defaultdict(dict))
+    ignored: list[str] = []
+    opus = _opus(columns)
     for place in (folder, *(folder / name for name in _SUBFOLDERS)):
         for path in sorted(place.iterdir()) if place.is_dir() else ():
-            match = _FILE.fullmatch(path.name)
+            match = _FILE.fullmatch(path.name) or opus.fullmatch(path.name)
             kind = match and _kind(match, columns)
             if not match or not kind:
+                if path.is_file() and not _UNREMARKABLE.fullmatch(path.name):
+                    ignored.append(path.relative_to(folder).as_posix())
                 continue
             key = match["kind"] if kind == "text" else match["shard"] or ""
             stem = str(place.relative_to(folder) / match["split"])
-            files = variants[_ALIASES.get(match["split"], match["split"])][stem, kind]
+            split = match["split"] if match.re is _FILE else "train"
+            files = variants[_ALIASES.get(split, split)][stem, kind]
             if key in files:
                 raise UserError(f"{place} has both {files[key].name} and {path.name}: keep one")
             files[key] = path
-    return variants
+    return variants, ignored
+
+
+def _opus(columns: Sequence[str]) -> re.Pattern[str]:
+    """`NAME.de-en.de`: both languages in the order in which OPUS has them, and that of the file."""
+    codes = "|".join(re.escape(column) for column in columns)
+    pair = rf"(?:{codes})-(?:{codes})"
+    return re.compile(rf"(?P<split>[^.].*\.{pair})(?P<shard>(?!))?\.(?P<kind>{codes})(?P<gz>\.gz)?")
 
 
 def _kind(match: re.Match[str], columns: Sequence[str]) -> str | None:

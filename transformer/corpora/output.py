@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,14 @@ def write_corpus(
     splits: Mapping[str, Iterator[Row]],
     *,
     origin: Mapping[str, Any],
+    more: Callable[[], Mapping[str, Any]] = dict,
     expected_sha256: str | None,
     observer: Observer,
 ) -> dict[str, float]:
     """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
 
-    splits: the checked rows, read one split after the other; origin: what provenance.json says about the source.
+    splits: the checked rows, read one split after the other; origin: what provenance.json says about the source;
+    more: what it says besides, asked once all rows are written.
     Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or the
     checksum of the content is not the expected one.
     """
@@ -66,7 +68,7 @@ def write_corpus(
             )
         checksums = {split: sha256(folder / f"{split}.jsonl") for split in counts}
         provenance = {"rows": counts, "sha256": checksums, "content_sha256": content}
-        write_json(folder / "provenance.json", {**origin, **provenance})
+        write_json(folder / "provenance.json", {**origin, **more(), **provenance})
         _replace(output, folder)
     return {f"{split}_rows": float(count) for split, count in counts.items()}
 

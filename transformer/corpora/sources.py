@@ -4,7 +4,7 @@ A family adds its own parameters in its `download.py`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import Field
 from transformer.core.errors import UserError
 from transformer.core.schema import Section
 from transformer.core.task import TASKS, Task
+from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.files import read_folder
 from transformer.corpora.hub import open_hub
@@ -47,6 +48,20 @@ class Download(Section):
     """Seeds the sample corpus, and the validation split where it is held out from train."""
     expected_sha256: str | None = Field(pattern=r"^[0-9a-f]{64}$")
     """The `content_sha256` required in provenance.json; null for no check."""
+    columns: dict[str, str]
+    """The corpus's names for columns that it calls otherwise, such as `{text: review}`; `a.b`: b in the mapping a."""
+    bad_rows: Literal["stop", "skip"]
+    """A row that cannot be used ends the stage, or is left out and counted in provenance.json."""
+    max_words: int | None = Field(ge=1)
+    """Leaves out training rows with more words in any column; null for no limit."""
+    deduplicate: bool
+    """Leaves out training rows that repeat an earlier one; takes some 100 bytes of memory per row."""
+    validation_fraction: float = Field(gt=0, lt=1)
+    """The fraction of the training rows (of each label) to hold out if the source has no validation split."""
+    test_fraction: float = Field(gt=0, lt=1)
+    """The same for a test split, which is held out first."""
+    validation_block: int = Field(ge=1)
+    """Hold out training rows in blocks of this many neighbours. 1: by text, so identical texts stay together."""
 
 
 Sample = Callable[[str, int, int], Iterator[Row]]
@@ -58,16 +73,25 @@ def open_corpus(
 ) -> AbstractContextManager[Corpus]:
     """Open the corpus for reading inside a `with` block.
 
-    columns: the columns of a row; sample: the task's sample corpus; scratch: a folder for temporary files; progress:
-    show progress bars. Raises UserError when the source cannot be read.
+    columns: the columns of a row, by our names; sample: the task's sample corpus; scratch: a folder for temporary
+    files; progress: show progress bars. Raises UserError when the source cannot be read.
     """
+    if unknown := section.columns.keys() - {*columns}:
+        raise UserError(f"`columns` names {min(unknown)}, which no row has: choose from {', '.join(columns)}")
+    named = Columns({column: section.columns.get(column, column) for column in columns})
     if section.source == "files":
-        return nullcontext(read_folder(Path(section.path), columns=columns))
+        return nullcontext(named.renamed(read_folder(Path(section.path), columns=named)))
     if section.source == "hub":
-        return open_hub(
-            section.repository, revision=section.revision, columns=columns, scratch=scratch, progress=progress
-        )
+        return _from_hub(section, named, scratch, progress=progress)
     return nullcontext(_sample_corpus(section, sample))
+
+
+@contextmanager
+def _from_hub(section: Download, columns: Columns, scratch: Path, *, progress: bool) -> Iterator[Corpus]:
+    with open_hub(
+        section.repository, revision=section.revision, columns=columns, scratch=scratch, progress=progress
+    ) as corpus:
+        yield columns.renamed(corpus)
 
 
 def _sample_corpus(section: Download, sample: Sample) -> Corpus:

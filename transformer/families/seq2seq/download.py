@@ -9,8 +9,9 @@ from pydantic import Field, field_validator
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
-from transformer.corpora.corpus import Row, checked_rows, clean_text
-from transformer.corpora.output import CORE_SPLITS, beside, write_corpus
+from transformer.corpora.corpus import Row, clean_text
+from transformer.corpora.output import beside, write_corpus
+from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
@@ -46,14 +47,29 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
     ) as corpus:
-        corpus.require(CORE_SPLITS)
+        corpus.require(("train",))
+        selection = Selection(corpus, section)
         check = partial(check_pair, languages=section.languages)
-        splits = {split: checked_rows(parts, check) for split, parts in corpus.splits.items()}
-        return write_corpus(
-            output, splits, origin=corpus.origin, expected_sha256=section.expected_sha256, observer=observer
+        splits = selection.splits(
+            lambda split: check, label=lambda row: None, text=lambda row: _letters(row[section.languages[0]])
         )
+        counts = write_corpus(
+            output,
+            splits,
+            origin=corpus.origin,
+            more=selection.provenance,
+            expected_sha256=section.expected_sha256,
+            observer=observer,
+        )
+        selection.report(observer)
+        return counts
 
 
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:
     """The two sentences of a row, cleaned. Raises ValueError when one is missing, empty or not a string."""
     return {language: clean_text(row, language) for language in languages}
+
+
+def _letters(text: str) -> str:
+    """The lowercased letters and digits: sentences that differ in case or punctuation alone stay in one split."""
+    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -1,0 +1,139 @@
+"""Corpora as people have them: noise, other column names, nested rows, CSV, no splits, files that nobody needs."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpora.cases import json_lines, pairs, reviews, stored, write
+from tests.corpora.test_download import judge, parallel, provenance, translate
+from transformer.core.errors import UserError
+
+NOISY = [*pairs(20), {"de": "leer", "en": " "}, {"de": "allein"}, *pairs(20, "Wort"), {"de": "", "en": "x"}]
+
+
+def test_all_bad_rows_of_a_file_are_one_line(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in", train=NOISY)
+    with pytest.raises(UserError) as caught:
+        translate(tmp_path, path=path)
+    message = str(caught.value)
+    assert "\n" not in message
+    for line, reason in ((21, "`en` is empty"), (22, "`en` is missing"), (43, "`de` is empty")):
+        assert f"train.jsonl, line {line}: {reason}" in message
+    assert "fix these 3 rows, set `bad_rows` to skip" in message
+
+
+def test_more_than_ten_are_counted(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in", train=[*pairs(5), *[{"de": "x", "en": ""}] * 31])
+    with pytest.raises(UserError, match=r"line 15: .*; and 21 more; fix these 31 rows"):
+        translate(tmp_path, path=path)
+
+
+def test_bad_rows_are_skipped_and_counted_by_reason(tmp_path: Path) -> None:
+    folder = Path(parallel(tmp_path / "in", train=NOISY))
+    with (folder / "train.jsonl").open("ab") as stream:
+        stream.write(b'{"de": "\xff"}\n\nno json\n')
+    output = translate(tmp_path, path=str(folder), bad_rows="skip")
+    assert stored(output, "train") == [*pairs(20), *pairs(20, "Wort")]
+    counts = provenance(output)["left_out"]["train"]
+    assert counts["`en` is empty"] == counts["`en` is missing"] == counts["`de` is empty"] == 1
+    assert sum(counts.values()) == 6 and any("UTF-8" in reason for reason in counts)
+    clean = translate(tmp_path / "clean", path=parallel(tmp_path / "other", train=[*pairs(20), *pairs(20, "Wort")]))
+    assert provenance(clean)["content_sha256"] == provenance(output)["content_sha256"]
+    assert "left_out" not in provenance(clean)
+
+
+def test_labels_that_are_none_are_one_reason(tmp_path: Path) -> None:
+    rows = [*reviews(40), *({"label": f"x{number}", "text": "So."} for number in range(5))]
+    path = str(write(tmp_path / "in", {"train.jsonl": json_lines(rows), "test.jsonl": json_lines(reviews(6))}))
+    counts = provenance(judge(tmp_path, path=path, bad_rows="skip"))["left_out"]["train"]
+    assert [*counts.values()] == [5]
+
+
+def test_long_and_repeated_rows_are_left_out_of_train_alone(tmp_path: Path) -> None:
+    long = {"de": "ein " * 30, "en": "long"}
+    path = parallel(tmp_path / "in", train=[*pairs(9), long, *pairs(3)], test=[*pairs(2), *pairs(2), long])
+    output = translate(tmp_path, path=path, max_words=20, deduplicate=True)
+    assert stored(output, "train") == pairs(9)
+    assert len(stored(output, "test")) == 5
+    assert provenance(output)["left_out"] == {"train": {"longer than max_words": 1, "repeats an earlier row": 3}}
+
+
+def test_other_names_of_columns(tmp_path: Path) -> None:
+    rows = [{"source": row["de"], "target": {"text": row["en"]}, "id": 1} for row in pairs(9)]
+    path = parallel(tmp_path / "in", train=rows, val=rows, test=rows)
+    columns = {"de": "source", "en": "target.text"}
+    assert stored(translate(tmp_path, path=path, columns=columns), "train") == pairs(9)
+    with pytest.raises(UserError, match="`columns` names fr, which no row has: choose from de, en"):
+        translate(tmp_path, path=path, columns={"fr": "source"})
+
+
+def test_nested_rows_of_the_hub(tmp_path: Path) -> None:
+    rows = [{"id": str(number), "translation": row} for number, row in enumerate(pairs(9))]
+    path = parallel(tmp_path / "in", train=rows, val=rows, test=rows)
+    assert stored(translate(tmp_path, path=path), "train") == pairs(9)
+
+
+def test_csv_with_quotes_and_line_ends(tmp_path: Path) -> None:
+    rows = [{"label": number % 2, "text": f'He said "{number}",\nand left'} for number in range(40)]
+    lines = [f'{row["label"]},"{str(row["text"]).replace(chr(34), chr(34) * 2)}"' for row in rows]
+    content = ("stars,review\r\n" + "\r\n".join(lines) + "\r\n").encode()
+    path = str(write(tmp_path / "in", {"train.csv": content, "test.csv.gz": content}))
+    output = judge(tmp_path, path=path, columns={"label": "stars", "text": "review"})
+    assert stored(output, "test") == [
+        {"label": row["label"], "text": str(row["text"]).replace("\n", " ")} for row in rows
+    ]
+
+
+def test_a_csv_that_is_none(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "in", {"train.csv": b'label,text\n1,"open\n0,b\n'}))
+    with pytest.raises(UserError, match=r"train\.csv cannot be read as CSV"):
+        judge(tmp_path, path=path)
+
+
+def test_files_of_opus_alone_are_enough(tmp_path: Path) -> None:
+    rows = pairs(200)
+    files = {f"Books.de-en.{side}": "".join(f"{row[side]}\n" for row in rows).encode() for side in ("de", "en")}
+    output = translate(tmp_path, path=str(write(tmp_path / "in", files)))
+    splits = {split: stored(output, split) for split in ("train", "validation", "test")}
+    assert sorted(row["de"] for split in splits.values() for row in split) == sorted(row["de"] for row in rows)
+    assert 20 <= len(splits["test"]) <= 60 and 15 <= len(splits["validation"]) <= 60
+    assert splits == {split: stored(translate(tmp_path / "b", path=str(tmp_path / "in")), split) for split in splits}
+    other = translate(tmp_path / "c", path=str(tmp_path / "in"), seed=2)
+    assert stored(other, "test") != splits["test"]
+
+
+def test_sentences_that_differ_in_case_and_punctuation_stay_together(tmp_path: Path) -> None:
+    rows = [row for each in pairs(100) for row in (each, {"de": each["de"].upper()[:-1] + "!", "en": each["en"]})]
+    path = str(write(tmp_path / "in", {"train.jsonl": json_lines(rows)}))
+    output = translate(tmp_path, path=path)
+    found = [{row["de"].casefold()[:-1] for row in stored(output, split)} for split in ("train", "validation", "test")]
+    assert not found[0] & found[1] and not found[0] & found[2] and not found[1] & found[2]
+
+
+def test_what_is_ignored_is_said(tmp_path: Path, said: list[str]) -> None:
+    path = Path(parallel(tmp_path / "in"))
+    write(path, {"training.de": b"x\n", "README.md": b"x", "notes.txt.gz": gzip.compress(b"x"), ".hidden": b""})
+    translate(tmp_path, path=str(path))
+    assert [line for line in said if "ignored" in line] == [
+        "ignored, since their names are of no layout: notes.txt.gz, training.de"
+    ]
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the stage says."""
+    lines: list[str] = []
+
+    def say(self: Any, line: str) -> None:
+        lines.append(line)
+
+    monkeypatch.setattr("transformer.core.observer.Observer.say", say)
+    return lines
+
+
+def test_provenance_is_json_of_plain_numbers(tmp_path: Path) -> None:
+    output = translate(tmp_path, path=parallel(tmp_path / "in", train=NOISY), bad_rows="skip")
+    assert json.loads((output / "provenance.json").read_text())["rows"]["train"] == 40

@@ -1,0 +1,62 @@
+"""Holding out validation and test rows from train."""
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.corpora.corpus import Row
+
+Reader = Callable[[], Iterator[Row]]
+Group = Callable[[Row], Any]
+
+
+def hold_out(
+    read: Reader, *, fraction: float, block: int, seed: int | str, label: Group, text: Group, leaf: str
+) -> tuple[Reader, Reader]:
+    """Split the rows that `read` streams into (kept, held out), keeping their order.
+
+    Per `label`, the rows with the smallest keys are held out, a key being a hash of the seed and the `text`: identical
+    texts of a label stay together, so that none is in both splits. With a `block` above 1 the number of the row's
+    block is hashed instead: if the source lists the texts about one thing one after the other, as IMDB does for films,
+    nearly all of them go to one side, and what is held out is as new to the model as a test.
+    It takes eight bytes per row. leaf: the parameter with the fraction, for the message. The readers raise UserError
+    when either side would have no row of some label.
+    """
+
+    def keyed() -> Iterator[tuple[int, Row]]:
+        return ((_key(text(row) if block == 1 else number // block, seed), row) for number, row in enumerate(read()))
+
+    bounds: dict[Any, int] = {}
+
+    def select(*, held_out: bool) -> Iterator[Row]:
+        if not bounds:
+            bounds.update(_bounds(keyed(), fraction=fraction, label=label, leaf=leaf))
+        return (row for key, row in keyed() if (key < bounds[label(row)]) is held_out)
+
+    return lambda: select(held_out=False), lambda: select(held_out=True)
+
+
+def _key(group: str | int, seed: int | str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}\t{group}".encode()).digest()[:8])
+
+
+def _bounds(keyed: Iterator[tuple[int, Row]], *, fraction: float, label: Group, leaf: str) -> dict[Any, int]:
+    """By label, the key below which rows are held out."""
+    keys: dict[Any, array[int]] = defaultdict(lambda: array("Q"))
+    for key, row in keyed:
+        keys[label(row)].append(key)
+    bounds = {}
+    for name, found in keys.items():
+        ordered = sorted(found)
+        bound = ordered[min(round(len(ordered) * fraction), len(ordered) - 1)]
+        if bound == ordered[0]:
+            which = "" if name is None else f" with label {name}"
+            raise UserError(
+                f"the {len(ordered)} rows{which} are too few or too alike to hold out {fraction} of them: change"
+                f" `{leaf}` or `validation_block`, or give the corpus a split of its own"
+            )
+        bounds[name] = bound
+    return bounds

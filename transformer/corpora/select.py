@@ -1,0 +1,83 @@
+"""Which rows of a corpus go to which split, and which are left out: bad, long and repeated ones are counted."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from transformer.core.observer import Observer
+from transformer.corpora.corpus import Check, Corpus, LeftOut, Row, checked_rows
+from transformer.corpora.holdout import Group, Reader, hold_out
+from transformer.corpora.sources import Download
+
+_TRAIN = "train"
+
+
+class Selection:
+    """The rows of a corpus's splits, and what is left out of them."""
+
+    def __init__(self, corpus: Corpus, section: Download) -> None:
+        self._corpus, self._section = corpus, section
+        self.left_out: dict[str, LeftOut] = {}
+        """By split, for what was read last."""
+
+    def splits(self, check_of: Callable[[str], Check], *, label: Group, text: Group) -> dict[str, Iterator[Row]]:
+        """The rows of every split; test and validation are held out of train where the corpus has none.
+
+        check_of: the check of a split's rows; label, text: as in `hold_out`. Raises UserError, as do the iterators.
+        """
+        section = self._section
+        readers: dict[str, Reader] = {
+            split: partial(self.read, split, check_of(split)) for split in self._corpus.splits
+        }
+        for split, fraction, seed in (
+            ("test", section.test_fraction, f"{section.seed}, test"),
+            ("validation", section.validation_fraction, section.seed),
+        ):
+            if split not in readers:
+                readers[_TRAIN], readers[split] = hold_out(
+                    readers[_TRAIN],
+                    fraction=fraction,
+                    block=section.validation_block,
+                    seed=seed,
+                    label=label,
+                    text=text,
+                    leaf=f"{split}_fraction",
+                )
+        return {split: read() for split, read in readers.items()}
+
+    def read(self, split: str, check: Check) -> Iterator[Row]:
+        """Stream a split's rows. Raises UserError, one line, where a row is bad and `bad_rows` is `stop`."""
+        left_out = self.left_out[split] = LeftOut(self._section.bad_rows)
+        rows = checked_rows(self._corpus.splits[split], check, left_out)
+        return self._chosen(rows, left_out) if split == _TRAIN else rows
+
+    def _chosen(self, rows: Iterator[Row], left_out: LeftOut) -> Iterator[Row]:
+        longest, seen = self._section.max_words, set[bytes]()
+        for number, row in enumerate(rows, start=1):
+            texts = [value for value in row.values() if isinstance(value, str)]
+            if longest is not None and any(len(text.split()) > longest for text in texts):
+                left_out.add(f"row {number}", "longer than max_words")
+                continue
+            if self._section.deduplicate:
+                key = hashlib.blake2b("\t".join(map(str, row.values())).encode(), digest_size=8).digest()
+                if key in seen:
+                    left_out.add(f"row {number}", "repeats an earlier row")
+                    continue
+                seen.add(key)
+            yield row
+
+    def provenance(self) -> dict[str, Any]:
+        """What to add to provenance.json: nothing where every row was kept."""
+        counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
+        return {"left_out": counts} if counts else {}
+
+    def report(self, observer: Observer) -> None:
+        """Say what is ignored, and what was left out with its first ten places."""
+        if self._corpus.ignored:
+            observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
+        for split, each in self.left_out.items():
+            for reason, count in each.counts.items():
+                observer.say(f"{split}: {count:,} rows left out: {reason}")
+            for line in each.shown:
+                observer.say(f"  {line}")
