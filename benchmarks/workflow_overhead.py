@@ -24,15 +24,15 @@ EMPTY = "python that does nothing"
 BEYOND_DVC = f"{NOTHING}, beyond DVC's own"
 HELP = "transformer --help"
 TRANSLATE = "transformer translate, beyond import torch"
-# Replaces the task's code: prints the time of the call and kills the stage with its tracking process, which would
+# Prints the time at which the script gets its stage, and kills the stage with its tracking process, which would
 # otherwise spend seconds recording that the stage was stopped.
 _UNTIL_WORK = """
 import os, runpy, signal, sys, time
 from transformer.core.stage import Stage
-def work(self, **paths):
+def started(self, *given):
     print(time.time(), flush=True)
     os.killpg(0, signal.SIGKILL)
-Stage.run = work
+Stage.__init__ = started
 module = sys.argv.pop(1)
 runpy.run_module(module, run_name="__main__", alter_sys=False)
 """
