@@ -133,13 +133,15 @@ def test_a_row_is_one_line_for_every_reader(tmp_path: Path) -> None:
     assert len((output / "test.jsonl").read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize("split", ["train", "val", "test"])
-def test_a_missing_split(split: str, tmp_path: Path) -> None:
-    path = parallel(tmp_path / "in")
-    (tmp_path / "in" / f"{split}.jsonl").unlink()
-    with pytest.raises(UserError, match=f"{path} has no split `{split}"):
+def test_train_is_the_one_split_that_must_be_there(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in", train=pairs(60))
+    for split in ("test", "val"):
+        (tmp_path / "in" / f"{split}.jsonl").unlink()
+        assert set(provenance(translate(tmp_path, path=path))["rows"]) == {"train", "validation", "test"}
+    parallel(tmp_path / "in")
+    (tmp_path / "in" / "train.jsonl").unlink()
+    with pytest.raises(UserError, match=f"{path} has no split `train"):
         translate(tmp_path, path=path)
-    assert not left(tmp_path)
 
 
 def test_an_empty_split(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.corpora.cases import json_lines, pairs, write
 from transformer.core.errors import UserError
 from transformer.corpora.columns import Columns
-from transformer.corpora.corpus import Corpus, Fault
+from transformer.corpora.corpus import Corpus, Fault, LeftOut, checked_rows
 from transformer.corpora.files import read_folder, read_lines
 
 COLUMNS = ("de", "en")
@@ -75,9 +75,7 @@ def fault(folder: Path) -> str:
     with pytest.raises(UserError) as caught:
         for parts in opened(folder).splits.values():
             for part in parts:
-                for row in part.read():
-                    if isinstance(row, Fault):
-                        raise UserError(f"{part.name}: {row.reason}")
+                list(checked_rows([part], dict, LeftOut()))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -236,7 +234,8 @@ def test_what_is_no_gzip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"), [(b"{", "not JSON"), (b"", "not JSON"), (b"[1]", "not a JSON object"), (b"[" * 99999, "not JSON")]
+    ("line", "says"),
+    [(b"{", "not JSON"), (b"", "a blank line"), (b"[1]", "not a JSON object"), (b"[" * 99999, "not JSON")],
 )
 def test_what_is_no_json(line: bytes, says: str, tmp_path: Path) -> None:
     write(tmp_path, {"train.jsonl": json_lines(ROWS[:2]) + line + b"\n"})

@@ -130,8 +130,8 @@ def test_an_unknown_revision(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_a_missing_split(hub: Hub, tmp_path: Path) -> None:
-    del hub.files["test.jsonl"]
-    assert "owner/corpus on the Hub has no split `test`" in refused(run(hub, tmp_path, translation()), tmp_path)
+    del hub.files["train.jsonl"]
+    assert "owner/corpus on the Hub has no split `train`" in refused(run(hub, tmp_path, translation()), tmp_path)
 
 
 def test_a_missing_column(hub: Hub, tmp_path: Path) -> None:

@@ -96,8 +96,13 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row | Fault]:
-    readers = [_lines(path) for path in paths]
+    readers, first = [_lines(path) for path in paths], ""
     for number, lines in enumerate(zip_longest(*readers)):
+        for path, line in zip(paths, lines, strict=True):
+            if isinstance(line, Fault):
+                first = first or f"{path}, line {number + 1}: {line.reason}"
+        if None in lines and first:  # in another encoding, a file may have other lines
+            raise UserError(first)
         if None in lines:
             ends = zip(paths, lines, readers, strict=True)
             counts = [(path, number + (line is not None) + sum(1 for _ in rest)) for path, line, rest in ends]
