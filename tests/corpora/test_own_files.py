@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from tests.corpora.cases import json_lines, pairs, reviews, stored, write
@@ -74,6 +75,16 @@ def test_nested_rows_of_the_hub(tmp_path: Path) -> None:
     rows = [{"id": str(number), "translation": row} for number, row in enumerate(pairs(9))]
     path = parallel(tmp_path / "in", train=rows, val=rows, test=rows)
     assert stored(translate(tmp_path, path=path), "train") == pairs(9)
+
+
+def test_nested_rows_of_parquet(tmp_path: Path) -> None:
+    table = pyarrow.table({"id": ["1"] * 9, "translation": pairs(9)})
+    for split in ("train", "validation", "test"):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pyarrow.parquet.write_table(table, tmp_path / "in" / f"{split}.parquet")
+    assert stored(translate(tmp_path, path=str(tmp_path / "in")), "train") == pairs(9)
+    with pytest.raises(UserError, match=r"no column `fr` \(it has: id, translation\): name it in `columns`"):
+        translate(tmp_path, path=str(tmp_path / "in"), languages=["de", "fr"])
 
 
 def test_csv_with_quotes_and_line_ends(tmp_path: Path) -> None:

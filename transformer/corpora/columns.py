@@ -7,13 +7,16 @@ from typing import Any
 
 from transformer.corpora.corpus import Corpus, Fault, Part, Row
 
-_NESTED = "translation"
-"""The column in which the Hub's translation datasets have a mapping of language to text."""
+Available = Mapping[str, Sequence[str]]
+"""The columns of a table, each with the names within it if it holds mappings."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Our columns and where the corpus has them: `name`, or `outer.inner` for a value within a mapping."""
+    """Our columns and where the corpus has them: `name`, or `outer.inner` for a value within a mapping.
+
+    A name that a row lacks may be within any mapping of the row, as in the Hub's `{"translation": {"de": ...}}`.
+    """
 
     names: Mapping[str, str]
 
@@ -22,12 +25,12 @@ class Columns:
         """The corpus's names, in our order."""
         return list(self.names.values())
 
-    def top(self, available: Sequence[str]) -> list[str] | None:
+    def top(self, available: Available) -> list[str] | None:
         """The columns of a table to read for these names; None if one is missing."""
         found = [name for path in self.theirs if (name := _top(path, available)) is not None]
         return list(dict.fromkeys(found)) if len(found) == len(self.names) else None
 
-    def missing(self, available: Sequence[str]) -> str:
+    def missing(self, available: Available) -> str:
         """The first name that a table with these columns lacks."""
         return next(path for path in self.theirs if _top(path, available) is None)
 
@@ -51,15 +54,19 @@ class Columns:
 _ABSENT = object()
 
 
-def _top(path: str, available: Sequence[str]) -> str | None:
-    outer = path.partition(".")[0]
-    return path if path in available else outer if outer in available else _NESTED if _NESTED in available else None
+def _top(path: str, available: Available) -> str | None:
+    if path in available:
+        return path
+    outer, _, inner = path.partition(".")
+    if inner and inner in available.get(outer, ()):
+        return outer
+    return next((name for name, within in available.items() if path in within), None)
 
 
 def _value(row: Row, path: str) -> Any:
     if path in row:
         return row[path]
-    outer, dot, inner = path.partition(".")
-    nested = row.get(outer) if dot else row.get(_NESTED)
-    name = inner if dot else path
-    return nested[name] if isinstance(nested, dict) and name in nested else _ABSENT
+    outer, _, inner = path.partition(".")
+    if inner and isinstance(nested := row.get(outer), dict):
+        return nested.get(inner, _ABSENT)
+    return next((value[path] for value in row.values() if isinstance(value, dict) and path in value), _ABSENT)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.corpora.columns import Columns
+from transformer.corpora.columns import Available, Columns
 from transformer.corpora.corpus import Corpus, Fault, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
 
@@ -154,7 +154,7 @@ def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns)
     header = next(rows, [""])
     if isinstance(header, Fault):
         raise UserError(f"{path}, line 1: {header.reason}")
-    _check_columns(path, header, columns)
+    _check_columns(path, dict.fromkeys(header, ()), columns)
     for fields in rows:
         if isinstance(fields, Fault) or len(fields) == len(header):
             yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
@@ -179,13 +179,24 @@ def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
 
     try:
         with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
-            top = _check_columns(path, file.schema_arrow.names, columns)
+            top = _check_columns(path, columns_of(file.schema_arrow), columns)
             yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=top), name=str(path))
     except pyarrow.ArrowException as error:
         raise UserError(f"{path} cannot be read ({' '.join(str(error).split())}): fetch it again") from error
 
 
-def _check_columns(path: Path, found: Sequence[str], columns: Columns) -> list[str]:
+def columns_of(schema: Any) -> Available:
+    """The columns of an Arrow schema."""
+    return {field.name: [inner.name for inner in field.type] if _is_struct(field.type) else [] for field in schema}
+
+
+def _is_struct(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_struct(kind))
+
+
+def _check_columns(path: Path, found: Available, columns: Columns) -> list[str]:
     if (top := columns.top(found)) is None:
         raise UserError(
             f"{path} has no column `{columns.missing(found)}` (it has: {', '.join(found)}): name it in `columns`; a"

@@ -10,7 +10,7 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, Part
-from transformer.corpora.files import arrow_rows
+from transformer.corpora.files import arrow_rows, columns_of
 from transformer.corpora.output import scratch_folder
 
 _BATCH = 1000
@@ -76,10 +76,11 @@ def _fault(error: BaseException) -> str:
 
 
 def _part(name: str, rows: Any, columns: Columns) -> Part:
-    if (top := columns.top(rows.column_names)) is None:
+    available = columns_of(rows.features.arrow_schema)
+    if (top := columns.top(available)) is None:
         raise UserError(
-            f"{name}: no column `{columns.missing(rows.column_names)}` on the Hub (it has:"
-            f" {', '.join(rows.column_names)}): name it in `columns`"
+            f"{name}: no column `{columns.missing(available)}` on the Hub (it has: {', '.join(available)}): name it in"
+            " `columns`"
         )
     tables = rows.select_columns(top).with_format("arrow")
     return Part(name=name, read=lambda: arrow_rows(tables.iter(batch_size=_BATCH), name=name), unit="row")
