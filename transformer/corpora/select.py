@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from transformer.core.observer import Observer
 from transformer.corpora.corpus import Check, Corpus, LeftOut, Row, checked_rows
 from transformer.corpora.holdout import Group, Reader, hold_out
+from transformer.corpora.output import write_corpus
 from transformer.corpora.sources import Download
 
 _TRAIN = "train"
@@ -20,6 +22,21 @@ class Selection:
         self._corpus, self._section = corpus, section
         self.left_out: dict[str, LeftOut] = {}
         """By split, for what was read last."""
+
+    def write(
+        self, output: Path, check_of: Callable[[str], Check], *, label: Group, text: Group, observer: Observer
+    ) -> dict[str, float]:
+        """Write the corpus into the folder `output`; returns the rows per split. Otherwise as `splits`."""
+        counts = write_corpus(
+            output,
+            self.splits(check_of, label=label, text=text),
+            origin=self._corpus.origin,
+            more=self.provenance,
+            expected_sha256=self._section.expected_sha256,
+            observer=observer,
+        )
+        self.report(observer)
+        return counts
 
     def splits(self, check_of: Callable[[str], Check], *, label: Group, text: Group) -> dict[str, Iterator[Row]]:
         """The rows of every split; test and validation are held out of train where the corpus has none.

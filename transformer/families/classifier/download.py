@@ -9,7 +9,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
 from transformer.corpora.corpus import Check, Corpus, Row, clean_text
-from transformer.corpora.output import beside, write_corpus
+from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
 
@@ -40,20 +40,13 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
     ) as corpus:
-        selection = Selection(_required(corpus, unsupervised=section.unsupervised), section)
-        splits = selection.splits(
-            partial(_check_of, classes=task.classes), label=lambda row: row["label"], text=lambda row: row["text"]
-        )
-        counts = write_corpus(
+        return Selection(_required(corpus, unsupervised=section.unsupervised), section).write(
             output,
-            splits,
-            origin=corpus.origin,
-            more=selection.provenance,
-            expected_sha256=section.expected_sha256,
+            partial(_check_of, classes=task.classes),
+            label=lambda row: row["label"],
+            text=lambda row: row["text"],
             observer=observer,
         )
-        selection.report(observer)
-        return counts
 
 
 def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:

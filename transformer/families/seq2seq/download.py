@@ -10,7 +10,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
 from transformer.corpora.corpus import Row, clean_text
-from transformer.corpora.output import beside, write_corpus
+from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
 
@@ -48,21 +48,14 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         progress=params.runtime.progress,
     ) as corpus:
         corpus.require(("train",))
-        selection = Selection(corpus, section)
         check = partial(check_pair, languages=section.languages)
-        splits = selection.splits(
-            lambda split: check, label=lambda row: None, text=lambda row: _letters(row[section.languages[0]])
-        )
-        counts = write_corpus(
+        return Selection(corpus, section).write(
             output,
-            splits,
-            origin=corpus.origin,
-            more=selection.provenance,
-            expected_sha256=section.expected_sha256,
+            lambda split: check,
+            label=lambda row: None,
+            text=lambda row: _letters(row[section.languages[0]]),
             observer=observer,
         )
-        selection.report(observer)
-        return counts
 
 
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:
