@@ -29,7 +29,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "transformer":
             raise
-        sys.exit(f"error: this command needs {error.name}, which is not installed: pip install 'transformer[workflow]'")
+        sys.exit(f"error: this command needs {error.name}, which is not installed: install the extra `workflow` too")
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise

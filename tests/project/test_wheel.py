@@ -81,7 +81,7 @@ def test_what_needs_more_says_so_in_one_line(light: Path, workflow: Clone, tmp_p
     done = run(light, tmp_path, "-c", CONSOLE, "attention", "-m", bundle, "Ein Hund.", check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: this command needs ")
-    assert done.stderr.endswith("which is not installed: pip install 'transformer[workflow]'\n")
+    assert done.stderr.endswith("which is not installed: install the extra `workflow` too\n")
     assert run(light, tmp_path, "-c", CONSOLE, "--version").stdout == "transformer 0.1.0\n"
 
 
