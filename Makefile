@@ -82,11 +82,12 @@ $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transform
 	@mkdir -p $(@D) && touch $@
 
 # own_commands.pth: .venv/bin/dvc runs stages with the `python` beside it, even if the environment is not activated.
+# compat: the repository on sys.path itself, so that a folder of its name beside a script is not taken for the package.
 # pip would compile all modules first, which takes as long as everything else; most are never imported.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . --config-settings editable_mode=compat
 	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	$(VENV)/bin/python -m transformer.commands.vega
 	@touch $@

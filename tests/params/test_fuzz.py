@@ -24,7 +24,7 @@ VALUES: list[Any] = [
     b"bytes",
 ]
 PROFILES = [DEFAULT, *sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))]
-SAMPLE = 1500  # cases of `make test`
+SAMPLE = 600  # cases of `make test`
 
 
 def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
