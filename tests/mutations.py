@@ -104,7 +104,7 @@ MUTATIONS = (
         "transformer/results/headline.py",
         "if lead > 0 and",
         "if lead < 0 and",
-        "tests/workflow/test_console.py -k baseline",
+        "tests/reporting/test_page.py",
     ),
     Mutation(
         "transformer/results/chain.py",
