@@ -77,6 +77,35 @@ def test_nested_rows_of_the_hub(tmp_path: Path) -> None:
     assert stored(translate(tmp_path, path=path), "train") == pairs(9)
 
 
+def test_a_name_within_another_column_is_not_taken_for_one_that_a_row_lacks(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [*pairs(9), {"de": "allein", "scores": {"en": "0.5"}}]
+    path = parallel(tmp_path / "in", train=rows)
+    with pytest.raises(UserError, match=r"train\.jsonl, line 10: `en` is missing"):
+        translate(tmp_path, path=path)
+    two = [{"a": row, "b": row} for row in pairs(9)]
+    with pytest.raises(UserError, match="`de` is missing"):
+        translate(tmp_path, path=parallel(tmp_path / "two", train=two))
+
+
+def test_a_broken_line_of_csv_costs_its_own_row_alone(tmp_path: Path) -> None:
+    content = b'label,text\n0,a\n1,"b\n\xff\n\xff c"\n\n0,d\n1,' + b"e" * 200_000 + b"\n"
+    path = str(write(tmp_path / "in", {"train.csv": content, "val.csv": content, "test.csv": content}))
+    output = judge(tmp_path, path=path, bad_rows="skip")
+    assert [row["text"][:3] for row in stored(output, "train")] == ["a", "d", "eee"]
+    assert sum(provenance(output)["left_out"]["train"].values()) == 2
+
+
+def test_what_is_held_out_and_left_out_is_said(tmp_path: Path, said: list[str]) -> None:
+    """Train is read several times then, and its bad rows are counted once."""
+    path = str(write(tmp_path / "in", {"train.jsonl": json_lines([*pairs(100), {"de": "x", "en": ""}])}))
+    found = provenance(translate(tmp_path, path=path, bad_rows="skip"))
+    assert found["held_out"] == {"test": 0.2, "validation": 0.2}
+    assert found["left_out"] == {"train": {"`en` is empty": 1}}
+    assert "test: the corpus has no such split, so 0.2 of train is held out" in said
+    assert said.count("train: 1 rows left out: `en` is empty") == 1
+    assert "held_out" not in provenance(translate(tmp_path / "b", path=parallel(tmp_path / "whole")))
+
+
 def test_nested_rows_of_parquet(tmp_path: Path) -> None:
     table = pyarrow.table({"id": ["1"] * 9, "translation": pairs(9)})
     for split in ("train", "validation", "test"):

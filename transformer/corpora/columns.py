@@ -15,7 +15,7 @@ Available = Mapping[str, Sequence[str]]
 class Columns:
     """Our columns and where the corpus has them: `name`, or `outer.inner` for a value within a mapping.
 
-    A name that a row lacks may be within any mapping of the row, as in the Hub's `{"translation": {"de": ...}}`.
+    A row with none of the names may have them within one mapping, as the Hub's `{"translation": {"de": ...}}`.
     """
 
     names: Mapping[str, str]
@@ -28,11 +28,16 @@ class Columns:
     def top(self, available: Available) -> list[str] | None:
         """The columns of a table to read for these names; None if one is missing."""
         found = [name for path in self.theirs if (name := _top(path, available)) is not None]
-        return list(dict.fromkeys(found)) if len(found) == len(self.names) else None
+        if len(found) == len(self.names):
+            return list(dict.fromkeys(found))
+        nested = [name for name, within in available.items() if {*self.theirs} <= {*within}]
+        return nested if len(nested) == 1 and not found else None
 
     def missing(self, available: Available) -> str:
         """The first name that a table with these columns lacks."""
-        return next(path for path in self.theirs if _top(path, available) is None)
+        within = next((names for names in available.values() if {*self.theirs} & {*names}), ())
+        lacking = [path for path in self.theirs if _top(path, available) is None]
+        return next((path for path in lacking if path not in within), lacking[0])
 
     def renamed(self, corpus: Corpus) -> Corpus:
         """The corpus with our columns."""
@@ -47,6 +52,13 @@ class Columns:
             yield row if isinstance(row, Fault) else self._row(row)
 
     def _row(self, row: Row) -> Row:
+        found = self._values(row)
+        if not found:
+            nested = [value for value in row.values() if isinstance(value, dict) and self._values(value)]
+            found = self._values(nested[0]) if len(nested) == 1 else {}
+        return found
+
+    def _values(self, row: Row) -> Row:
         found = {ours: _value(row, path) for ours, path in self.names.items()}
         return {ours: value for ours, value in found.items() if value is not _ABSENT}
 
@@ -58,15 +70,12 @@ def _top(path: str, available: Available) -> str | None:
     if path in available:
         return path
     outer, _, inner = path.partition(".")
-    if inner and inner in available.get(outer, ()):
-        return outer
-    return next((name for name, within in available.items() if path in within), None)
+    return outer if inner in available.get(outer, ()) else None
 
 
 def _value(row: Row, path: str) -> Any:
     if path in row:
         return row[path]
     outer, _, inner = path.partition(".")
-    if inner and isinstance(nested := row.get(outer), dict):
-        return nested.get(inner, _ABSENT)
-    return next((value[path] for value in row.values() if isinstance(value, dict) and path in value), _ABSENT)
+    nested = row.get(outer)
+    return nested.get(inner, _ABSENT) if inner and isinstance(nested, dict) else _ABSENT

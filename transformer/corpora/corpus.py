@@ -14,9 +14,11 @@ Check = Callable[[Row], Row]
 
 
 class Fault(NamedTuple):
-    """In place of a row that cannot be read."""
+    """In place of a row or a line that cannot be read."""
 
     reason: str
+    text: str = ""
+    """A line that is not UTF-8, as far as it can be read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ _QUOTED_LINE = re.compile(rf"(?:{_FIELD})(?:\t(?:{_FIELD}))*")
 _QUOTED_FIELD = re.compile(rf"(?:^|\t)({_FIELD})")
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
+_LONGEST_FIELD = 1 << 30  # of a CSV file; Python's own limit is 128 KB
 # By default whole columns of a row group are prefetched, and a file may be a single row group.
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
@@ -78,7 +79,8 @@ def _lines(path: Path) -> Iterator[str | Fault]:
             try:
                 yield content.decode()
             except UnicodeDecodeError as error:
-                yield Fault(f"not UTF-8 (byte 0x{content[error.start]:02x}); convert the file to UTF-8")
+                reason = f"not UTF-8 (byte 0x{content[error.start]:02x}); convert the file to UTF-8"
+                yield Fault(reason, content.decode(errors="replace"))
     if number == 1 and b"\r" in content:
         raise UserError(
             f"{path}, line 1: its only line ends are lone carriage returns (old Mac); convert it, for example with"
@@ -137,13 +139,15 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
     def decoded(faults: list[Fault]) -> Iterator[str]:
         for line in _lines(path):
             faults += [line] if isinstance(line, Fault) else []
-            yield f"{'' if isinstance(line, Fault) else line}\n"
+            yield f"{line.text if isinstance(line, Fault) else line}\n"
 
     def rows() -> Iterator[list[str] | Fault]:
         faults: list[Fault] = []
+        csv.field_size_limit(_LONGEST_FIELD)
         try:
             for fields in csv.reader(decoded(faults), strict=True):
-                yield faults.pop() if faults else [field.removesuffix("\n") for field in fields]
+                yield faults[0] if faults else fields or Fault("a blank line")
+                faults.clear()
         except csv.Error as error:
             raise UserError(f"{path} cannot be read as CSV ({error}): quote its fields, or use JSON lines") from error
 

@@ -21,7 +21,8 @@ class Selection:
     def __init__(self, corpus: Corpus, section: Download) -> None:
         self._corpus, self._section = corpus, section
         self.left_out: dict[str, LeftOut] = {}
-        """By split, for what was read last."""
+        """By split, of the reading that began last: a split that others are held out of is read several times."""
+        self._held_out: dict[str, float] = {}
 
     def write(
         self, output: Path, check_of: Callable[[str], Check], *, label: Group, text: Group, observer: Observer
@@ -52,6 +53,7 @@ class Selection:
             ("validation", section.validation_fraction, section.seed),
         ):
             if split not in readers:
+                self._held_out[split] = fraction
                 readers[_TRAIN], readers[split] = hold_out(
                     readers[_TRAIN],
                     fraction=fraction,
@@ -67,7 +69,7 @@ class Selection:
         """Stream a split's rows. Raises UserError, one line, where a row is bad and `bad_rows` is `stop`."""
         left_out = self.left_out[split] = LeftOut(self._section.bad_rows)
         rows = checked_rows(self._corpus.splits[split], check, left_out)
-        return self._chosen(rows, left_out) if split == _TRAIN else rows
+        yield from self._chosen(rows, left_out) if split == _TRAIN else rows
 
     def _chosen(self, rows: Iterator[Row], left_out: LeftOut) -> Iterator[Row]:
         longest, seen = self._section.max_words, set[bytes]()
@@ -85,14 +87,17 @@ class Selection:
             yield row
 
     def provenance(self) -> dict[str, Any]:
-        """What to add to provenance.json: nothing where every row was kept."""
+        """What to add to provenance.json: nothing where every row was kept in the split that it came in."""
         counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
-        return {"left_out": counts} if counts else {}
+        found = {"held_out": self._held_out, "left_out": counts}
+        return {name: content for name, content in found.items() if content}
 
     def report(self, observer: Observer) -> None:
-        """Say what is ignored, and what was left out with its first ten places."""
+        """Say what is ignored, what is held out, and what was left out with its first ten places."""
         if self._corpus.ignored:
             observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
+        for split, fraction in self._held_out.items():
+            observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
         for split, each in self.left_out.items():
             for reason, count in each.counts.items():
                 observer.say(f"{split}: {count:,} rows left out: {reason}")

@@ -53,7 +53,7 @@ class Download(Section):
     bad_rows: Literal["stop", "skip"]
     """A row that cannot be used ends the stage, or is left out and counted in provenance.json."""
     max_words: int | None = Field(ge=1)
-    """Leaves out training rows with more words in any column; null for no limit."""
+    """Leaves out training rows with more words (between white space) in any column; null for no limit."""
     deduplicate: bool
     """Leaves out training rows that repeat an earlier one; takes some 100 bytes of memory per row."""
     validation_fraction: float = Field(gt=0, lt=1)

@@ -48,7 +48,7 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
         self.model = self.build().to(compute.device)
         self.d_model = self.model.d_model
         self.pads = self.model.pads(compute.device)
-        self._sides = train.lengths.reshape(len(train.lengths), -1)
+        self._sides = train.lengths if train.lengths.ndim == 2 else train.lengths[:, None]
         self._lengths = self._sides.max(axis=1)
 
     @abstractmethod
