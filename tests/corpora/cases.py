@@ -37,7 +37,7 @@ def sentiment(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
     return {
         "runtime": RUNTIME,
-        "download": {**_SHARED, "unsupervised": False, **changes},
+        "download": {**_SHARED, "unsupervised": False, "labels": None, **changes},
     }
 
 

@@ -236,7 +236,7 @@ def test_unlabelled_texts_that_are_not_there(tmp_path: Path) -> None:
         judge(tmp_path, path=labelled(tmp_path / "in"), unsupervised=True)
 
 
-@pytest.mark.parametrize("label", [-1, 2, 1.0, True, None, "pos", "01"])
+@pytest.mark.parametrize("label", [-1, 2, 1.5, True, None, "pos", "01"])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_an_unknown_label(split: str, label: object, tmp_path: Path) -> None:
     path = labelled(tmp_path / "in", **{split: [*reviews(20), {"label": label, "text": "x"}]})

@@ -47,8 +47,9 @@ def drawn(count: int, temperature: float = 1.0) -> tuple[NDArray[np.int8], NDArr
 
 def test_scores_by_hand() -> None:
     found = scores(LABELS, GIVEN)
-    assert set(found) == {"accuracy", "macro_f1", "loss", "brier"}
+    assert set(found) == {"accuracy", "balanced_accuracy", "macro_f1", "loss", "brier"}
     assert found["accuracy"] == 0.75
+    assert found["balanced_accuracy"] == pytest.approx((1 + 1 + 1 / 2) / 3, abs=1e-6)
     assert found["macro_f1"] == pytest.approx((2 / 3 + 1 + 2 / 3) / 3, abs=1e-6)
     assert found["loss"] == pytest.approx(-np.log([0.7, 0.8, 0.2, 0.9]).mean(), abs=1e-6)
     brier = [0.09 + 0.04 + 0.01, 0.01 + 0.04 + 0.01, 0.25 + 0.09 + 0.64, 0.01 + 0.01]
@@ -114,6 +115,7 @@ def test_all_metrics_of_a_split() -> None:
         given,
         temperature=1.0,
         duplicates=none,
+        commonest=0,
         units="headlines",
         others={"linear": np.full((200, 3), 1 / 3)},
         samples=50,

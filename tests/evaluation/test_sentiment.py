@@ -150,7 +150,10 @@ def test_a_linear_baseline_with_nothing_to_learn_says_the_share() -> None:
 def test_where_every_text_has_a_duplicate_no_score_is_without_them() -> None:
     labels, positive = sampled(40)
     every = Duplicates(np.ones(40, dtype=bool), np.ones(40), np.zeros(40, dtype=np.int64))
-    figures = split_figures(labels, positive, temperature=1.0, duplicates=every, units="reviews", others={}, samples=0)
+    figures = split_figures(
+        labels, positive, temperature=1.0, duplicates=every, commonest=1, units="reviews", others={}, samples=0
+    )
+    assert figures["majority_accuracy"] == pytest.approx(labels.mean(), abs=1e-6)
     assert figures["duplicates"] == 40
     assert not any("without" in name for name in figures)
 
@@ -164,6 +167,7 @@ def test_a_comparison_is_with_the_other_system_and_leaves_out_duplicates() -> No
         positive,
         temperature=2.0,
         duplicates=Duplicates(match >= 0, np.zeros(400), match),
+        commonest=0,
         units="reviews",
         others={"linear": 1 - positive, "baseline": positive},
         samples=100,

@@ -63,7 +63,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
             ["fr", "en"],
             r"`translation`: download.languages is \['fr', 'en'\], but the sample corpus is in de and en",
         ),
-        ("translation.tokenize.source", "fr", r"tokenize.source is `fr`, but download.languages is \['de', 'en'\]"),
+        ("translation.tokenize.source", "fr", r"tokenize.source is 'fr', but download.languages is \['de', 'en'\]"),
         (
             "translation.download.path",
             "data/mine",

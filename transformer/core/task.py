@@ -4,12 +4,14 @@
 family.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from transformer.core.errors import UserError
+from transformer.core.files import copy_file, read_json, write_json
 
 if TYPE_CHECKING:  # each stage imports only its own, and `transformer --help` none of them
     from transformer.core.observer import Observer
@@ -25,6 +27,8 @@ FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
 """A label is one signed byte (int8) in the encoded store."""
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
+LABELS = "labels.json"
+"""In the corpus, its tokens and the encoded store: the names of the classes where they are not the task's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +193,21 @@ def stage_code(task: Task, stage: str) -> StageCode:
     """The code of one stage; tests/families.py has mypy check every family's modules against the protocols above."""
     code: StageCode = family_module(task, ELSEWHERE.get(stage, stage))
     return code
+
+
+def write_labels(folder: Path, labels: Sequence[str]) -> None:
+    """Write the names of classes 0 to K - 1 beside the rows in `folder`."""
+    write_json(folder / LABELS, list(labels))
+
+
+def pass_on_labels(source: Path, target: Path) -> None:
+    """Copy the names from one stage's output to the next one's, if there are any."""
+    (target / LABELS).unlink(missing_ok=True)
+    if (source / LABELS).is_file():
+        copy_file(source / LABELS, target / LABELS)
+
+
+def with_labels(task: Task, folder: Path) -> Task:
+    """The task, with the classes of the corpus in `folder` if it names its own."""
+    path = folder / LABELS
+    return replace(task, classes=tuple(read_json(path))) if path.is_file() else task

@@ -42,14 +42,14 @@ def write_corpus(
     splits: Mapping[str, Iterator[Row]],
     *,
     origin: Mapping[str, Any],
-    more: Callable[[], Mapping[str, Any]] = dict,
+    more: Callable[[Path], Mapping[str, Any]] = lambda folder: {},
     expected_sha256: str | None,
     observer: Observer,
 ) -> dict[str, float]:
     """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
 
     splits: the checked rows, read one split after the other; origin: what provenance.json says about the source;
-    more: what it says besides, asked once all rows are written.
+    more: what it says besides, asked for the folder in which all rows are written.
     Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or the
     checksum of the content is not the expected one.
     """
@@ -68,7 +68,7 @@ def write_corpus(
             )
         checksums = {split: sha256(folder / f"{split}.jsonl") for split in counts}
         provenance = {"rows": counts, "sha256": checksums, "content_sha256": content}
-        write_json(folder / "provenance.json", {**origin, **more(), **provenance})
+        write_json(folder / "provenance.json", {**origin, **more(folder), **provenance})
         _replace(output, folder)
     return {f"{split}_rows": float(count) for split, count in counts.items()}
 

@@ -1,7 +1,8 @@
 """Which rows of a corpus go to which split, and which are left out: bad, long and repeated ones are counted."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,31 @@ class Selection:
         self._corpus, self._section = corpus, section
         self.left_out: dict[str, LeftOut] = {}
         """By split, of the reading that began last: a split that others are held out of is read several times."""
+        self.labels: dict[str, Counter[Any]] = {}
+        """By split, the rows of each label that were written."""
         self._held_out: dict[str, float] = {}
 
     def write(
-        self, output: Path, check_of: Callable[[str], Check], *, label: Group, text: Group, observer: Observer
+        self,
+        output: Path,
+        check_of: Callable[[str], Check],
+        *,
+        label: Group,
+        text: Group,
+        finish: Callable[[Path], Mapping[str, Any]] = lambda folder: {},
+        observer: Observer,
     ) -> dict[str, float]:
-        """Write the corpus into the folder `output`; returns the rows per split. Otherwise as `splits`."""
+        """Write the corpus into the folder `output`; returns the rows per split. Otherwise as `splits`.
+
+        finish: called with the folder that holds the rows before they replace what was there; returns what it adds to
+        the provenance.
+        """
+        splits = self.splits(check_of, label=label, text=text)
         counts = write_corpus(
             output,
-            self.splits(check_of, label=label, text=text),
+            {split: self._counted(split, rows, label) for split, rows in splits.items()},
             origin=self._corpus.origin,
-            more=self.provenance,
+            more=lambda folder: {**self.provenance(), **finish(folder)},
             expected_sha256=self._section.expected_sha256,
             observer=observer,
         )
@@ -64,6 +79,12 @@ class Selection:
                     leaf=f"{split}_fraction",
                 )
         return {split: read() for split, read in readers.items()}
+
+    def _counted(self, split: str, rows: Iterator[Row], label: Group) -> Iterator[Row]:
+        counts = self.labels[split] = Counter()
+        for row in rows:
+            counts[label(row)] += 1
+            yield row
 
     def read(self, split: str, check: Check) -> Iterator[Row]:
         """Stream a split's rows. Raises UserError, one line, where a row is bad and `bad_rows` is `stop`."""

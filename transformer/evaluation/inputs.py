@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from transformer.core.files import read_json
 from transformer.core.schema import Section
 
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
@@ -56,3 +57,11 @@ class EvaluationOutputs:
     """Tables of numbers, for DVC's plots."""
     tables: Path
     """Tables with texts of the corpus, for the report."""
+
+
+def evaluated_splits(corpus: Path) -> list[str]:
+    """Validation, test and any further test splits of the corpus."""
+    return sorted(
+        (split for split in read_json(corpus / "provenance.json")["rows"] if split.startswith(("validation", "test"))),
+        key=lambda split: (not split.startswith("validation"), split),
+    )

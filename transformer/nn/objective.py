@@ -25,18 +25,20 @@ class Objective(NamedTuple):
     """Number of predictions, N."""
 
 
-def objective(predict: Callable[[], tuple[Tensor, Tensor]], *, smoothing: float, r_drop: float) -> Objective:
+def objective(
+    predict: Callable[[], tuple[Tensor, Tensor]], *, smoothing: float, r_drop: float, weights: Tensor | None = None
+) -> Objective:
     """The loss of what `predict` returns: logits (N, V) and the target classes (N,).
 
     With `r_drop` > 0 it predicts twice with different dropout masks, and adds the mean of both divergences: half of
-    eq. 4 of Liang et al. 2021, so that the scale of the
-    learning rate stays the same.
+    eq. 4 of Liang et al. 2021, so that the scale of the learning rate stays the same. weights: (V,), as in
+    `smoothed_cross_entropy`; the divergence has none.
     """
     logits, classes = predict()
-    total, nll = smoothed_cross_entropy(logits.float(), classes, smoothing)
+    total, nll = smoothed_cross_entropy(logits.float(), classes, smoothing, weights)
     if r_drop:
         again, _ = predict()
-        total_again, nll_again = smoothed_cross_entropy(again.float(), classes, smoothing)
+        total_again, nll_again = smoothed_cross_entropy(again.float(), classes, smoothing, weights)
         divergence = symmetric_divergence(logits.float(), again.float())
         total, nll = (total + total_again) / 2 + r_drop / 2 * divergence, (nll + nll_again) / 2
     return Objective(total, nll, len(classes))

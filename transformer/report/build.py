@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from transformer.core.files import atomic_write
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import Task, family_module, open_task
+from transformer.core.task import Task, family_module, open_task, with_labels
 from transformer.report.content import Page, Section, Table
 from transformer.report.render import render
 from transformer.report.result import (
@@ -85,7 +85,7 @@ def _page(root: Path, task: str) -> Page:
     own, result = find_results(root, WORKSPACE, task), Result(root, task)
     chain = own.chains[task]
     require_outputs(root, _shown(chain))
-    declared = open_task(task)
+    declared = with_labels(open_task(task), root / "data" / task / "corpus")
     code: PageCode = family_module(declared, "report")
     before = results_before(root, chain)
     return Page(

@@ -6,7 +6,7 @@ from pydantic import field_validator
 
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import Task
+from transformer.core.task import Task, pass_on_labels
 from transformer.vocabulary.build import build
 from transformer.vocabulary.config import VocabParams
 
@@ -28,4 +28,6 @@ def run(
     task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
 ) -> dict[str, float]:
     """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
-    return build(tokens, vocab, encoded, statistics, params.vocab, labelled=True, observer=observer)
+    sizes = build(tokens, vocab, encoded, statistics, params.vocab, labelled=True, observer=observer)
+    pass_on_labels(tokens, encoded)
+    return sizes

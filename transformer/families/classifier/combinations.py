@@ -1,14 +1,23 @@
-"""Checks across the sections of a task: only the task's classes, since no sections depend on each other."""
+"""Checks across the sections of a task: that its classes are named, and its weights with them."""
 
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
+from transformer.families.classifier.download import LabelledDownload
+from transformer.families.classifier.nn.weights import ClassifierTrainParams
 
 
 class Params(StageParams):
-    """No sections depend on each other."""
+    """The sections that name classes."""
+
+    download: LabelledDownload
+    train: ClassifierTrainParams
 
 
 def check(task: Task, params: Params) -> None:
-    """Raise ValueError, one line, if the task declares no classes."""
-    if not task.classes:
-        raise ValueError(f"transformer/tasks/{task.name}/task.py names no classes: a classifier needs at least two")
+    """Raise ValueError, one line, if nothing names the classes, or the weights name others."""
+    labels = params.download.labels
+    if not task.classes and labels is None:
+        raise ValueError(f"transformer/tasks/{task.name}/task.py names no classes: set download.labels")
+    weights, names = params.train.class_weights, task.classes if labels is None else labels
+    if isinstance(weights, dict) and labels != "train" and {*weights} != {*names}:
+        raise ValueError(f"train.class_weights must have exactly the labels {', '.join(names)}")

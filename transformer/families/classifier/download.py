@@ -1,20 +1,27 @@
 """download: writes texts, each labelled with the number of its class."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
+from pydantic import field_validator
+
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import Task
-from transformer.corpora.corpus import Check, Corpus, Row, clean_text
+from transformer.core.task import MOST_CLASSES, Task, write_labels
+from transformer.corpora.corpus import Check, Corpus, Fault, Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
+from transformer.text.clean import one_line
 
 UNSUPERVISED = "unsupervised"
 UNLABELLED = -1
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
 class LabelledDownload(Download):
@@ -22,6 +29,19 @@ class LabelledDownload(Download):
 
     unsupervised: bool
     """Keep the unlabelled texts."""
+    labels: Literal["train"] | list[str] | None
+    """The labels as the corpus writes them, that of class 0 first: of two, the second is the positive one. `train`
+    takes those of train, sorted; null the task's classes, by name or number."""
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _as_text(cls, labels: Any) -> Any:
+        if not isinstance(labels, list):
+            return labels
+        names = [label_name(label) for label in labels]
+        if None in names or len({*names}) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
+            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {labels}")
+        return names
 
 
 class Params(StageParams):
@@ -40,13 +60,26 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
     ) as corpus:
-        return Selection(_required(corpus, unsupervised=section.unsupervised), section).write(
+        chosen = _required(corpus, unsupervised=section.unsupervised)
+        classes = _classes(task, section, chosen)
+        selection = Selection(chosen, section)
+
+        def finish(folder: Path) -> Mapping[str, Any]:
+            if classes != task.classes:
+                write_labels(folder, classes)
+            return {"labels": _counted(selection, classes)}
+
+        counts = selection.write(
             output,
-            partial(_check_of, classes=task.classes),
+            partial(_check_of, classes=classes),
             label=lambda row: row["label"],
             text=lambda row: row["text"],
+            finish=finish,
             observer=observer,
         )
+        for split, found in _counted(selection, classes).items():
+            observer.say(f"{split}: " + ", ".join(f"{name} {count:,}" for name, count in found.items()))
+    return counts
 
 
 def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:
@@ -56,16 +89,31 @@ def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:
     return replace(corpus, splits=splits)
 
 
+def _classes(task: Task, section: LabelledDownload, corpus: Corpus) -> tuple[str, ...]:
+    if section.labels == "train":
+        return learned(corpus)
+    return task.classes if section.labels is None else tuple(section.labels)
+
+
+def _counted(selection: Selection, classes: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Rows by label, of each split. Raises UserError where no classifier could be trained or judged."""
+    rows = {split: found for split, found in selection.labels.items() if split != UNSUPERVISED}
+    for split, found in rows.items():
+        if strange := sorted({*found} - {*rows["train"]}):
+            names = ", ".join(classes[number] for number in strange)
+            raise UserError(f"{split} has rows with the label {names}, and train has none: add some, or take them out")
+    if len(rows["train"]) < 2:
+        only = classes[next(iter(rows["train"]))]
+        raise UserError(f"every row of train has the label {only}: a classifier needs rows of at least two")
+    return {
+        split: {name: found[number] for number, name in enumerate(classes) if number in found}
+        for split, found in rows.items()
+    }
+
+
 def _check_of(split: str, *, classes: Sequence[str]) -> Check:
     unlabelled = {str(UNLABELLED): UNLABELLED}
     return partial(check_labelled, labels=unlabelled if split == UNSUPERVISED else class_labels(classes))
-
-
-def class_labels(classes: Sequence[str]) -> dict[str, int]:
-    """Class numbers by label as a corpus may write it: number or name, or only the name if names are numbers."""
-    names = {name: number for number, name in enumerate(classes)}
-    numbers = {str(number): number for number in range(len(classes))}
-    return names if any(name.isdecimal() for name in classes) else numbers | names
 
 
 def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
@@ -74,12 +122,76 @@ def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
     Raises ValueError when the text is missing, empty or not a string, or the label is not in `labels`.
     """
     found = row.get("label")
-    if str(found) not in labels:  # as text, because 1.0 and True equal 1
-        raise ValueError(f"the label must be {_in_words(labels)}, not {found!r}")
-    return {"label": labels[str(found)], "text": clean_text(row, "text")}
+    name = label_name(found)
+    if name is None or name not in labels:
+        raise ValueError(f"the label must be {in_words(labels)}, not {found!r} (`labels` may name others)")
+    return {"label": labels[name], "text": clean_text(row, "text")}
 
 
-def _in_words(labels: Mapping[str, int]) -> str:
+def label_name(label: Any) -> str | None:
+    """A label as text: whole numbers without a fraction, since a column with gaps makes floats of them.
+
+    None for no label: null, NaN or an empty text. Raises ValueError for a list or a mapping.
+    """
+    if label is None or label != label:  # NaN
+        return None
+    if isinstance(label, list | dict):
+        raise ValueError(f"`label` must be a text or a number, not {type(label).__name__}")
+    text = one_line(str(label))
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text or None
+
+
+def ordered(names: Iterable[str]) -> tuple[str, ...]:
+    """Numbers by size, other names by letter."""
+    found = sorted(names)
+    try:
+        return tuple(sorted(found, key=float))
+    except ValueError:
+        return tuple(sorted(found, key=str.casefold))
+
+
+def learned(corpus: Corpus) -> tuple[str, ...]:
+    """The different labels of train, ordered. Raises UserError unless there are 2 to MOST_CLASSES."""
+    names: dict[str, None] = {}
+    for part in corpus.splits["train"]:
+        for row in part.read():
+            if isinstance(row, Fault):
+                continue
+            try:
+                name = label_name(row.get("label"))
+            except ValueError:
+                continue  # reported with its place when the rows are written
+            if name is not None:
+                names[name] = None
+            if len(names) > MOST_CLASSES:
+                raise UserError(
+                    f"train has more than {MOST_CLASSES} different labels, such as {', '.join(list(names)[:3])}: name"
+                    " the column of the labels in `columns`, or join rare ones"
+                )
+    if len(names) < 2:
+        found = f"only the label {next(iter(names))}" if names else "no label"
+        raise UserError(f"train has {found}: a classifier needs at least two; give it other rows, or another column")
+    return ordered(names)
+
+
+def class_labels(classes: Sequence[str]) -> dict[str, int]:
+    """Class numbers by label as a corpus may write it: number or name, or only the name if names are numbers."""
+    names = {name: number for number, name in enumerate(classes)}
+    numbers = {str(number): number for number in range(len(classes))}
+    return names if any(_is_number(name) for name in classes) else numbers | names
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def in_words(labels: Mapping[str, int]) -> str:
+    """The labels that may be written, those of one class together."""
     written: dict[int, list[str]] = {}
     for text, number in labels.items():
         written.setdefault(number, []).append(text)

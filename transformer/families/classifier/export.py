@@ -7,7 +7,7 @@ from typing import Any
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
-from transformer.core.task import Task, words_of
+from transformer.core.task import Task, with_labels, words_of
 from transformer.export.exporting import ExportInputs, ExportParams, Model, Row, check_bundle, export_bundle
 from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction
 
@@ -26,8 +26,14 @@ class Params(StageParams):
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of predictions that agreed."""
     compute = prepare(params.hardware)
-    words = words_of(task)
-    model = Model(task=task, title=words.title, use=words.use, main_metric="accuracy", question="text")
+    task, words = with_labels(task, inputs.corpus), words_of(task)
+    model = Model(
+        task=task,
+        title=words.title,
+        use=words.use.format(classes=in_a_row(task.classes)),
+        main_metric="accuracy",
+        question="text",
+    )
     export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
     return check_bundle(
         bundle,
@@ -38,6 +44,11 @@ def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, obser
         device=compute.device.type,
         observer=observer,
     )
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """Alternatives as a sentence lists them: `a, b or c`."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _answers(classifier: Classifier, rows: Sequence[Row]) -> list[tuple[str, bool]]:

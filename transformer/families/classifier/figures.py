@@ -11,16 +11,16 @@ import torch
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
-from transformer.core.task import Task
+from transformer.core.task import Task, with_labels
 from transformer.encoded.vocabulary import clip
 from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction, prediction
+from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.explorer import write_explorer
 from transformer.figures.inputs import FigureInputs, FiguresParams
 from transformer.figures.style import save
 from transformer.figures.theory import explain
-from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
 _LONGEST = 40  # tokens that are still readable on an axis
@@ -58,7 +58,7 @@ class Params(StageParams):
     """The stage's parameters."""
 
     figures: FiguresParams
-    train: TrainParams
+    train: ClassifierTrainParams
     evaluate: AnsweringParams
     hardware: Hardware
 
@@ -66,6 +66,7 @@ class Params(StageParams):
 def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
     """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
+    task = with_labels(task, inputs.corpus)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
     classifier = Classifier(*opened, task.classes)
     pooling = classifier.model.config.model.pooling

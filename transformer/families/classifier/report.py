@@ -9,8 +9,8 @@ from transformer.report.content import Picture, Section, Table
 from transformer.report.result import Result, learning_curves, scores
 from transformer.results.headline import headline, value
 
-METRICS_OF_MANY = ("accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
-METRICS = ("accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
+METRICS_OF_MANY = ("accuracy", "balanced_accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
+METRICS = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
 _CURVES = (
     ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a {unit}"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "accuracy"),
@@ -20,6 +20,8 @@ _TRADE_OFFS = (
     ("Precision and recall", "precision_recall", "recall", "precision"),
 )
 
+_UNBALANCED = 1.2
+"""The share of the most common label, times the number of classes, from which accuracy alone says little."""
 _SHOWN = 3
 """Kinds of mistakes to list, with more than two classes."""
 
@@ -35,6 +37,10 @@ def summary(result: Result) -> str:
 def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     yield _against_linear(result)
+    scored = result.evaluation[result.main_split]
+    if scored["majority_accuracy"] * len(task.classes) > _UNBALANCED:
+        always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
+        yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
     mistakes = sorted(mistakes, key=lambda row: -int(row[task.units]))[:_SHOWN] if len(task.classes) > 2 else mistakes
     counts = " and ".join(f"{int(row[task.units]):,} {row['actual']} ones {row['predicted']}" for row in mistakes)
@@ -61,11 +67,24 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     """The sections of the page, the most informative first."""
     yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
     yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
-    yield Section("Right and wrong", tables=[_confusion(task, result)], pictures=list(_charts(task, result)))
+    yield Section(
+        "Right and wrong",
+        tables=[_by_class(task, result), _confusion(task, result)],
+        pictures=list(_charts(task, result)),
+    )
     rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]
     header = ["split", "label", "prediction", "probability", task.unit]
     text = "What the model was most certain of and wrong about, of each split."
     yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
+
+
+def _by_class(task: Task, result: Result) -> Table:
+    names = ("recall", "precision", "f1")
+    rows = [
+        [row["class"], f"{int(row[task.units]):,}", *(f"{100 * float(row[name]):.1f} %" for name in names)]
+        for row in result.table("plots/classes.tsv")
+    ]
+    return Table(f"By label, {result.main_split}", ["label", task.units, "recall", "precision", "F1"], rows)
 
 
 def _confusion(task: Task, result: Result) -> Table:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import Task
+from transformer.core.task import Task, pass_on_labels
 from transformer.text.pretokenize import PreTokenizerParams
 from transformer.text.tokens import tokenize_corpus
 
@@ -18,4 +18,6 @@ class Params(StageParams):
 def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
     sides = {"text": ("text", params.tokenize)}
-    return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)
+    counts = tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)
+    pass_on_labels(corpus, tokens)
+    return counts

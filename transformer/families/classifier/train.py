@@ -5,7 +5,7 @@ from torch import Tensor
 
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
-from transformer.core.task import Task
+from transformer.core.task import Task, with_labels
 from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
@@ -13,6 +13,7 @@ from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.nn.config import AnyClassifierParams, ClassifierConfig
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.model import build_model
+from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
 from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
@@ -24,10 +25,14 @@ class Params(TrainStageParams):
     """The stage's parameters."""
 
     model: AnyClassifierParams
+    train: ClassifierTrainParams
 
 
 class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
+
+    weights: Tensor | None = None
+    """(K,) The factors of the loss by class; None if all are 1."""
 
     def build(self) -> ClassifierModel:
         """As `CorpusTraining.build`."""
@@ -41,6 +46,7 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
             lambda: (self._logits(drop_tokens(ids, pad_id, share)), labels),
             smoothing=self.params.label_smoothing,
             r_drop=self.params.r_drop,
+            weights=self.weights,
         )
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
@@ -64,12 +70,14 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
     compute = prepare(params.hardware)
+    task = with_labels(task, paths.encoded)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     classes = len(task.classes)
     config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
     train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = ClassifierTraining(train, validation, params.train, compute, dropout)
+    training.weights = class_weights(params.train.class_weights, task.classes, train.labels, compute.device)
     train.report(task, observer)
     validation.report_classes(task, observer)
     return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)

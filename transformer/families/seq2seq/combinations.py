@@ -45,5 +45,5 @@ def check(task: Task, params: Params) -> None:
     for name in ("source", "target"):
         if (language := getattr(params.tokenize, name)) not in languages:
             raise ValueError(
-                f"tokenize.{name} is `{language:.60}`, but download.languages is {languages}: choose one of these"
+                f"tokenize.{name} is {language[:60]!r}, but download.languages is {languages}: choose one of these"
             )

@@ -12,12 +12,18 @@ from transformer.nn.kernels.first_order import first_order
 _ROWS = 512
 
 
-def smoothed_cross_entropy(logits: Tensor, classes: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def smoothed_cross_entropy(
+    logits: Tensor, classes: Tensor, smoothing: float, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Cross-entropy with `smoothing` of the probability spread over all classes (Szegedy et al. 2016, section 7).
 
-    logits: (N, V); classes: (N,). Returns two sums over the rows: this loss, and the plain negative log-likelihood in
-    nats, detached.
+    logits: (N, V); classes: (N,); weights: (V,) of each row's loss by its class, or None. Returns two sums over the
+    rows: this loss, and the plain negative log-likelihood in nats, detached and without weights.
     """
+    if weights is not None:
+        loss = F.cross_entropy(logits, classes, reduction="none", label_smoothing=smoothing)
+        nll = F.cross_entropy(logits.detach(), classes, reduction="sum")
+        return (weights[classes] * loss).sum(), nll
     if not smoothing:
         total = F.cross_entropy(logits, classes, reduction="sum")
         return total, total.detach()

@@ -6,7 +6,7 @@ WORDS = Words(
     folders=("imdb",),
     title="Sentiment Transformer",
     use="""\
-Says whether a review is negative or positive. Trained by the `transformer` workflow.
+Says whether a review is {classes}. Trained by the `transformer` workflow.
 
     import transformer
     model = transformer.load("this/folder")

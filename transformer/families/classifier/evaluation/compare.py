@@ -17,8 +17,15 @@ def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Per system, accuracy and F1, with two classes also ROC-AUC: the score and its bootstrap samples, by name."""
-    return [_scored(rows, task.classes, samples) for rows in systems]
+    """Per system, accuracy and F1, with two classes also ROC-AUC: the score and its bootstrap samples, by name.
+
+    Which of a corpus's own two labels is the positive one is not known here, so they have only an accuracy.
+    """
+    names = {row[column] for rows in systems for row in rows for column in ("label", "prediction")}
+    if names <= {*task.classes}:
+        return [_scored(rows, task.classes, samples) for rows in systems]
+    found = [_scored(rows, sorted(names), samples) for rows in systems]
+    return [{name: each[name] for name in each if len(names) > 2 or name == "accuracy"} for each in found]
 
 
 def _scored(rows: Sequence[Row], classes: Sequence[str], samples: int) -> dict[str, tuple[float, Floats]]:

@@ -11,11 +11,11 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
-from transformer.core.task import Task
+from transformer.core.task import Task, with_labels
 from transformer.encoded.batching import Ids
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.bootstrap import Floats
-from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
 from transformer.evaluation.leakage import LeakageCheck, words
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, prediction
@@ -25,6 +25,7 @@ from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     Labels,
     accuracy_by_length,
+    by_class,
     confident_errors,
     confusion,
     precision_recall,
@@ -33,7 +34,6 @@ from transformer.families.classifier.evaluation.scores import (
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
-_SPLITS = ("validation", "test")
 _SHOWN = 20  # errors per split in the table
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
@@ -68,23 +68,25 @@ def run(
     """Write metrics per split, every prediction, and tables. Returns the main validation metrics."""
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     compute = prepare(params.hardware)
+    task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs.corpus)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
     classifier = Classifier(*opened, task.classes)
-    answers = {split: _answered(split, task, classifier, inputs, observer) for split in _SPLITS}
+    answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
-    linear = _linear_answers(classifier, inputs, observer)
+    linear, commonest = _linear_answers(splits, classifier, inputs, observer)
     leakage = LeakageCheck(_texts(inputs, "train"))
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
         others = {"linear": linear[split]}
         if baseline and (rows := baseline.of_split(split, given.texts, "text", observer)):
             others["baseline"] = np.array([_probabilities(row, task.classes, baseline.name) for row in rows])
-        duplicates = leakage.check(split, given.texts, seen_from_now_on=split == "validation")
+        duplicates = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
         figures[split] = split_figures(
             given.labels,
             given.probabilities,
             temperature=temperature,
             duplicates=duplicates,
+            commonest=commonest,
             units=task.units,
             others=others,
             samples=params.evaluate.bootstrap_samples,
@@ -126,14 +128,20 @@ def _answered(split: str, task: Task, classifier: Classifier, inputs: Evaluation
     return _Answers(_texts(inputs, split), np.asarray(encoded.labels), probabilities)
 
 
-def _linear_answers(classifier: Classifier, inputs: EvaluationInputs, observer: Observer) -> dict[str, Floats]:
-    """The linear baseline's probabilities by split. It trains on the same tokens as the model, but on full texts."""
+def _linear_answers(
+    splits: Sequence[str], classifier: Classifier, inputs: EvaluationInputs, observer: Observer
+) -> tuple[dict[str, Floats], int]:
+    """The linear baseline's probabilities by split, and the class that most texts of train have.
+
+    The baseline trains on the same tokens as the model, but on full texts.
+    """
     observer.say("training the linear baseline")
-    train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *_SPLITS))
+    train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *splits))
     model = LinearBaselines(
         _whole(train), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes)
     )
-    return {encoded.split: model.probabilities(_whole(encoded)) for encoded in rest}
+    commonest = int(np.bincount(train.labels).argmax())
+    return {encoded.split: model.probabilities(_whole(encoded)) for encoded in rest}, commonest
 
 
 def _whole(encoded: EncodedTexts) -> Iterator[Ids]:
@@ -168,6 +176,8 @@ def _write_plots(plots: Path, test: _Answers, task: Task) -> None:
     labels, given = test.labels, test.probabilities
     lengths = [len(words(text)) for text in test.texts]
     write_table(plots / "confusion.tsv", ("actual", "predicted", task.units), confusion(labels, given, task.classes))
+    measures = ("class", task.units, "recall", "precision", "f1")
+    write_table(plots / "classes.tsv", measures, by_class(labels, given, task.classes))
     write_table(plots / "roc.tsv", ("false_positive_rate", "true_positive_rate"), roc(labels, given))
     write_table(plots / "precision_recall.tsv", ("recall", "precision"), precision_recall(labels, given))
     write_table(plots / "reliability.tsv", (*Bin._fields[:-1], task.units), reliability(labels, given))

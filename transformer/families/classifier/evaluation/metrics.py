@@ -14,17 +14,19 @@ def split_figures(
     *,
     temperature: float,
     duplicates: Duplicates,
+    commonest: int,
     units: str,
     others: Mapping[str, Floats],
     samples: int,
 ) -> dict[str, float]:
     """Scores with intervals, calibration with temperature, scores without duplicates, and the lead over other systems.
 
-    labels and probabilities: as in scores.py; units: what texts are called; others: other systems' probabilities.
+    labels and probabilities: as in scores.py; commonest: the class that most texts of train have; units: what
+    texts are called; others: other systems' probabilities.
     """
     return (
         scores(labels, probabilities)
-        | {units: len(labels)}
+        | {units: len(labels), "majority_accuracy": round(float((labels == commonest).mean()), 6)}
         | _calibration_figures(labels, probabilities, temperature)
         | _figures_without(duplicates, labels, probabilities)
         | _comparisons(labels, probabilities, others, samples)
@@ -42,7 +44,7 @@ def _figures_without(duplicates: Duplicates, labels: Labels, probabilities: Floa
     figures: dict[str, float] = duplicates.figures()
     if not duplicates.any.all():
         rest = scores(labels[~duplicates.any], probabilities[~duplicates.any])
-        names = [name for name in ("accuracy", "f1", "macro_f1", "roc_auc") if name in rest]
+        names = [name for name in ("accuracy", "balanced_accuracy", "f1", "macro_f1", "roc_auc") if name in rest]
         figures |= {f"{name}_without_duplicates": rest[name] for name in names}
     return figures
 

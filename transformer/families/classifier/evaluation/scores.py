@@ -5,6 +5,7 @@ more classes (N, K), and the most probable class is predicted.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from sklearn.metrics import (
     f1_score,
     log_loss,
     precision_recall_curve,
+    precision_recall_fscore_support,
+    recall_score,
     roc_auc_score,
     roc_curve,
 )
@@ -40,6 +43,7 @@ def answers(probabilities: Floats) -> Labels:
 def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
     """Accuracy, F1, mean cross-entropy in nats, Brier score; with two classes also the areas under ROC and PR curve.
 
+    Balanced accuracy is the mean recall of the classes that occur (Brodersen et al. 2010).
     `f1` is that of class 1 of two; `macro_f1` is the mean over more than two classes, where an absent one counts 0.
     The Brier score (Brier 1950) is the mean of (p - y)^2, summed over the classes if there are more than two.
     `pr_auc` is the average precision. The areas are omitted if one class is missing.
@@ -49,6 +53,7 @@ def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
     predicted = probabilities >= 0.5
     figures = {
         "accuracy": accuracy_score(labels, predicted),
+        "balanced_accuracy": _balanced_accuracy(labels, predicted),
         "f1": f1_score(labels, predicted, zero_division=0),
         "loss": log_loss(labels, probabilities, labels=[0, 1]),
         "brier": brier_score_loss(labels, probabilities, pos_label=1),
@@ -64,11 +69,17 @@ def _scores_of_many(labels: Labels, probabilities: Floats) -> dict[str, float]:
     whole = probabilities / probabilities.sum(axis=1, keepdims=True)  # rounded rows may not sum to 1
     figures = {
         "accuracy": accuracy_score(labels, predicted),
+        "balanced_accuracy": _balanced_accuracy(labels, predicted),
         "macro_f1": f1_score(labels, predicted, labels=classes, average="macro", zero_division=0),
         "loss": log_loss(labels, whole, labels=classes),
         "brier": ((whole - np.eye(len(classes))[labels]) ** 2).sum(axis=1).mean(),
     }
     return {name: round(float(value), _DIGITS) for name, value in figures.items()}
+
+
+def _balanced_accuracy(labels: Labels, predicted: NDArray[Any]) -> float:
+    present = np.unique(labels)
+    return float(recall_score(labels, predicted, labels=present, average="macro", zero_division=0))
 
 
 def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
@@ -125,6 +136,14 @@ def confusion(labels: Labels, probabilities: Floats, names: Sequence[str]) -> li
     return [
         (actual, predicted, int(matrix[i, j])) for i, actual in enumerate(names) for j, predicted in enumerate(names)
     ]
+
+
+def by_class(labels: Labels, probabilities: Floats, names: Sequence[str]) -> list[tuple[str, int, float, float, float]]:
+    """Rows of a class, its texts, and its recall, precision and F1, which are 0 where they are undefined."""
+    found = precision_recall_fscore_support(labels, answers(probabilities), labels=range(len(names)), zero_division=0)
+    precision, recall, f1, texts = (values.tolist() for values in found)
+    rows = zip(names, texts, recall, precision, f1, strict=True)
+    return [(name, int(n), round(r, _DIGITS), round(p, _DIGITS), round(f, _DIGITS)) for name, n, r, p, f in rows]
 
 
 def roc(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 
 from transformer.checkpoint.device import prepare
-from transformer.core.files import read_json, read_rows, write_json, write_table
+from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.evaluation.baseline import Baseline
-from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
 from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
 from transformer.families.seq2seq.decoding.config import DecodingParams
@@ -76,14 +76,6 @@ def run(
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_json(outputs.metrics, figures)
     return {name: float(figures["validation"][name]) for name in _MAIN if name in figures["validation"]}
-
-
-def evaluated_splits(corpus: Path) -> list[str]:
-    """Validation, test and any further test splits of the corpus."""
-    return sorted(
-        (split for split in read_json(corpus / "provenance.json")["rows"] if split.startswith(("validation", "test"))),
-        key=lambda split: (not split.startswith("validation"), split),
-    )
 
 
 def _column(corpus: Path, split: str, translator: Translator, side: str) -> list[str]:
