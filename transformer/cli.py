@@ -91,6 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("name", nargs="?", metavar="NAME", help="`default` restores it; optional with --data")
     profile.add_argument("--data", type=given_path, help="a folder with local corpora (multi30k/, imdb/)")
     profile.set_defaults(run=_profile)
+    corpus = commands.add_parser(
+        "new-corpus", help="look at a folder of files, and write a profile with the parameters that fit"
+    )
+    corpus.add_argument("path", type=given_path, metavar="PATH", help="the folder with train and, if any, val and test")
+    corpus.add_argument("--name", help="of the profile; default: the folder's")
+    corpus.add_argument("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="codes of the two sides, in order")
+    corpus.set_defaults(run=_new_corpus)
     commands.add_parser("sync", help="write every result that DVC tracks to MLflow").set_defaults(run=_sync)
     report = commands.add_parser("report", help="write reports/TASK/report.html for the results in the workspace")
     report.add_argument("--task", choices=TASKS, help="only this task; default: every task with a result")
@@ -235,6 +242,13 @@ def _profile(arguments: argparse.Namespace) -> None:
 
     done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
     print(f"params.yaml: {arguments.name or 'corpora'} {done}")
+
+
+def _new_corpus(arguments: argparse.Namespace) -> None:
+    from transformer.commands.new_corpus import new_corpus
+
+    for line in new_corpus(Path.cwd(), arguments.path, name=arguments.name, languages=arguments.languages):
+        print(line, flush=True)
 
 
 def _sync(arguments: argparse.Namespace) -> None:

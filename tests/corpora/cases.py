@@ -25,12 +25,13 @@ _SHARED: dict[str, Any] = {
     "validation_fraction": 0.2,
     "test_fraction": 0.2,
     "validation_block": 1,
+    "near_duplicates": "keep",
 }
 
 
 def translation(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
-    return {"runtime": RUNTIME, "download": {**_SHARED, "languages": ["de", "en"], **changes}}
+    return {"runtime": RUNTIME, "download": {**_SHARED, "languages": ["de", "en"], "max_ratio": None, **changes}}
 
 
 def sentiment(**changes: Any) -> dict[str, Any]:

@@ -6,8 +6,9 @@ While a profile is in place that line differs, and the default is the newest com
 
 import hashlib
 import io
+import re
 import subprocess
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,20 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     with atomic_write(root / _PLACED) as stream:
         stream.write(_checksum(wanted).encode())
     return True
+
+
+def write_profile(root: Path, name: str, values: Mapping[str, Any], *, heading: str) -> Path:
+    """Write `profiles/NAME.yaml`, checked as it will be used. Raises UserError if it is there with other content."""
+    if not re.fullmatch(r"[\w][\w.-]*", name):
+        raise UserError(f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `--name fr-en`")
+    path = root / "profiles" / f"{name}.yaml"
+    text = f"# {heading}\n\n{_dump(dict(values))}"
+    if path.is_file() and _read(path) != text:
+        raise UserError(f"{path.relative_to(root)} is there with other content: remove it, or give another `--name`")
+    _lay_over(_load(default_params(root), PARAMS), _load(text, path), "", path.relative_to(root))
+    with atomic_write(path) as stream:
+        stream.write(text.encode())
+    return path
 
 
 def profile_params(root: Path, name: str) -> str:
@@ -112,9 +127,11 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
         path = f"{prefix}{name}"
         if name not in section:
             raise UserError(f"{where}: `{path}` is not a parameter: the default params.yaml has no such name")
-        is_section = isinstance(section[name], MutableMapping)
-        if isinstance(value, MutableMapping) is not is_section:
-            raise UserError(f"{where}: `{path}` must be {'a section' if is_section else 'one value'}")
+        is_section = isinstance(section[name], MutableMapping) and bool(section[name])
+        if is_section and not isinstance(value, MutableMapping):
+            raise UserError(f"{where}: `{path}` must be a section")
+        if isinstance(value, MutableMapping) and not isinstance(section[name], MutableMapping | str):
+            raise UserError(f"{where}: `{path}` must be one value")  # only a word may have a mapping as its other form
         if is_section and not _another_kind(section[name], value):
             _lay_over(section[name], value, f"{path}.", where)
         else:

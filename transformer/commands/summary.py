@@ -1,17 +1,22 @@
 """The end of `make repro`: the main metrics, and where to find more."""
 
+import shlex
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from tabulate import tabulate
 
 from transformer.core.errors import UserError
+from transformer.core.files import read_table
 from transformer.core.task import family_module, open_task
 from transformer.report.build import missing_pages, write_page
 from transformer.results.find import WORKSPACE, Results, results_at
 from transformer.results.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.tracking.store import in_words
 from transformer.tracking.sync import missing_rows, sync
+
+_ROWS = 50  # of the predictions, among which the shortest text is the example
 
 
 def print_summary(root: Path) -> None:
@@ -31,9 +36,21 @@ def print_summary(root: Path) -> None:
         _sync(root)
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
-    print("  transformer translate 'Ein Mann'    use a model; transformer classify, transformer attention")
+    for task in own.chains:
+        command = family_module(open_task(task), "options").COMMAND[0]
+        print(f"  transformer {command} {_example(root, task)}")
     print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
     print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
+
+
+def _example(root: Path, task: str) -> str:
+    """A short text of the corpus, quoted for the shell."""
+    try:
+        rows = islice(read_table(root / "reports" / task / "predictions.tsv"), _ROWS)
+        texts = [list(row.values())[1] for row in rows]
+    except UserError:
+        texts = []
+    return shlex.quote(min(texts, key=len)) if texts else "TEXT"
 
 
 def _sync(root: Path) -> None:

@@ -4,8 +4,8 @@
 family.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -42,6 +42,8 @@ class Task:
     """The names of classes 0 to K - 1, for a classifier."""
     unit: str = "row"
     """What a row of the corpus is called; the plural adds an s."""
+    examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Raw texts by column of the sample corpus, to draw the attention in."""
 
     def __post_init__(self) -> None:
         """Raises UserError for a declaration that would give wrong results or none."""

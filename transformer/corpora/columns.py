@@ -26,7 +26,9 @@ class Columns:
         return list(self.names.values())
 
     def top(self, available: Available) -> list[str] | None:
-        """The columns of a table to read for these names; None if one is missing."""
+        """The columns of a table to read for these names, without any names all; None if one is missing."""
+        if not self.names:
+            return list(available)
         found = [name for path in self.theirs if (name := _top(path, available)) is not None]
         if len(found) == len(self.names):
             return list(dict.fromkeys(found))

@@ -20,6 +20,8 @@ _FILE = re.compile(
     r"(?P<split>train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised)"
     r"(?P<shard>-(?P<index>[0-9]{5})-of-(?P<shards>[0-9]{5}))?\.(?P<kind>[A-Za-z0-9_-]+)(?P<gz>\.gz)?"
 )
+_CODE = "[a-z]{2,3}(?:_[A-Za-z]+)?"
+_OPUS = re.compile(rf"[^.].*\.(?P<one>{_CODE})-(?P<two>{_CODE})\.(?P<kind>(?P=one)|(?P=two))(?:\.gz)?")
 _KINDS = {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv", "csv": "csv", "parquet": "parquet"}
 _UNREMARKABLE = re.compile(r"\..*|README.*|LICEN[CS]E.*|.*\.md", re.IGNORECASE)
 
@@ -53,6 +55,17 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
         [((stem, kind), paths)] = found.items()
         splits[split] = SplitFiles(kind=kind, paths=_complete(folder / stem, kind, paths, columns))
     return splits, ignored
+
+
+def text_extensions(folder: Path) -> list[str]:
+    """What train's plain text files are called after: the languages of `train.de` and `train.en`, or of OPUS' files."""
+    found: dict[str, None] = {}
+    for place in (folder, *(folder / name for name in _SUBFOLDERS)):
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            match = _FILE.fullmatch(path.name) or _OPUS.fullmatch(path.name)
+            if match and match["kind"] not in _KINDS and (match.re is _OPUS or match["split"] == "train"):
+                found[match["kind"]] = None
+    return list(found)
 
 
 _Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]

@@ -2,30 +2,40 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from transformer.core.observer import Observer
 from transformer.corpora.corpus import Check, Corpus, LeftOut, Row, checked_rows
 from transformer.corpora.holdout import Group, Reader, hold_out
 from transformer.corpora.output import write_corpus
 from transformer.corpora.sources import Download
+from transformer.evaluation.leakage import TrigramSets, WordNumbers, find_duplicates
 
 _TRAIN = "train"
+_CHUNK = 20_000  # training rows that are compared with the held-out ones at a time
 
 
 class Selection:
     """The rows of a corpus's splits, and what is left out of them."""
 
-    def __init__(self, corpus: Corpus, section: Download) -> None:
-        self._corpus, self._section = corpus, section
+    def __init__(
+        self, corpus: Corpus, section: Download, *, unfit: Callable[[Row], str | None] = lambda row: None
+    ) -> None:
+        """unfit: says why a training row is to be left out; None if it is not."""
+        self._corpus, self._section, self._unfit = corpus, section, unfit
         self.left_out: dict[str, LeftOut] = {}
         """By split, of the reading that began last: a split that others are held out of is read several times."""
         self.labels: dict[str, Counter[Any]] = {}
         """By split, the rows of each label that were written."""
         self._held_out: dict[str, float] = {}
+        self._alike = 0
+        """Training rows that were left out since they nearly equal a held-out one."""
 
     def write(
         self,
@@ -78,7 +88,24 @@ class Selection:
                     text=text,
                     leaf=f"{split}_fraction",
                 )
+        if self._held_out and section.near_duplicates == "leave_out":
+            held_out = [readers[split] for split in self._held_out]
+            readers[_TRAIN] = partial(self._unlike, readers[_TRAIN], held_out)
         return {split: read() for split, read in readers.items()}
+
+    def _unlike(self, train: Reader, held_out: Sequence[Reader]) -> Iterator[Row]:
+        """The training rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
+        self._alike, numbers = 0, WordNumbers()
+        rows = [row for read in held_out for row in read()]
+        columns = [name for name, value in rows[0].items() if isinstance(value, str)] if rows else []
+        seen = {name: TrigramSets.of([row[name] for row in rows], numbers) for name in columns}
+        stream = train()
+        while chunk := list(islice(stream, _CHUNK)):
+            alike = np.zeros(len(chunk), dtype=bool)
+            for name, sets in seen.items():
+                alike |= find_duplicates(TrigramSets.of([row[name] for row in chunk], numbers), sets).any
+            self._alike += int(alike.sum())
+            yield from (row for row, left_out in zip(chunk, alike, strict=True) if not left_out)
 
     def _counted(self, split: str, rows: Iterator[Row], label: Group) -> Iterator[Row]:
         counts = self.labels[split] = Counter()
@@ -99,6 +126,9 @@ class Selection:
             if longest is not None and any(len(text.split()) > longest for text in texts):
                 left_out.add(f"row {number}", "longer than max_words")
                 continue
+            if reason := self._unfit(row):
+                left_out.add(f"row {number}", reason)
+                continue
             if self._section.deduplicate:
                 key = hashlib.blake2b("\t".join(map(str, row.values())).encode(), digest_size=8).digest()
                 if key in seen:
@@ -110,6 +140,8 @@ class Selection:
     def provenance(self) -> dict[str, Any]:
         """What to add to provenance.json: nothing where every row was kept in the split that it came in."""
         counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
+        if self._alike:
+            counts.setdefault(_TRAIN, {})["nearly equals a row held out"] = self._alike
         found = {"held_out": self._held_out, "left_out": counts}
         return {name: content for name, content in found.items() if content}
 
@@ -119,6 +151,8 @@ class Selection:
             observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
         for split, fraction in self._held_out.items():
             observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
+        if self._alike:
+            observer.say(f"{_TRAIN}: {self._alike:,} rows left out: nearly equal to a row held out")
         for split, each in self.left_out.items():
             for reason, count in each.counts.items():
                 observer.say(f"{split}: {count:,} rows left out: {reason}")

@@ -62,6 +62,9 @@ class Download(Section):
     """The same for a test split, which is held out first."""
     validation_block: int = Field(ge=1)
     """Hold out training rows in blocks of this many neighbours. 1: by text, so identical texts stay together."""
+    near_duplicates: Literal["keep", "leave_out"]
+    """What to do with training rows that nearly equal a row held out of them, as `evaluate` measures it: half of their
+    word trigrams in common."""
 
 
 Sample = Callable[[str, int, int], Iterator[Row]]

@@ -8,22 +8,24 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from transformer.core.files import read_rows, read_table
+from transformer.core.files import read_json, read_rows, read_table
 from transformer.core.schema import Section
+from transformer.core.task import Task
 
 
 class FiguresParams(Section):
     """`figures` of a task."""
 
-    sentences: list[str] = Field(max_length=20)
-    """Raw texts whose attention is drawn; if empty, the first 3 of the validation split."""
+    sentences: list[str] | None = Field(max_length=20)
+    """Raw texts whose attention is drawn; null takes the sample corpus's examples, or the first 3 of validation of any
+    other corpus, as does []."""
     layers: Literal["last", "all"]
     """The layers whose heads are drawn."""
 
     @field_validator("sentences")
     @classmethod
-    def _no_empty_text(cls, sentences: list[str]) -> list[str]:
-        if not all(sentence.strip() for sentence in sentences):
+    def _no_empty_text(cls, sentences: list[str] | None) -> list[str] | None:
+        if not all(sentence.strip() for sentence in sentences or ()):
             raise ValueError("a sentence is empty: write one, or take its line out")
         return sentences
 
@@ -41,8 +43,11 @@ class FigureInputs:
     trained: Path
     history: Path
 
-    def sentences(self, params: FiguresParams, column: str) -> Sequence[str]:
-        """The chosen raw texts, or the first of the validation split; column: their column in the corpus."""
+    def sentences(self, task: Task, params: FiguresParams, column: str) -> Sequence[str]:
+        """The chosen raw texts, the examples or the first of validation; column: their column in the corpus."""
+        of_sample = read_json(self.corpus / "provenance.json")["source"] == "sample"
+        if params.sentences is None and of_sample and column in task.examples:
+            return task.examples[column]
         rows = islice(read_rows(self.corpus / "validation.jsonl"), _FIRST)
         return params.sentences or [row[column] for row in rows]
 

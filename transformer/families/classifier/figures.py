@@ -73,7 +73,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     total = params.train.epochs * inputs.updates_an_epoch()
     written = explain(figures, Schedule(params.train, total, classifier.model.d_model))
     explored = []
-    for number, text in enumerate(inputs.sentences(params.figures, "text"), start=1):
+    for number, text in enumerate(inputs.sentences(task, params.figures, "text"), start=1):
         review = classify_with_attention(classifier, text, longest=_LONGEST)
         for drawing in drawings(review, pooling, layers=params.figures.layers, unit=task.unit):
             save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))

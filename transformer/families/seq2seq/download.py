@@ -22,6 +22,8 @@ class PairsDownload(Download):
 
     languages: tuple[str, str] = Field(strict=False)
     """The two language codes: suffixes of the text files, or column names."""
+    max_ratio: float | None = Field(gt=1)
+    """Leaves out training pairs whose longer side has more than this many times the characters of the shorter."""
 
     @field_validator("languages")
     @classmethod
@@ -49,7 +51,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
     ) as corpus:
         corpus.require(("train",))
         check = partial(check_pair, languages=section.languages)
-        return Selection(corpus, section).write(
+        return Selection(corpus, section, unfit=partial(_unequal, limit=section.max_ratio)).write(
             output,
             lambda split: check,
             label=lambda row: None,
@@ -61,6 +63,11 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:
     """The two sentences of a row, cleaned. Raises ValueError when one is missing, empty or not a string."""
     return {language: clean_text(row, language) for language in languages}
+
+
+def _unequal(pair: Row, *, limit: float | None) -> str | None:
+    shorter, longer = sorted(map(len, pair.values()))
+    return "sides too unequal for max_ratio" if limit is not None and longer > limit * shorter else None
 
 
 def _letters(text: str) -> str:

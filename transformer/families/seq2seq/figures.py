@@ -84,7 +84,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     total = params.train.epochs * inputs.updates_an_epoch()
     written = explain(figures, Schedule(params.train, total, translator.model.d_model))
     explored = []
-    for number, sentence in enumerate(inputs.sentences(params.figures, column), start=1):
+    for number, sentence in enumerate(inputs.sentences(task, params.figures, column), start=1):
         attended = translate_with_attention(translator, sentence, longest=_LONGEST)
         observer.say(f"{plain(sentence, TITLE)} -> {plain(attended.text, TITLE)}")
         for drawing in drawings(attended, layers=params.figures.layers, self_attention=number == 1):

@@ -9,7 +9,11 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Section, StageParams
 from transformer.core.task import Task
 from transformer.text.pretokenize import PreTokenizerParams
-from transformer.text.tokens import tokenize_corpus
+from transformer.text.tokens import Sides, tokenize_corpus
+
+Kind = Literal["spacy", "whitespace", "none"]
+Side = Literal["source", "target"]
+_SIDES: tuple[Side, ...] = ("source", "target")
 
 
 class TokenizeParams(Section):
@@ -19,8 +23,9 @@ class TokenizeParams(Section):
     """The language to translate from, a column of the corpus."""
     target: str
     """The language to translate into, a column of the corpus."""
-    kind: Literal["spacy", "whitespace", "none"]
-    """spaCy's rules of each language, white space, or raw text for subword vocabularies."""
+    kind: Kind | dict[Side, Kind]
+    """spaCy's rules of each language, white space, or raw text for subword vocabularies; `{source: spacy, target:
+    none}` for sides that differ."""
     lowercase: bool
     """Lowercase the text, so that answers are lowercase as well."""
 
@@ -28,11 +33,15 @@ class TokenizeParams(Section):
     def _two_languages(self) -> Self:
         if self.source == self.target:
             raise ValueError(f"source and target are both `{self.source}`: choose two languages of the corpus")
+        if isinstance(self.kind, dict) and len(self.kind) < len(_SIDES):
+            raise ValueError("kind must name both sides, such as {source: spacy, target: none}")
         return self
 
-    def side(self, language: str) -> tuple[str, PreTokenizerParams]:
-        """A language's column in the corpus, and how to split it."""
-        return language, PreTokenizerParams(kind=self.kind, language=language, lowercase=self.lowercase)
+    def side(self, side: Side) -> tuple[str, PreTokenizerParams]:
+        """A side's column in the corpus, which is its language, and how to split it."""
+        language = self.source if side == "source" else self.target
+        kind = self.kind[side] if isinstance(self.kind, dict) else self.kind
+        return language, PreTokenizerParams(kind=kind, language=language, lowercase=self.lowercase)
 
 
 class Params(StageParams):
@@ -43,8 +52,5 @@ class Params(StageParams):
 
 def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
-    sides = {
-        "source": params.tokenize.side(params.tokenize.source),
-        "target": params.tokenize.side(params.tokenize.target),
-    }
+    sides: Sides = {side: params.tokenize.side(side) for side in _SIDES}
     return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)

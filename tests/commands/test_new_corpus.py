@@ -1,0 +1,164 @@
+"""`transformer new-corpus`: what a folder holds, and the profile that fits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tests.conftest import ROOT
+from tests.corpora.cases import write
+from tests.workflow.languages import pairs
+from transformer.commands import rehearsal
+from transformer.commands.check import check_params
+from transformer.commands.new_corpus import Found, new_corpus, recognise
+from transformer.commands.profiles import default_params, profile_params, profile_values
+from transformer.core.errors import UserError
+
+FRENCH = pairs("fr")[:60]
+STARS = [{"review": f"It is the film number {number} of many.", "stars": number % 5 + 1} for number in range(60)]
+
+
+def table(rows: list[dict[str, Any]], separator: str) -> bytes:
+    """A header and the rows."""
+    lines = [rows[0].keys(), *(map(str, row.values()) for row in rows)]
+    return "".join(f"{separator.join(line)}\n" for line in lines).encode()
+
+
+def lines(rows: list[dict[str, Any]]) -> bytes:
+    """JSON lines."""
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def sides(names: tuple[str, str], rows: list[tuple[str, str]] = FRENCH) -> list[dict[str, str]]:
+    """The pairs under these names."""
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def text(side: int) -> bytes:
+    """One side as plain text."""
+    return "".join(f"{row[side]}\n" for row in FRENCH).encode()
+
+
+PAIRS = {
+    "two texts": ({"train.fr": text(0), "train.en": text(1)}, {"fr": "fr", "en": "en"}),
+    "opus": ({"Books.en-fr.fr": text(0), "Books.en-fr.en": text(1), "README": b"x"}, {"fr": "fr", "en": "en"}),
+    "codes": ({"train.jsonl": lines(sides(("fr", "en")))}, {"fr": "fr", "en": "en"}),
+    "names": ({"train.tsv": table(sides(("French", "English")), "\t")}, {"fr": "French", "en": "English"}),
+    "nested": (
+        {"train.jsonl": lines([{"translation": row} for row in sides(("en", "fr"), [row[::-1] for row in FRENCH])])},
+        {"fr": "translation.fr", "en": "translation.en"},
+    ),
+}
+
+
+@pytest.mark.parametrize("given", PAIRS)
+def test_pairs_are_recognised(given: str, tmp_path: Path) -> None:
+    files, columns = PAIRS[given]
+    found = recognise(write(tmp_path / "in", files))
+    assert found == Found(family="seq2seq", columns=columns)
+    assert [*found.columns] == ["fr", "en"]  # into English, unless told otherwise
+
+
+def test_sides_that_name_no_language_need_one(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", {"train.csv": table(sides(("source", "target")), ",")})
+    with pytest.raises(UserError, match="`source` names no language: say both, as in `--languages de en`"):
+        recognise(folder)
+    assert recognise(folder, ["fr", "en"]).columns == {"fr": "source", "en": "target"}
+    assert [*recognise(write(tmp_path / "two", PAIRS["codes"][0]), ["en", "fr"]).columns.items()] == [
+        ("en", "en"),
+        ("fr", "fr"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "tsv"])
+def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
+    more = [row | {"id": number, "shop": "one shop"} for number, row in enumerate(STARS)]
+    folder = write(tmp_path / "in", {"train.jsonl": lines(more)} if kind == "jsonl" else {})
+    folder.mkdir(exist_ok=True)
+    if kind == "tsv":
+        write(folder, {"train.tsv": table(more, "\t")})
+    if kind == "parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(more), folder / "train.parquet")
+    assert recognise(folder) == Found(family="classifier", columns={"label": "stars", "text": "review"})
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "nothing to read in"),
+        ({"train.de": b"x\n"}, "has train in de: plain text must be in two languages"),
+        ({"train.tsv": b"a\tb\n1\t2\n3\t4\n"}, "of the columns a, b neither two are sentences nor one a text"),
+        ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),
+    ],
+)
+def test_a_folder_that_holds_no_corpus_is_one_line(files: dict[str, bytes], message: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(UserError, match=message) as caught:
+        recognise(write(tmp_path / "in", files))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_path_that_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a folder: give the one that holds train"):
+        recognise(tmp_path / "none")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with our default and no profile."""
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.05)
+    root = tmp_path / "project"
+    for folder in ("profiles", "data/local/translation", "data/local/sentiment", "data/local/vocabulary"):
+        (root / folder).mkdir(parents=True)
+    (root / "params.yaml").write_text(default_params(ROOT), encoding="utf-8")
+    monkeypatch.chdir(root)
+    return root
+
+
+def test_the_profile_fits_and_what_was_found_is_said(project: Path) -> None:
+    noisy = [*sides(("fr", "en")), {"fr": "", "en": "empty"}, *sides(("fr", "en"), FRENCH[:3])]
+    folder = write(project / "data/local/french", {"train.jsonl": lines(noisy), "notes.txt": b"x"})
+    said = "\n".join(new_corpus(project, folder, name=None, languages=None))
+    for expected in (
+        "sentence pairs, fr to en, for the task translation",
+        "train: 63 rows, 3 of them repeated; median fr 6 words (95 %: at most ",
+        "1 cannot be used: `fr` is empty",
+        "train.jsonl, line 61: `fr` is empty",
+        "ignored, since their names are of no layout: notes.txt",
+        "no validation and no test split: a tenth of train will be held out for each",
+        "profiles/french.yaml written",
+        "rehearsed on 64 rows: an update takes ",
+        "Next: make repro PROFILE=french TASK=translation",
+    ):
+        assert expected in said
+    values = profile_values(project, "french")["translation"]
+    assert values["download"]["path"] == "data/local/french"
+    assert values["download"]["bad_rows"] == "skip"
+    assert (values["tokenize"]["source"], values["tokenize"]["target"]) == ("fr", "en")
+    (project / "params.yaml").write_text(profile_params(project, "french"), encoding="utf-8")
+    check_params(project / "params.yaml")
+
+
+def test_unbalanced_stars_get_their_labels_and_weights(project: Path) -> None:
+    rows = [*STARS, *[row | {"stars": 5, "review": f"{row['review']} Again."} for row in STARS]]
+    folder = write(project / "in", {"train.jsonl": lines(rows), "test.jsonl": lines(STARS)})
+    said = "\n".join(new_corpus(project, folder, name="stars", languages=None))
+    assert "labels: 1 12, 2 12, 3 12, 4 12, 5 72" in said
+    assert "no validation split" in said
+    section = profile_values(project, "stars")["sentiment"]
+    assert section["download"]["labels"] == ["1", "2", "3", "4", "5"]
+    assert section["download"]["columns"] == {"label": "stars", "text": "review"}
+    assert section["train"]["class_weights"] == "balanced"
+
+
+def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
+    (project / "profiles" / "mine.yaml").write_text("hardware: {threads: 1}\n", encoding="utf-8")
+    folder = write(project / "mine", PAIRS["codes"][0])
+    with pytest.raises(UserError, match=r"profiles/mine\.yaml is there with other content: remove it, or give another"):
+        list(new_corpus(project, folder, name=None, languages=None))
+    assert (project / "profiles" / "mine.yaml").read_text(encoding="utf-8") == "hardware: {threads: 1}\n"
+    with pytest.raises(UserError, match=r"`\.\./x` cannot name a profile"):
+        list(new_corpus(project, folder, name="../x", languages=None))

@@ -1,0 +1,65 @@
+"""Some hundred sentence pairs in scripts and orders unlike English: French, Arabic, Japanese, Hindi and Swahili.
+
+Each language has eight phrases for who, for where and for what is done, and an order; English has the same in its own.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from random import Random
+
+Phrases = tuple[str, str, str, str]
+"""Who, what is done, where, each separated by slashes; and the order."""
+
+ENGLISH: Phrases = (
+    "a man / a woman / the child / my brother / the teacher / an old farmer / the doctor / a dog",
+    "is sleeping / is waiting / is running / is eating / is laughing / is sitting / is playing / is singing",
+    "in the house / on the street / in the garden / by the river / at the market / in the school / "
+    "under the tree / by the sea",
+    "{who} {does} {where}.",
+)
+LANGUAGES: dict[str, Phrases] = {
+    "fr": (
+        "un homme / une femme / l'enfant / mon frère / le professeur / un vieux fermier / le médecin / un chien",
+        "dort / attend / court / mange / rit / est assis / joue / chante",
+        "dans la maison / dans la rue / dans le jardin / au bord de la rivière / au marché / "
+        "à l'école / sous l'arbre / au bord de la mer",
+        "{who} {does} {where}.",
+    ),
+    "ar": (
+        "رجل / امرأة / الطفل / أخي / المعلم / مزارع عجوز / الطبيب / كلب",
+        "ينام / ينتظر / يركض / يأكل / يضحك / يجلس / يلعب / يغني",
+        "في البيت / في الشارع / في الحديقة / بجانب النهر / في السوق / في المدرسة / تحت الشجرة / بجانب البحر",
+        "{does} {who} {where}.",
+    ),
+    "ja": (
+        "男の人 / 女の人 / その子供 / 私の兄 / 先生 / 年取った農夫 / 医者 / 犬",
+        "眠っています / 待っています / 走っています / 食べています / 笑っています / 座っています / "
+        "遊んでいます / 歌っています",
+        "家の中で / 通りで / 庭で / 川のそばで / 市場で / 学校で / 木の下で / 海辺で",
+        "{who}が{where}{does}。",
+    ),
+    "hi": (
+        "एक आदमी / एक औरत / वह बच्चा / मेरा भाई / अध्यापक / एक बूढ़ा किसान / डॉक्टर / एक कुत्ता",
+        "सो रहा है / इंतज़ार कर रहा है / दौड़ रहा है / खा रहा है / हँस रहा है / बैठा है / खेल रहा है / गा रहा है",
+        "घर में / सड़क पर / बगीचे में / नदी के पास / बाज़ार में / स्कूल में / पेड़ के नीचे / समुद्र के किनारे",
+        "{who} {where} {does}।",
+    ),
+    "sw": (
+        "mwanamume / mwanamke / mtoto / kaka yangu / mwalimu / mkulima mzee / daktari / mbwa",
+        "analala / anasubiri / anakimbia / anakula / anacheka / anakaa / anacheza / anaimba",
+        "ndani ya nyumba / barabarani / bustanini / kando ya mto / sokoni / shuleni / chini ya mti / kando ya bahari",
+        "{who} {does} {where}.",
+    ),
+}
+
+
+def pairs(language: str) -> list[tuple[str, str]]:
+    """All 512 sentences of a language, each with the English one, in a random but fixed order."""
+    numbers = list(product(range(8), repeat=3))
+    Random(1).shuffle(numbers)
+    return [(_sentence(LANGUAGES[language], each), _sentence(ENGLISH, each)) for each in numbers]
+
+
+def _sentence(phrases: Phrases, numbers: Sequence[int]) -> str:
+    who, does, where = (given.split(" / ")[number] for given, number in zip(phrases[:3], numbers, strict=True))
+    return phrases[3].format(who=who, does=does, where=where)

@@ -1,0 +1,102 @@
+"""Runs the first stages and some updates on a part of a corpus: shows that its parameters work, and what they cost."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from transformer.commands.profiles import profile_values
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
+from transformer.core.task import Task, stage_code
+from transformer.corpora.corpus import Corpus
+
+_ROWS = 3000
+_WARM = 5  # updates before the clock starts
+_SECONDS = 8.0
+_EVERY = 1
+
+
+class _EnoughError(Exception):
+    """The updates have been timed."""
+
+
+class _Clock(Observer):
+    """Times the updates."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, float]] = []
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Note the time; ends training after enough updates."""
+        self.steps.append((step, monotonic()))
+        if len(self.steps) > _WARM and self.steps[-1][1] - self.steps[_WARM][1] > _SECONDS:
+            raise _EnoughError
+
+    def seconds(self) -> float:
+        """Of one update."""
+        timed = self.steps[_WARM:] if len(self.steps) > _WARM + 1 else self.steps
+        (first, start), (last, end) = timed[0], timed[-1]
+        return (end - start) / max(last - first, 1)
+
+
+def rehearse(root: Path, profile: str, task: Task, corpus: Corpus, columns: Mapping[str, str], rows: int) -> str:
+    """One line with the time and size of a training; rows: those of train. Raises UserError where a stage does."""
+    content = profile_values(root, profile)
+    content["runtime"] = content["runtime"] | {"workers": 0, "progress": False, "log_every": _EVERY}
+    section = content[task.name]
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        given = _part(corpus, folder / "given", columns)
+        changes = {"path": str(folder / "given"), "columns": {}, "bad_rows": "skip", "near_duplicates": "keep"}
+        section["download"] = section["download"] | changes
+        clock = _Clock()
+        with suppress(_EnoughError):
+            _run(content, task, folder, clock)
+        seconds = clock.seconds()
+    train = section["train"]
+    missing = [split for split in ("validation", "test") if split not in corpus.splits]
+    kept = rows * (1.0 - sum(section["download"][f"{split}_fraction"] for split in missing))
+    updates, epochs = max(1, round(kept / train["batch_size"])), train["epochs"]
+    return (
+        f"rehearsed on {given:,} rows: an update takes {1000 * seconds:.0f} ms here, so {epochs} epochs of {updates:,}"
+        f" updates take about {_duration(epochs * updates * seconds)}"
+    )
+
+
+def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str]) -> int:
+    """Write the first rows of each split as JSON lines; returns those of train."""
+    folder.mkdir()
+    count = 0
+    for split, parts in corpus.splits.items():
+        rows = (row for part in parts for row in part.read() if isinstance(row, dict))
+        lines = [json.dumps({name: row.get(name) for name in columns}) for row in islice(rows, _ROWS)]
+        (folder / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        count = len(lines) if split == "train" else count
+    return count
+
+
+def _run(content: dict[str, Any], task: Task, folder: Path, clock: _Clock) -> None:
+    from transformer.training.stage import TrainingPaths
+
+    def run(stage: str, **paths: Any) -> None:
+        code = stage_code(task, stage)
+        params = stage_params(content, task.name, code.Params, where=Path("params.yaml"))
+        code.run(task, params, **paths)  # type: ignore[attr-defined]
+
+    corpus, tokens, vocab, encoded = (folder / name for name in ("corpus", "tokens", "vocab", "encoded"))
+    run("download", output=corpus, observer=Observer())
+    run("tokenize", corpus=corpus, tokens=tokens, observer=Observer())
+    statistics = folder / "vocabulary.json"
+    run("build_vocab", tokens=tokens, vocab=vocab, encoded=encoded, statistics=statistics, observer=Observer())
+    written = {name: folder / name for name in ("trained", "metrics", "history")}
+    run("train", paths=TrainingPaths(encoded=encoded, vocab=vocab, **written), observer=clock)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{seconds:.0f} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
