@@ -18,7 +18,9 @@ from transformer.commands.profiles import default_params, profile_params, profil
 from transformer.core.errors import UserError
 
 FRENCH = pairs("fr")[:60]
-STARS = [{"review": f"It is the film number {number} of many.", "stars": number % 5 + 1} for number in range(60)]
+STARS: list[dict[str, Any]] = [
+    {"review": f"It is the film number {number} of many.", "stars": number % 5 + 1} for number in range(60)
+]
 
 
 def table(rows: list[dict[str, Any]], separator: str) -> bytes:
@@ -162,3 +164,19 @@ def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
     assert (project / "profiles" / "mine.yaml").read_text(encoding="utf-8") == "hardware: {threads: 1}\n"
     with pytest.raises(UserError, match=r"`\.\./x` cannot name a profile"):
         list(new_corpus(project, folder, name="../x", languages=None))
+
+
+def test_rows_sorted_by_label_are_rehearsed(project: Path) -> None:
+    rows = [{"review": f"This is the film number {number}.", "stars": 1 + number // 3600} for number in range(7200)]
+    files = {"train.jsonl": lines(rows), "val.jsonl": lines(rows[::90]), "test.jsonl": lines(rows[::70])}
+    folder = write(project / "in", files)
+    said = "\n".join(new_corpus(project, folder, name="sorted", languages=None))
+    assert "rehearsed on 3,600 rows" in said
+
+
+def test_a_corpus_of_sentences_much_alike_says_so_and_keeps_them(project: Path) -> None:
+    rows = [{"review": f"The film of day {day} was good fun for us all.", "stars": day % 2} for day in range(200)]
+    folder = write(project / "in", {"train.jsonl": lines(rows)})
+    said = "\n".join(new_corpus(project, folder, name="alike", languages=None))
+    assert "% of train nearly equals a held-out row and stays" in said
+    assert profile_values(project, "alike")["sentiment"]["download"]["near_duplicates"] == "keep"

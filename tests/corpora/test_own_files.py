@@ -177,3 +177,41 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_provenance_is_json_of_plain_numbers(tmp_path: Path) -> None:
     output = translate(tmp_path, path=parallel(tmp_path / "in", train=NOISY), bad_rows="skip")
     assert json.loads((output / "provenance.json").read_text())["rows"]["train"] == 40
+
+
+def test_training_rows_like_a_held_out_one_are_left_out(tmp_path: Path) -> None:
+    """Each sentence has a twin with one more word; without this, a twin is held out and the other one trained on."""
+    rows = [
+        {"de": f"der {number} Hund von {word * 3} schläft im {number} Garten{more}", "en": f"{number} {word}{more}"}
+        for number, word in enumerate("abcdefghijklmnopqrstuvwxyz" * 2)
+        for more in ("", " heute")
+    ]
+    path = str(write(tmp_path / "in", {"train.jsonl": json_lines(rows)}))
+    output = translate(tmp_path, path=path, near_duplicates="leave_out")
+
+    def plain(split: str) -> set[str]:
+        return {row["de"].removesuffix(" heute") for row in stored(output, split)}
+
+    assert not plain("train") & (plain("validation") | plain("test"))
+    left_out = provenance(output)["left_out"]["train"]["nearly equals a row held out"]
+    assert left_out == len(rows) - sum(len(stored(output, split)) for split in ("train", "validation", "test")) > 5
+    kept = translate(tmp_path, path=path, near_duplicates="keep")
+    assert "left_out" not in provenance(kept)
+    assert sum(len(stored(kept, split)) for split in ("train", "validation", "test")) == len(rows)
+
+
+def test_where_all_rows_are_alike_the_message_says_what_to_do(tmp_path: Path) -> None:
+    rows = [{"de": f"Der Hund schläft heute im großen Garten {number}", "en": "x"} for number in range(50)]
+    path = str(write(tmp_path / "in", {"train.jsonl": json_lines(rows)}))
+    with pytest.raises(UserError, match="every row of train nearly equals one that is held out of it: set `near_dup"):
+        translate(tmp_path, path=path, near_duplicates="leave_out")
+
+
+def test_pairs_of_unequal_length_are_left_out_of_train(tmp_path: Path) -> None:
+    unequal = {"de": "a" * 50, "en": "b" * 10}
+    path = parallel(tmp_path / "in", train=[*pairs(9), unequal], test=[*pairs(2), unequal])
+    output = translate(tmp_path, path=path, max_ratio=4.0)
+    assert stored(output, "train") == pairs(9)
+    assert stored(output, "test")[-1] == unequal
+    assert provenance(output)["left_out"] == {"train": {"sides too unequal for max_ratio": 1}}
+    assert len(stored(translate(tmp_path, path=path, max_ratio=5.0), "train")) == 10

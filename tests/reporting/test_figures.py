@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.conftest import ROOT
 from transformer.core.params import read_params
+from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
 from transformer.figures.style import in_house_style, plain, save
@@ -124,8 +125,10 @@ def test_the_gradients_norm_is_that_of_autograd() -> None:
     assert softmax_gradient_norm(scores.softmax(dim=-1)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_schedules_are_those_of_the_schema_and_this_trainings_own() -> None:
-    params = train_params()
+@pytest.mark.parametrize("schema", [TrainParams, ClassifierTrainParams])
+def test_schedules_are_those_of_the_schema_and_this_trainings_own(schema: type[TrainParams]) -> None:
+    own = {"class_weights": "none"} if schema is ClassifierTrainParams else {}
+    params = schema.model_validate(train_params().model_dump() | own)
     rates = learning_rates(Schedule(params, total=300, d_model=64), [1, 50, 100, 200])
     assert params.schedule in rates
     assert set(rates) == {"constant", "noam", "inverse_sqrt", "linear", "cosine"}

@@ -101,7 +101,7 @@ def test_five_star_ratings_go_from_files_to_a_served_answer(clone: Clone) -> Non
     folder = clone.root / "data" / "local" / "stars"
     folder.mkdir()
     rows = [
-        {"review": f"The {thing} is {word} and it came on day {day}.", "stars": stars}
+        {"review": f"{word} {thing}, it came on day {day}", "stars": stars}
         for day in range(20)
         for thing in ("phone", "book", "chair", "lamp")
         for stars, found in STARS.items()
@@ -112,4 +112,4 @@ def test_five_star_ratings_go_from_files_to_a_served_answer(clone: Clone) -> Non
     clone.run("transformer", "profile", "stars")
     clone.repro("report@sentiment")
     assert read_json(clone.root / "reports" / "sentiment" / "evaluation.json")["test"]["macro_f1"] > 0.9
-    assert served_answer(clone, "sentiment", "The lamp is perfect and it came on day 3.")["label"] == "5"
+    assert served_answer(clone, "sentiment", "perfect lamp, it came on day 3")["label"] == "5"

@@ -14,11 +14,14 @@ from transformer.commands.check import check_params
 from transformer.commands.profiles import DEFAULT, default_params, profile_params, profile_values, use_profile
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
+from transformer.registry import TASKS
 
 PROFILES = ("seed", "paper", "rnn", "smoke")
 WHOLE = "0f09d43"
 """The last commit in which each profile was a complete params.yaml."""
-CHANGED_SINCE: frozenset[tuple[str, str]] = frozenset()
+CHANGED_SINCE = frozenset(
+    (name, f".{task}.figures.sentences") for name in (DEFAULT, "seed", "paper", "rnn") for task in TASKS
+)
 """Profile and leaf of values that were changed on purpose, such as ("seed", ".translation.train.epochs")."""
 
 

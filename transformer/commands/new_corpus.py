@@ -4,26 +4,26 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.profiles import write_profile
-from transformer.commands.rehearsal import rehearse
+from transformer.commands.profiles import merged_values, write_profile
+from transformer.commands.rehearsal import Rehearsal, rehearse
 from transformer.core.errors import UserError
 from transformer.core.task import Task, open_task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
 from transformer.corpora.files import read_folder
 from transformer.corpora.layouts import text_extensions
-from transformer.families.classifier.download import label_name, ordered
+from transformer.families.classifier.download import is_number, label_name, ordered
 from transformer.registry import TASKS
 
-_PEEKED = 1000  # rows by which the columns are told apart
+_PEEKED = 1000  # rows, at least, by which the columns of a larger file are told apart
 _FEW = 20  # different values of a column of labels, at most
 _SHORT = 40  # characters of a label, at most
 _SHOWN = 3
-_LABELS = ["label", "labels", "class", "category", "sentiment", "rating", "stars", "score", "target", "y"]
+_ALIKE = 0.2  # of train: as many rows are not left out
+_LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
 _CODES = {
     **{"arabic": "ar", "chinese": "zh", "czech": "cs", "dutch": "nl", "english": "en", "finnish": "fi"},
     **{"french": "fr", "german": "de", "hindi": "hi", "italian": "it", "japanese": "ja", "korean": "ko"},
@@ -82,11 +82,26 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
         yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for each"
     if not statistics["train"].rows:
         raise UserError(f"{folder}: no row of train can be used; the first reasons stand above")
-    profile = {task.name: _parameters(task, folder, found, statistics)}
-    given = name or _name(folder)
-    path = write_profile(root, given, profile, heading=f"{_what(found).capitalize()} of {folder.name}.")
+    section, given = _parameters(task, folder, found, statistics), name or _name(folder)
+    rows = {split: each.rows for split, each in statistics.items()}
+
+    def rehearsed() -> Rehearsal:
+        values = merged_values(root, given, {task.name: section})
+        return rehearse(values, task, corpus, found.columns, rows)
+
+    try:
+        rehearsal = rehearsed()
+        share = rehearsal.alike / rehearsal.rows
+    except UserError:
+        share = 1.0  # or for another reason, which is then raised below
+    if share > _ALIKE:
+        section["download"]["near_duplicates"] = "keep"
+        rehearsal = rehearsed()
+        yield f"{share:.0%} of train nearly equals a held-out row and stays: the scores say little about other texts"
+    heading = f"{_what(found).capitalize()} of {folder.name}."
+    path = write_profile(root, given, {task.name: section}, heading=heading)
     yield f"{path.relative_to(root)} written"
-    yield rehearse(root, given, task, corpus, found.columns, statistics["train"].rows)
+    yield rehearsal.told(rows["train"], section["train"])
     yield f"Next: make repro PROFILE={given} TASK={task.name}"
 
 
@@ -112,7 +127,7 @@ def recognise(folder: Path, languages: Sequence[str] | None = None) -> Found:
     corpus = read_folder(folder, columns=Columns({}))
     corpus.require(("train",))
     read = (row for part in corpus.splits["train"] for row in part.read())
-    rows = [row for row in islice(read, _PEEKED) if isinstance(row, dict)]
+    rows = _spread(row for row in read if isinstance(row, dict))
     return _by_columns(folder, rows, languages)
 
 
@@ -120,7 +135,7 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
     values = _values(rows)
     texts = [name for name, column in values.items() if _is_text(column)]
     labels = [name for name, column in values.items() if name not in texts and _is_label(column)]
-    labels.sort(key=lambda name: (name.lower() not in _LABELS, len(values[name])))
+    labels.sort(key=lambda name: (name.lower() not in (*_LABELS, *TASKS), len(values[name])))
     if labels and texts:
         longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
         return Found(family="classifier", columns={"label": labels[0], "text": longest})
@@ -131,6 +146,18 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
         f"{folder}: of the columns {', '.join(values) or '(none)'} neither two are sentences nor one a text and one its"
         " label: name them in `download.columns` of params.yaml"
     )
+
+
+def _spread(rows: Iterator[Row]) -> list[Row]:
+    """Rows from all over the file, which may be sorted by label."""
+    kept: list[Row] = []
+    step = 1
+    for number, row in enumerate(rows):
+        if number % step == 0:
+            kept.append(row)
+        if len(kept) == 2 * _PEEKED:
+            kept, step = kept[::2], 2 * step
+    return kept
 
 
 def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] | None) -> dict[str, str]:
@@ -160,7 +187,7 @@ def _is_text(column: Sequence[Any]) -> bool:
     if len(texts) < len(column) / 2:
         return False
     different, mean = len({*texts}), sum(map(len, texts)) / max(len(texts), 1)
-    return (different > _FEW or different > len(texts) / 2) and mean > 5 and not all(map(_is_number, texts))
+    return (different > _FEW or different > len(texts) / 2) and mean > 5 and not all(map(is_number, texts))
 
 
 def _is_label(column: Sequence[Any]) -> bool:
@@ -169,14 +196,6 @@ def _is_label(column: Sequence[Any]) -> bool:
     except ValueError:
         return False
     return 2 <= len(names) <= _FEW and all(len(str(name)) <= _SHORT for name in names)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:

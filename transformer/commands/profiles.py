@@ -55,18 +55,29 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     return True
 
 
+def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The default with these values, as if they were the profile `name`. Raises UserError."""
+    content = _load(default_params(root), PARAMS)
+    _lay_over(content, _load(_dump(values), PARAMS), "", _profile_path(name))
+    merged: dict[str, Any] = YAML(typ="safe", pure=True).load(_dump(content))
+    return merged
+
+
 def write_profile(root: Path, name: str, values: Mapping[str, Any], *, heading: str) -> Path:
-    """Write `profiles/NAME.yaml`, checked as it will be used. Raises UserError if it is there with other content."""
-    if not re.fullmatch(r"[\w][\w.-]*", name):
-        raise UserError(f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `--name fr-en`")
-    path = root / "profiles" / f"{name}.yaml"
-    text = f"# {heading}\n\n{_dump(dict(values))}"
+    """Write `profiles/NAME.yaml`. Raises UserError if it is there with other content."""
+    path = root / _profile_path(name)
+    text = f"# {heading}\n\n{_dump(values)}"
     if path.is_file() and _read(path) != text:
         raise UserError(f"{path.relative_to(root)} is there with other content: remove it, or give another `--name`")
-    _lay_over(_load(default_params(root), PARAMS), _load(text, path), "", path.relative_to(root))
     with atomic_write(path) as stream:
         stream.write(text.encode())
     return path
+
+
+def _profile_path(name: str) -> Path:
+    if not re.fullmatch(r"[\w][\w.-]*", name):
+        raise UserError(f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `--name fr-en`")
+    return Path("profiles", f"{name}.yaml")
 
 
 def profile_params(root: Path, name: str) -> str:

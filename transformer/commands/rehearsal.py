@@ -3,22 +3,24 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from transformer.commands.profiles import profile_values
+from transformer.core.files import read_json
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import Task, stage_code
 from transformer.corpora.corpus import Corpus
+from transformer.corpora.select import NEAR
 
 _ROWS = 3000
 _WARM = 5  # updates before the clock starts
 _SECONDS = 8.0
-_EVERY = 1
 
 
 class _EnoughError(Exception):
@@ -44,37 +46,53 @@ class _Clock(Observer):
         return (end - start) / max(last - first, 1)
 
 
-def rehearse(root: Path, profile: str, task: Task, corpus: Corpus, columns: Mapping[str, str], rows: int) -> str:
-    """One line with the time and size of a training; rows: those of train. Raises UserError where a stage does."""
-    content = profile_values(root, profile)
-    content["runtime"] = content["runtime"] | {"workers": 0, "progress": False, "log_every": _EVERY}
-    section = content[task.name]
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal showed."""
+
+    rows: int
+    """Of train, that it used."""
+    alike: int
+    """Of these, left out since they nearly equal a held-out one."""
+    seconds: float
+    """Of one update."""
+
+    def told(self, rows: int, train: Mapping[str, Any]) -> str:
+        """One line with the time that training on this many rows takes; train: the section of parameters."""
+        updates, epochs = max(1, round(rows / train["batch_size"])), train["epochs"]
+        return (
+            f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
+            f" {updates:,} updates take about {_duration(epochs * updates * self.seconds)}"
+        )
+
+
+def rehearse(
+    content: dict[str, Any], task: Task, corpus: Corpus, columns: Mapping[str, str], rows: Mapping[str, int]
+) -> Rehearsal:
+    """Run the stages up to some updates; content: the parameters; rows: those of each split. Raises UserError
+    where a stage does.
+    """
+    content = deepcopy(content)
+    content["runtime"] |= {"workers": 0, "progress": False, "log_every": 1}
     with TemporaryDirectory() as place:
         folder = Path(place)
-        given = _part(corpus, folder / "given", columns)
-        changes = {"path": str(folder / "given"), "columns": {}, "bad_rows": "skip", "near_duplicates": "keep"}
-        section["download"] = section["download"] | changes
+        given = _part(corpus, folder / "given", columns, rows)
+        content[task.name]["download"] |= {"path": str(folder / "given"), "columns": {}, "bad_rows": "skip"}
         clock = _Clock()
         with suppress(_EnoughError):
             _run(content, task, folder, clock)
-        seconds = clock.seconds()
-    train = section["train"]
-    missing = [split for split in ("validation", "test") if split not in corpus.splits]
-    kept = rows * (1.0 - sum(section["download"][f"{split}_fraction"] for split in missing))
-    updates, epochs = max(1, round(kept / train["batch_size"])), train["epochs"]
-    return (
-        f"rehearsed on {given:,} rows: an update takes {1000 * seconds:.0f} ms here, so {epochs} epochs of {updates:,}"
-        f" updates take about {_duration(epochs * updates * seconds)}"
-    )
+        left_out = read_json(folder / "corpus" / "provenance.json").get("left_out", {}).get("train", {})
+    return Rehearsal(given, left_out.get(NEAR, 0), clock.seconds())
 
 
-def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str]) -> int:
-    """Write the first rows of each split as JSON lines; returns those of train."""
+def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapping[str, int]) -> int:
+    """Write rows from all over each split, which may be sorted by label, as JSON lines; returns those of train."""
     folder.mkdir()
     count = 0
     for split, parts in corpus.splits.items():
+        step = max(1, counts[split] // _ROWS)
         rows = (row for part in parts for row in part.read() if isinstance(row, dict))
-        lines = [json.dumps({name: row.get(name) for name in columns}) for row in islice(rows, _ROWS)]
+        lines = [json.dumps({name: row.get(name) for name in columns}) for row in islice(rows, 0, None, step)]
         (folder / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         count = len(lines) if split == "train" else count
     return count

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -24,6 +24,7 @@ from transformer.core.versions import other_versions, versions_file
 T = TypeVar("T")
 Code = TypeVar("Code", bound=StageCode)
 PARAMS = Path("params.yaml")
+_QUIET = 60.0  # seconds
 
 
 class StageObserver(Observer):
@@ -40,10 +41,24 @@ class StageObserver(Observer):
         self._clean_ups: list[Callable[[], None]] = []
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
-        """Show a bar with rate and remaining time, on a terminal only."""
+        """Show a bar with rate and remaining time; without a terminal, a line after each of `_QUIET` seconds."""
+        if not sys.stderr.isatty():
+            return self._told(items, total, what)
         title = f"{self._title}: {what}"
         bar: Iterable[T] = tqdm(items, total=total, desc=title, disable=not self._bars, leave=False, mininterval=0.5)
         return bar
+
+    def _told(self, items: Iterable[T], total: int | None, what: str) -> Iterator[T]:
+        start = last = time.monotonic()
+        for done, item in enumerate(items):
+            now = time.monotonic()
+            if now - last > _QUIET:
+                last, left = now, ""
+                if total is not None and done:
+                    minutes = (now - start) * (total - done) / done / 60
+                    left = f" of {total:,}, about {minutes:.0f} min left"
+                self.say(f"{what}: {done:,}{left}")
+            yield item
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Send live metric points to the tracking process."""

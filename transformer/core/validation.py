@@ -1,6 +1,7 @@
 """Validates plain values against a section, or reports in one line what is wrong with them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ SHARED_SECTIONS = ("hardware", "runtime")
 _KIND = "kind"
 """The key that selects one of several section types."""
 
+_ALIKE = 0.8  # of a misspelt key to the right one, from 0 to 1
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -23,12 +26,25 @@ def validate(schema: type[Model], sections: dict[str, Any], *, where: Path | str
     try:
         return schema.model_validate(sections)
     except ValidationError as error:
-        fault = _of_kind(error.errors()[0])
+        faults = error.errors()
+        fault = _of_kind(_misspelt(faults) or faults[0])
         parts = _without_kinds(fault, sections)
         path = ".".join(parts if parts and parts[0] in SHARED_SECTIONS else [prefix, *parts])
         given = "" if fault["type"] in ("missing", "value_error") else f", not {_short(fault['input'])}"
         message = fault["msg"].removeprefix("Value error, ")
         raise UserError(f"{where}: `{path}`: {message}{given}") from error
+
+
+def _misspelt(faults: Sequence[ErrorDetails]) -> ErrorDetails | None:
+    """A key that is much like one that is missing beside it, which alone would be reported otherwise."""
+    for fault in (fault for fault in faults if fault["type"] == "extra_forbidden"):
+        *section, name = fault["loc"]
+        missing = [
+            str(each["loc"][-1]) for each in faults if each["type"] == "missing" and [*each["loc"][:-1]] == section
+        ]
+        if close := get_close_matches(str(name), missing, n=1, cutoff=_ALIKE):
+            return {**fault, "type": "value_error", "msg": f"is not a parameter: `{close[0]}` is missing here"}
+    return None
 
 
 def _of_kind(fault: ErrorDetails) -> ErrorDetails:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.corpora.corpus import Check, Corpus, LeftOut, Row, checked_rows
 from transformer.corpora.holdout import Group, Reader, hold_out
@@ -18,6 +19,8 @@ from transformer.corpora.sources import Download
 from transformer.evaluation.leakage import TrigramSets, WordNumbers, find_duplicates
 
 _TRAIN = "train"
+NEAR = "nearly equals a row held out"
+"""Why a training row is left out, in the log and in provenance.json."""
 _CHUNK = 20_000  # training rows that are compared with the held-out ones at a time
 
 
@@ -95,7 +98,7 @@ class Selection:
 
     def _unlike(self, train: Reader, held_out: Sequence[Reader]) -> Iterator[Row]:
         """The training rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
-        self._alike, numbers = 0, WordNumbers()
+        self._alike, kept, numbers = 0, 0, WordNumbers()
         rows = [row for read in held_out for row in read()]
         columns = [name for name, value in rows[0].items() if isinstance(value, str)] if rows else []
         seen = {name: TrigramSets.of([row[name] for row in rows], numbers) for name in columns}
@@ -105,7 +108,13 @@ class Selection:
             for name, sets in seen.items():
                 alike |= find_duplicates(TrigramSets.of([row[name] for row in chunk], numbers), sets).any
             self._alike += int(alike.sum())
+            kept += int(len(chunk) - alike.sum())
             yield from (row for row, left_out in zip(chunk, alike, strict=True) if not left_out)
+        if self._alike and not kept:
+            raise UserError(
+                "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out"
+                " blocks of neighbours with `validation_block`, or give the corpus splits of its own"
+            )
 
     def _counted(self, split: str, rows: Iterator[Row], label: Group) -> Iterator[Row]:
         counts = self.labels[split] = Counter()
@@ -141,7 +150,7 @@ class Selection:
         """What to add to provenance.json: nothing where every row was kept in the split that it came in."""
         counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
         if self._alike:
-            counts.setdefault(_TRAIN, {})["nearly equals a row held out"] = self._alike
+            counts.setdefault(_TRAIN, {})[NEAR] = self._alike
         found = {"held_out": self._held_out, "left_out": counts}
         return {name: content for name, content in found.items() if content}
 
@@ -152,7 +161,7 @@ class Selection:
         for split, fraction in self._held_out.items():
             observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
         if self._alike:
-            observer.say(f"{_TRAIN}: {self._alike:,} rows left out: nearly equal to a row held out")
+            observer.say(f"{_TRAIN}: {self._alike:,} rows left out: {NEAR}")
         for split, each in self.left_out.items():
             for reason, count in each.counts.items():
                 observer.say(f"{split}: {count:,} rows left out: {reason}")

@@ -135,7 +135,7 @@ def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float
     rates = {}
     for name in get_args(TrainParams.model_fields["schedule"].annotation):
         try:
-            other = TrainParams.model_validate(schedule.params.model_dump() | {"schedule": name})
+            other = type(schedule.params).model_validate(schedule.params.model_dump() | {"schedule": name})
         except ValueError:
             continue
         rates[name] = [replace(schedule, params=other)(step) for step in steps]

@@ -57,6 +57,11 @@ class Differences:
     """The results whose predictions are in neither DVC's cache nor its remote; then no score has an interval."""
 
     @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.params or self.data or self.code) and all(each.first == each.second for each in self.scores)
+
+    @property
     def other_corpus(self) -> bool:
         """Whether the results are on different corpora; only scores on the same texts can be compared."""
         return any(path == f"data/{self.task}/corpus" for path, _, _ in self.data)

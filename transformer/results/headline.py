@@ -36,6 +36,7 @@ _COMPARED = ("accuracy", *TEXT_BLEUS)
 """The metrics that decide which system is better; a split has one of them. chrF replaces an unsuitable BLEU."""
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
+_LEAK = 1.0  # points by which known texts must raise a score to be a headline
 
 
 def metric_label(name: str) -> str:
@@ -102,7 +103,8 @@ def headline(name: str, evaluation: Mapping[str, Split]) -> str:
 
 
 def shortfall(evaluation: Mapping[str, Split]) -> str:
-    """One sentence per baseline that the model does not beat on the main test split; empty if it beats all.
+    """One sentence per baseline that the model does not beat on the main test split, and one if known texts flatter
+    it; empty if neither is so.
 
     Baselines are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a
     p value above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
@@ -112,8 +114,27 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     metric = next((metric for metric in _COMPARED if metric in split), "")
     if not _separates_words(evaluation):
         metric = "chrf"
+    leak = [_leak(metric, name, split)] if metric in split else []
     compared = [other for other in _BASELINES if f"{metric}_minus_{other}" in split]
-    return " ".join(filter(None, (_behind(metric, other, name, split) for other in compared)))
+    return " ".join(filter(None, [*(_behind(metric, other, name, split) for other in compared), *leak]))
+
+
+def _leak(metric: str, name: str, split: Split) -> str:
+    """A sentence if texts that earlier splits contain too, exactly or nearly, raise the score; else empty."""
+    known = split.get("duplicates", 0) + split.get("near_duplicates", 0)
+    rest = split.get(f"{metric}_without_duplicates")
+    if not known:
+        return ""
+    if rest is None:
+        return (
+            f"Every text of {name} is in an earlier split, exactly or nearly: the scores say nothing about new texts."
+        )
+    if split[metric] - rest < (_LEAK / 100 if metric == "accuracy" else _LEAK):
+        return ""
+    told = f"{known:,} texts of {name} are in an earlier split, exactly or nearly"
+    return (
+        f"{told}: without them, {metric_label(metric)} is {value(metric, rest)} and not {value(metric, split[metric])}."
+    )
 
 
 def _behind(metric: str, other: str, name: str, split: Split) -> str:

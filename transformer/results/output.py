@@ -14,6 +14,9 @@ _MD5 = 8
 def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Iterator[str]:
     """Yield the lines of a comparison; first, second: the results' names."""
     yield from _heading(found.task, "##", markdown)
+    if found.same:
+        yield "The same parameters, data, code and scores."
+        return
     for table in tables(found, first, second):
         yield from _table(table, markdown)
 

@@ -179,10 +179,11 @@ def class_labels(classes: Sequence[str]) -> dict[str, int]:
     """Class numbers by label as a corpus may write it: number or name, or only the name if names are numbers."""
     names = {name: number for number, name in enumerate(classes)}
     numbers = {str(number): number for number in range(len(classes))}
-    return names if any(_is_number(name) for name in classes) else numbers | names
+    return names if any(is_number(name) for name in classes) else numbers | names
 
 
-def _is_number(name: str) -> bool:
+def is_number(name: str) -> bool:
+    """Whether a label is a number."""
     try:
         float(name)
     except ValueError:
