@@ -13,6 +13,7 @@ from transformer.core.task import family_names, import_family, open_task
 from transformer.registry import TASKS
 
 _FILES_SHOWN = 3  # per stage
+_WORDS_SHOWN = 10
 
 
 def main() -> None:
@@ -140,7 +141,18 @@ def _ask(arguments: argparse.Namespace) -> None:
     if model.family != arguments.family:
         command = import_family(model.family, "options").COMMAND[0]
         raise UserError(f"{arguments.model} is a model for `transformer {command}`: choose another with --model")
-    _answer(arguments, import_family(model.family, "options").answering(model, arguments))
+    options = import_family(model.family, "options")
+    _answer(arguments, options.answering(model, arguments))
+    if arguments.texts and (unknown := _unknown(*options.read_by(model, arguments.texts))):
+        print(f"note: words that training never had: {', '.join(unknown)}", file=sys.stderr)
+
+
+def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:
+    """The words that a vocabulary of words does not have, at most a few; pieces can spell any."""
+    words = dict.fromkeys(word for text in tokens for word in text.split())
+    ids = vocabulary.encode([*words])
+    found = [word for word, each in zip(words, ids, strict=True) if each[1:-1].tolist() == [vocabulary.unknown_id]]
+    return [*found[:_WORDS_SHOWN], *(["..."] if len(found) > _WORDS_SHOWN else [])]
 
 
 def _attention(arguments: argparse.Namespace) -> None:

@@ -28,6 +28,18 @@ def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Pa
     assert text == "A fine film."
 
 
+@pytest.mark.parametrize("command", ["translate", "classify"])
+def test_words_that_training_never_had_are_named(
+    command: str, workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_this_process(workflow, monkeypatch, command, "犬 犬")
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 1
+    assert printed.err == "note: words that training never had: 犬\n"
+    in_this_process(workflow, monkeypatch, command, "a")
+    assert capsys.readouterr().err == ""
+
+
 def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     """Run the console command in this process, where the libraries, most of its running time, are already loaded."""
     monkeypatch.chdir(clone.root)

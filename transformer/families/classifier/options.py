@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the command line is parsed before torch is needed
+    from transformer.encoded.vocabulary import Vocabulary
     from transformer.families.classifier.decoding.labels import Classifier
 
 COMMAND = ("classify", "classify texts, one per line: prints label, probability and text")
@@ -24,3 +25,8 @@ def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]]
         return [f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}" for answer, text in answers]
 
     return lines
+
+
+def read_by(model: "Classifier", texts: list[str]) -> "tuple[Vocabulary, list[str]]":
+    """The vocabulary that reads texts, and the texts as it is given them."""
+    return model.vocabulary, model.pretokenize(texts)

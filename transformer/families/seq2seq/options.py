@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from transformer.core.errors import UserError
 
 if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
+    from transformer.encoded.vocabulary import Vocabulary
     from transformer.families.seq2seq.decoding.config import DecodingParams
     from transformer.families.seq2seq.decoding.translator import Translation, Translator
 
@@ -53,6 +54,11 @@ def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]]
         return [line for translations in found for line in scored_lines(translations, count)]
 
     return lines
+
+
+def read_by(model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str]]":
+    """The vocabulary that reads texts, and the texts as it is given them."""
+    return model.vocabularies["source"], model.pretokenize(texts)
 
 
 def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingParams":

@@ -108,9 +108,12 @@ class Classifier:
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
         """The ids of raw texts, cut to the model's positions."""
-        tokens = self._pretokenize([one_line(text) for text in given_texts(texts)])
         limit = self.model.config.model.max_length
-        return [clip(ids, limit) for ids in self.vocabulary.encode(tokens)]
+        return [clip(ids, limit) for ids in self.vocabulary.encode(self.pretokenize(texts))]
+
+    def pretokenize(self, texts: Iterable[str]) -> list[str]:
+        """The texts as the vocabulary is given them: tokens separated by spaces."""
+        return self._pretokenize([one_line(text) for text in given_texts(texts)])
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
         """Per encoded text the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
