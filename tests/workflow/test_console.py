@@ -36,7 +36,7 @@ def test_words_that_training_never_had_are_named(
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 1
     assert printed.err == "note: words that training never had: 犬\n"
-    in_this_process(workflow, monkeypatch, command, "a")
+    in_this_process(workflow, monkeypatch, command, ".")
     assert capsys.readouterr().err == ""
 
 
