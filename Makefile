@@ -19,7 +19,7 @@ repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, D
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
 	@$(MAKE) --silent $(CHECKED)
 	@dvc repro $(if $(TASK),report@$(TASK))
-	@transformer summary
+	@transformer summary $(if $(TASK),--task $(TASK))
 
 test: $(DEV)  ## run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)

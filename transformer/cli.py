@@ -106,7 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     ui = commands.add_parser("ui", help="serve MLflow's UI with all results, to this machine only")
     ui.add_argument("--port", type=int, default=5000, help="default: %(default)s")
     ui.set_defaults(run=_ui)
-    commands.add_parser("summary", help="print the main metrics and where to find more").set_defaults(run=_summary)
+    summary = commands.add_parser("summary", help="print the main metrics and where to find more")
+    summary.add_argument("--task", choices=TASKS, help="only this task; default: all")
+    summary.set_defaults(run=_summary)
     return parser
 
 
@@ -296,4 +298,4 @@ def _report(arguments: argparse.Namespace) -> None:
 def _summary(arguments: argparse.Namespace) -> None:
     from transformer.commands.summary import print_summary
 
-    print_summary(Path.cwd())
+    print_summary(Path.cwd(), arguments.task)

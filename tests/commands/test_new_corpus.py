@@ -13,8 +13,9 @@ from tests.corpora.cases import write
 from tests.workflow.languages import pairs
 from transformer.commands import rehearsal
 from transformer.commands.check import check_params
-from transformer.commands.new_corpus import Found, new_corpus, recognise
+from transformer.commands.new_corpus import new_corpus
 from transformer.commands.profiles import default_params, profile_params, profile_values
+from transformer.commands.recognise import Found, recognise
 from transformer.core.errors import UserError
 
 FRENCH = pairs("fr")[:60]
@@ -66,6 +67,8 @@ def test_pairs_are_recognised(given: str, tmp_path: Path) -> None:
 
 def test_sides_that_name_no_language_need_one(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"train.csv": table(sides(("source", "target")), ",")})
+    with pytest.raises(UserError, match="the sides are called fr and en: give just these as --languages"):
+        recognise(write(tmp_path / "wrong", PAIRS["codes"][0]), ["de", "en"])
     with pytest.raises(UserError, match="`source` names no language: say both, as in `--languages de en`"):
         recognise(folder)
     assert recognise(folder, ["fr", "en"]).columns == {"fr": "source", "en": "target"}
@@ -94,6 +97,10 @@ def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
         ({"train.de": b"x\n"}, "has train in de: plain text must be in two languages"),
         ({"train.tsv": b"a\tb\n1\t2\n3\t4\n"}, "of the columns a, b neither two are sentences nor one a text"),
         ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),
+        (
+            {"train.jsonl": lines([row | {"stars": 5} for row in STARS])},
+            "every row has the stars 5: a classifier",
+        ),
     ],
 )
 def test_a_folder_that_holds_no_corpus_is_one_line(files: dict[str, bytes], message: str, tmp_path: Path) -> None:
@@ -132,7 +139,7 @@ def test_the_profile_fits_and_what_was_found_is_said(project: Path) -> None:
         "ignored, since their names are of no layout: notes.txt",
         "no validation and no test split: a tenth of train will be held out for each",
         "profiles/french.yaml written",
-        "rehearsed on 64 rows: an update takes ",
+        "rehearsed on 63 rows: an update takes ",
         "Next: make repro PROFILE=french TASK=translation",
     ):
         assert expected in said
@@ -159,7 +166,7 @@ def test_unbalanced_stars_get_their_labels_and_weights(project: Path) -> None:
 def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
     (project / "profiles" / "mine.yaml").write_text("hardware: {threads: 1}\n", encoding="utf-8")
     folder = write(project / "mine", PAIRS["codes"][0])
-    with pytest.raises(UserError, match=r"profiles/mine\.yaml is there with other content: remove it, or give another"):
+    with pytest.raises(UserError, match=r"profiles/mine\.yaml is there: remove it, or give another `--name`"):
         list(new_corpus(project, folder, name=None, languages=None))
     assert (project / "profiles" / "mine.yaml").read_text(encoding="utf-8") == "hardware: {threads: 1}\n"
     with pytest.raises(UserError, match=r"`\.\./x` cannot name a profile"):
@@ -180,3 +187,19 @@ def test_a_corpus_of_sentences_much_alike_says_so_and_keeps_them(project: Path) 
     said = "\n".join(new_corpus(project, folder, name="alike", languages=None))
     assert "% of train nearly equals a held-out row and stays" in said
     assert profile_values(project, "alike")["sentiment"]["download"]["near_duplicates"] == "keep"
+
+
+def test_a_misspelt_label_is_pointed_out(project: Path) -> None:
+    rows = [
+        {
+            "review": f"The film of day {day * 7919 % 1000}.",
+            "verdict": "god" if day == 9 else "good" if day % 2 else "bad",
+        }
+        for day in range(400)
+    ]
+    folder = write(project / "in", {"train.jsonl": lines(rows)})
+    said: list[str] = []
+    with pytest.raises(UserError, match=r"1 row with the label god: too few or too alike .* correct a misspelt label"):
+        said.extend(new_corpus(project, folder, name="verdicts", languages=None))
+    shown = new_corpus(project, folder, name="verdicts", languages=None)
+    assert "    hardly any rows have the label god: misspelt? then correct them" in [next(shown) for _ in range(4)]

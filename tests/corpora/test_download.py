@@ -213,7 +213,7 @@ def test_neighbours_are_held_out_together(tmp_path: Path) -> None:
 
 
 def test_too_few_rows_to_hold_out(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="rows with label 0 are too few or too alike"):
+    with pytest.raises(UserError, match="rows with the label negative: too few or too alike"):
         judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(4)))
     assert not left(tmp_path)
 

@@ -7,42 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.profiles import merged_values, write_profile
+from transformer.commands.profiles import merged_values, require_free, write_profile
+from transformer.commands.recognise import Found, recognise
 from transformer.commands.rehearsal import Rehearsal, rehearse
 from transformer.core.errors import UserError
 from transformer.core.task import Task, open_task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
 from transformer.corpora.files import read_folder
-from transformer.corpora.layouts import text_extensions
-from transformer.families.classifier.download import is_number, label_name, ordered
+from transformer.families.classifier.download import label_name, ordered
 from transformer.registry import TASKS
 
-_PEEKED = 1000  # rows, at least, by which the columns of a larger file are told apart
-_FEW = 20  # different values of a column of labels, at most
-_SHORT = 40  # characters of a label, at most
 _SHOWN = 3
+_RARE = 10  # rows of a label
 _ALIKE = 0.2  # of train: as many rows are not left out
-_LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
-_CODES = {
-    **{"arabic": "ar", "chinese": "zh", "czech": "cs", "dutch": "nl", "english": "en", "finnish": "fi"},
-    **{"french": "fr", "german": "de", "hindi": "hi", "italian": "it", "japanese": "ja", "korean": "ko"},
-    **{"polish": "pl", "portuguese": "pt", "russian": "ru", "spanish": "es", "swahili": "sw", "turkish": "tr"},
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """How a folder's rows are to be read."""
-
-    family: str
-    columns: Mapping[str, str]
-    """Our names to the corpus's."""
-
-    @property
-    def texts(self) -> list[str]:
-        """Our names of the columns with text."""
-        return [name for name in self.columns if name != "label"]
 
 
 @dataclass
@@ -64,6 +42,8 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     languages: codes of the two sides where their names do not say them. Raises UserError where the folder cannot be
     understood.
     """
+    given = name or _name(folder)
+    require_free(root, given)
     found = recognise(folder, languages)
     task = next((open_task(task) for task in TASKS if open_task(task).family == found.family), None)
     if task is None:
@@ -82,13 +62,14 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
         yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for each"
     if not statistics["train"].rows:
         raise UserError(f"{folder}: no row of train can be used; the first reasons stand above")
-    section, given = _parameters(task, folder, found, statistics), name or _name(folder)
+    section = _parameters(task, folder, found, statistics)
     rows = {split: each.rows for split, each in statistics.items()}
 
     def rehearsed() -> Rehearsal:
         values = merged_values(root, given, {task.name: section})
         return rehearse(values, task, corpus, found.columns, rows)
 
+    yield "rehearsing: every stage up to training on some rows, and some seconds of updates"
     try:
         rehearsal = rehearsed()
         share = rehearsal.alike / rehearsal.rows
@@ -97,7 +78,10 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     if share > _ALIKE:
         section["download"]["near_duplicates"] = "keep"
         rehearsal = rehearsed()
-        yield f"{share:.0%} of train nearly equals a held-out row and stays: the scores say little about other texts"
+        yield (
+            f"{share:.0%} of train nearly equals a held-out row and stays (near_duplicates: keep), so the scores say"
+            " little about other texts; give it a test split of its own"
+        )
     heading = f"{_what(found).capitalize()} of {folder.name}."
     path = write_profile(root, given, {task.name: section}, heading=heading)
     yield f"{path.relative_to(root)} written"
@@ -113,89 +97,6 @@ def _what(found: Found) -> str:
     if found.family == "classifier":
         return "labelled texts"
     return f"sentence pairs, {' to '.join(found.columns)}"
-
-
-def recognise(folder: Path, languages: Sequence[str] | None = None) -> Found:
-    """Tell pairs from labelled texts by the files' names and the first rows' columns. Raises UserError."""
-    if not folder.is_dir():
-        raise UserError(f"{folder} is not a folder: give the one that holds train and, if there are any, val and test")
-    extensions = text_extensions(folder)
-    if len(extensions) == 2:
-        return Found(family="seq2seq", columns=_sides(extensions, extensions, languages))
-    if extensions:
-        raise UserError(f"{folder} has train in {', '.join(extensions)}: plain text must be in two languages")
-    corpus = read_folder(folder, columns=Columns({}))
-    corpus.require(("train",))
-    read = (row for part in corpus.splits["train"] for row in part.read())
-    rows = _spread(row for row in read if isinstance(row, dict))
-    return _by_columns(folder, rows, languages)
-
-
-def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | None) -> Found:
-    values = _values(rows)
-    texts = [name for name, column in values.items() if _is_text(column)]
-    labels = [name for name, column in values.items() if name not in texts and _is_label(column)]
-    labels.sort(key=lambda name: (name.lower() not in (*_LABELS, *TASKS), len(values[name])))
-    if labels and texts:
-        longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
-        return Found(family="classifier", columns={"label": labels[0], "text": longest})
-    if len(texts) == 2:
-        codes = [_CODES.get(name.rpartition(".")[2].lower(), name.rpartition(".")[2]) for name in texts]
-        return Found(family="seq2seq", columns=_sides(codes, texts, languages))
-    raise UserError(
-        f"{folder}: of the columns {', '.join(values) or '(none)'} neither two are sentences nor one a text and one its"
-        " label: name them in `download.columns` of params.yaml"
-    )
-
-
-def _spread(rows: Iterator[Row]) -> list[Row]:
-    """Rows from all over the file, which may be sorted by label."""
-    kept: list[Row] = []
-    step = 1
-    for number, row in enumerate(rows):
-        if number % step == 0:
-            kept.append(row)
-        if len(kept) == 2 * _PEEKED:
-            kept, step = kept[::2], 2 * step
-    return kept
-
-
-def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] | None) -> dict[str, str]:
-    """The columns by language, English last unless the languages are given in their order."""
-    if languages:
-        if {*languages} == {*codes}:
-            return {code: names[codes.index(code)] for code in languages}
-        return dict(zip(languages, names, strict=True))
-    if strange := [code for code in codes if not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)]:
-        raise UserError(f"`{strange[0]}` names no language: say both, as in `--languages de en`")
-    return dict(sorted(zip(codes, names, strict=True), key=lambda each: each[0] == "en"))
-
-
-def _values(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """The values of each column; those within a mapping by `outer.inner`."""
-    values: dict[str, list[Any]] = {}
-    for row in rows:
-        for name, value in row.items():
-            inner = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
-            for path, each in inner.items():
-                values.setdefault(path, []).append(each)
-    return values
-
-
-def _is_text(column: Sequence[Any]) -> bool:
-    texts = [value for value in column if isinstance(value, str) and value.strip()]
-    if len(texts) < len(column) / 2:
-        return False
-    different, mean = len({*texts}), sum(map(len, texts)) / max(len(texts), 1)
-    return (different > _FEW or different > len(texts) / 2) and mean > 5 and not all(map(is_number, texts))
-
-
-def _is_label(column: Sequence[Any]) -> bool:
-    try:
-        names = {label_name(value) for value in column} - {None}
-    except ValueError:
-        return False
-    return 2 <= len(names) <= _FEW and all(len(str(name)) <= _SHORT for name in names)
 
 
 def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:
@@ -236,6 +137,8 @@ def _told(split: str, each: Statistics, found: Found) -> Iterator[str]:
     if each.labels:
         counts = ", ".join(f"{label} {each.labels[label]:,}" for label in ordered(each.labels))
         yield f"    labels: {counts}"
+        if rare := [label for label, count in each.labels.items() if count < min(_RARE, each.rows / 100)]:
+            yield f"    hardly any rows have the label {', '.join(ordered(rare))}: misspelt? then correct them"
     for reason, count in each.left_out.counts.items():
         yield f"    {count:,} cannot be used: {reason}"
     for line in each.left_out.shown[:_SHOWN]:

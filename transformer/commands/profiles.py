@@ -64,14 +64,18 @@ def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str,
 
 
 def write_profile(root: Path, name: str, values: Mapping[str, Any], *, heading: str) -> Path:
-    """Write `profiles/NAME.yaml`. Raises UserError if it is there with other content."""
+    """Write `profiles/NAME.yaml`. Raises UserError if it is there."""
+    require_free(root, name)
     path = root / _profile_path(name)
-    text = f"# {heading}\n\n{_dump(values)}"
-    if path.is_file() and _read(path) != text:
-        raise UserError(f"{path.relative_to(root)} is there with other content: remove it, or give another `--name`")
     with atomic_write(path) as stream:
-        stream.write(text.encode())
+        stream.write(f"# {heading}\n\n{_dump(values)}".encode())
     return path
+
+
+def require_free(root: Path, name: str) -> None:
+    """Raises UserError if there is a profile of this name, which may have edits."""
+    if (root / _profile_path(name)).exists():
+        raise UserError(f"{_profile_path(name)} is there: remove it, or give another `--name`")
 
 
 def _profile_path(name: str) -> Path:

@@ -62,7 +62,7 @@ class Rehearsal:
         updates, epochs = max(1, round(rows / train["batch_size"])), train["epochs"]
         return (
             f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
-            f" {updates:,} updates take about {_duration(epochs * updates * self.seconds)}"
+            f" {updates:,} updates, the most there may be, take about {_duration(epochs * updates * self.seconds)}"
         )
 
 
@@ -91,7 +91,8 @@ def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapp
     count = 0
     for split, parts in corpus.splits.items():
         step = max(1, counts[split] // _ROWS)
-        rows = (row for part in parts for row in part.read() if isinstance(row, dict))
+        read = (row for part in parts for row in part.read() if isinstance(row, dict))
+        rows = (row for row in read if not any(row.get(name) in (None, "") for name in columns))
         lines = [json.dumps({name: row.get(name) for name in columns}) for row in islice(rows, 0, None, step)]
         (folder / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         count = len(lines) if split == "train" else count

@@ -19,26 +19,28 @@ from transformer.tracking.sync import missing_rows, sync
 _ROWS = 50  # of the predictions, among which the shortest text is the example
 
 
-def print_summary(root: Path) -> None:
-    """Print a table of test and validation metrics per task; write missing reports and MLflow rows.
+def print_summary(root: Path, task: str | None = None) -> None:
+    """Print a table of test and validation metrics per task; write missing reports and MLflow rows. task: only this.
 
     Where the workspace has no complete result of a task, or files of another result, one line says so instead.
     """
     own = results_at(root, WORKSPACE, None)
-    for task in own.chains:
-        _print_task(task, own)
-    for line in own.partial.values():
-        print(f"\n{line}")
-    pages = missing_pages(root)
-    for task in pages:
-        _write_page(root, task)
+    tasks = [each for each in own.chains if task in (None, each)]
+    for each in tasks:
+        _print_task(each, own)
+    for each, line in own.partial.items():
+        if task in (None, each):
+            print(f"\n{line}")
+    pages = [each for each in missing_pages(root) if each in tasks]
+    for each in pages:
+        _write_page(root, each)
     if pages or missing_rows(root):
         _sync(root)
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
-    for task in own.chains:
-        command = family_module(open_task(task), "options").COMMAND[0]
-        print(f"  transformer {command} {_example(root, task)}")
+    for each in tasks:
+        command = family_module(open_task(each), "options").COMMAND[0]
+        print(f"  transformer {command} {_example(root, each)}")
     print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
     print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 

@@ -153,7 +153,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         observer.end("FAILED")
         sys.exit(f"error: {name}@{task}: {error}")
     except KeyboardInterrupt as interrupt:
-        print(f"error: {name}@{task}: {interrupt or 'stopped'}", file=sys.stderr)
+        print(f"error: {name}@{task}: {str(interrupt) or 'stopped'}", file=sys.stderr)
         observer.end("KILLED")
         sys.exit(130)
     except BaseException as error:

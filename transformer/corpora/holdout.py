@@ -53,10 +53,11 @@ def _bounds(keyed: Iterator[tuple[int, Row]], *, fraction: float, label: Group, 
         ordered = sorted(found)
         bound = ordered[min(round(len(ordered) * fraction), len(ordered) - 1)]
         if bound == ordered[0]:
-            which = "" if name is None else f" with label {name}"
+            which = "" if name is None else f" with the label {name}"
+            rows = "row" if len(ordered) == 1 else "rows"
             raise UserError(
-                f"the {len(ordered)} rows{which} are too few or too alike to hold out {fraction} of them: change"
-                f" `{leaf}` or `validation_block`, or give the corpus a split of its own"
+                f"{len(ordered)} {rows}{which}: too few or too alike to hold out {fraction} of them; change `{leaf}` or"
+                " `validation_block`, correct a misspelt label, or give the corpus a split of its own"
             )
         bounds[name] = bound
     return bounds

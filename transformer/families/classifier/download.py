@@ -72,7 +72,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         counts = selection.write(
             output,
             partial(_check_of, classes=classes),
-            label=lambda row: row["label"],
+            label=lambda row: classes[row["label"]] if row["label"] != UNLABELLED else "none",
             text=lambda row: row["text"],
             finish=finish,
             observer=observer,
@@ -100,15 +100,12 @@ def _counted(selection: Selection, classes: Sequence[str]) -> dict[str, dict[str
     rows = {split: found for split, found in selection.labels.items() if split != UNSUPERVISED}
     for split, found in rows.items():
         if strange := sorted({*found} - {*rows["train"]}):
-            names = ", ".join(classes[number] for number in strange)
+            names = ", ".join(strange)
             raise UserError(f"{split} has rows with the label {names}, and train has none: add some, or take them out")
     if len(rows["train"]) < 2:
-        only = classes[next(iter(rows["train"]))]
+        only = next(iter(rows["train"]))
         raise UserError(f"every row of train has the label {only}: a classifier needs rows of at least two")
-    return {
-        split: {name: found[number] for number, name in enumerate(classes) if number in found}
-        for split, found in rows.items()
-    }
+    return {split: {name: found[name] for name in classes if name in found} for split, found in rows.items()}
 
 
 def _check_of(split: str, *, classes: Sequence[str]) -> Check:

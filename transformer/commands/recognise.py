@@ -1,0 +1,129 @@
+"""What a folder of files holds: sentence pairs or labelled texts, and in which columns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.corpora.columns import Columns
+from transformer.corpora.corpus import Row
+from transformer.corpora.files import read_folder
+from transformer.corpora.layouts import text_extensions
+from transformer.families.classifier.download import is_number, label_name
+from transformer.registry import TASKS
+
+_PEEKED = 1000  # rows, at least, by which the columns of a larger file are told apart
+_FEW = 20  # different values of a column of labels, at most
+_SHORT = 40  # characters of a label, at most
+_LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
+_CODES = {
+    **{"arabic": "ar", "chinese": "zh", "czech": "cs", "dutch": "nl", "english": "en", "finnish": "fi"},
+    **{"french": "fr", "german": "de", "hindi": "hi", "italian": "it", "japanese": "ja", "korean": "ko"},
+    **{"polish": "pl", "portuguese": "pt", "russian": "ru", "spanish": "es", "swahili": "sw", "turkish": "tr"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """How a folder's rows are to be read."""
+
+    family: str
+    columns: Mapping[str, str]
+    """Our names to the corpus's."""
+
+    @property
+    def texts(self) -> list[str]:
+        """Our names of the columns with text."""
+        return [name for name in self.columns if name != "label"]
+
+
+def recognise(folder: Path, languages: Sequence[str] | None = None) -> Found:
+    """Tell pairs from labelled texts by the files' names and the first rows' columns. Raises UserError."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder: give the one that holds train and, if there are any, val and test")
+    extensions = text_extensions(folder)
+    if len(extensions) == 2:
+        return Found(family="seq2seq", columns=_sides(extensions, extensions, languages))
+    if extensions:
+        raise UserError(f"{folder} has train in {', '.join(extensions)}: plain text must be in two languages")
+    corpus = read_folder(folder, columns=Columns({}))
+    corpus.require(("train",))
+    read = (row for part in corpus.splits["train"] for row in part.read())
+    rows = _spread(row for row in read if isinstance(row, dict))
+    return _by_columns(folder, rows, languages)
+
+
+def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | None) -> Found:
+    values = _values(rows)
+    texts = [name for name, column in values.items() if _is_text(column)]
+    labels = [name for name, column in values.items() if name not in texts and _is_label(column)]
+    labels.sort(key=lambda name: (name.lower() not in (*_LABELS, *TASKS), len(values[name])))
+    if labels and texts:
+        longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
+        return Found(family="classifier", columns={"label": labels[0], "text": longest})
+    if len(texts) == 2:
+        codes = [_CODES.get(name.rpartition(".")[2].lower(), name.rpartition(".")[2]) for name in texts]
+        return Found(family="seq2seq", columns=_sides(codes, texts, languages))
+    if texts and (
+        alone := [name for name in values if name.lower() in _LABELS and len({*map(str, values[name])}) == 1]
+    ):
+        value = values[alone[0]][0]
+        raise UserError(f"{folder}: every row has the {alone[0]} {value!r}: a classifier needs at least two labels")
+    raise UserError(
+        f"{folder}: of the columns {', '.join(values) or '(none)'} neither two are sentences nor one a text and one its"
+        " label: name them in `download.columns` of params.yaml"
+    )
+
+
+def _spread(rows: Iterator[Row]) -> list[Row]:
+    """Rows from all over the file, which may be sorted by label."""
+    kept: list[Row] = []
+    step = 1
+    for number, row in enumerate(rows):
+        if number % step == 0:
+            kept.append(row)
+        if len(kept) == 2 * _PEEKED:
+            kept, step = kept[::2], 2 * step
+    return kept
+
+
+def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] | None) -> dict[str, str]:
+    """The columns by language, English last unless the languages are given in their order."""
+    strange = [code for code in codes if not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)]
+    if languages and {*languages} == {*codes}:
+        return {code: names[codes.index(code)] for code in languages}
+    if languages and len(strange) < len(codes):
+        raise UserError(f"the sides are called {' and '.join(codes)}: give just these as --languages, in either order")
+    if languages:
+        return dict(zip(languages, names, strict=True))
+    if strange:
+        raise UserError(f"`{strange[0]}` names no language: say both, as in `--languages de en`")
+    return dict(sorted(zip(codes, names, strict=True), key=lambda each: each[0] == "en"))
+
+
+def _values(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """The values of each column; those within a mapping by `outer.inner`."""
+    values: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            inner = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+            for path, each in inner.items():
+                values.setdefault(path, []).append(each)
+    return values
+
+
+def _is_text(column: Sequence[Any]) -> bool:
+    texts = [value for value in column if isinstance(value, str) and value.strip()]
+    if len(texts) < len(column) / 2:
+        return False
+    different, mean = len({*texts}), sum(map(len, texts)) / max(len(texts), 1)
+    return (different > _FEW or different > len(texts) / 2) and mean > 5 and not all(map(is_number, texts))
+
+
+def _is_label(column: Sequence[Any]) -> bool:
+    try:
+        names = {label_name(value) for value in column} - {None}
+    except ValueError:
+        return False
+    return 2 <= len(names) <= _FEW and all(len(str(name)) <= _SHORT for name in names)
