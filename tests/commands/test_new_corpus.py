@@ -185,7 +185,7 @@ def test_a_corpus_of_sentences_much_alike_says_so_and_keeps_them(project: Path) 
     rows = [{"review": f"The film of day {day} was good fun for us all.", "stars": day % 2} for day in range(200)]
     folder = write(project / "in", {"train.jsonl": lines(rows)})
     said = "\n".join(new_corpus(project, folder, name="alike", languages=None))
-    assert "% of train nearly equals a held-out row and stays" in said
+    assert "of train nearly equals a held-out row and stays" in said
     assert profile_values(project, "alike")["sentiment"]["download"]["near_duplicates"] == "keep"
 
 

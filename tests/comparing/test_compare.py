@@ -12,6 +12,8 @@ from ruamel.yaml import YAML
 
 from transformer.core.errors import UserError
 from transformer.core.files import write_table
+from transformer.core.task import open_task
+from transformer.families.classifier.evaluation.compare import scored
 from transformer.results.chain import STAGES, chains_in_lock
 from transformer.results.differences import Differences, differences
 from transformer.results.find import find_results
@@ -105,6 +107,26 @@ def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0), "a result is no better than itself"
     write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD[:-1])
     assert all(score.p is None for score in compared(repository, "HEAD").scores), "different texts"
+
+
+def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:
+    found = compared(repository, "workspace")
+    assert [*lines(found, "workspace", "workspace", markdown=False)][1:] == [
+        "The same parameters, data, code and scores."
+    ]
+    other = [*lines(compared(repository, "main"), "main", "workspace", markdown=False)]
+    assert not any(line.startswith("The same") for line in other)
+
+
+def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> None:
+    """Which of them is positive, and so what F1 means, is not in the predictions."""
+    rows = [
+        {"text": f"{n}", "label": ("ham", "spam")[n % 2], "prediction": "spam", "probability": "0.8"} for n in range(9)
+    ]
+    (found,) = scored(open_task("sentiment"), [rows], 50)
+    assert [*found] == ["accuracy"] and found["accuracy"][0] == pytest.approx(4 / 9, abs=1e-6)
+    three = [row | {"prediction": "eggs"} for row in rows]
+    assert {*scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
 
 
 @pytest.mark.parametrize("name", ["main", "HEAD", "row", "row name"])

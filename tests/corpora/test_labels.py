@@ -15,6 +15,7 @@ from tests.stages import Stages
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.families.classifier.combinations import Params, check
+from transformer.families.classifier.decoding.labels import Classifier
 from transformer.families.classifier.download import label_name, ordered
 from transformer.families.classifier.nn.weights import class_weights
 from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
@@ -201,5 +202,7 @@ def test_three_own_labels_and_a_further_test_split_go_from_files_to_an_answer(
     ]
     bundle = tmp_path / "models" / "sentiment" / "bundle"
     assert "Says whether a review is bad, fine or good." in (bundle / "README.md").read_text(encoding="utf-8")
-    answers = transformer.load(bundle).classify(["bright quick warm film", "dull grey slow film"])  # type: ignore[union-attr]
+    model = transformer.load(bundle)
+    assert isinstance(model, Classifier)
+    answers = model.classify(["bright quick warm film", "dull grey slow film"])
     assert [answer.label for answer in answers] == ["good", "bad"]

@@ -56,6 +56,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("translation.model.kind", "recurrent", r"`translation.model.cell`: Field required"),
         ("translation.model.depth", 3, r"`translation.model.depth`: Extra inputs are not permitted, not 3"),
         ("translation.model.d_ff", ..., r"`translation.model.d_ff`: Field required"),
+        ("translation.train", {"epoch": 3}, r"`translation.train.epoch`: is not a parameter: `epochs` is missing here"),
         ("translation.model", 3, r"`translation.model`: .*not 3"),
         ("translation.tokenize.target", "de", r"`translation.tokenize`: source and target are both `de`"),
         (

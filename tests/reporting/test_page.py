@@ -201,6 +201,21 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             "Does not beat the result in evaluate.baseline: BLEU, cased ko_mecab 2.0 against 3.0 on test (p = 0.001).",
         ),
         (EVALUATION, ""),
+        (
+            {"test": {"accuracy": 0.9, "accuracy_without_duplicates": 0.7, "duplicates": 900, "near_duplicates": 334}},
+            "1,234 texts of test are in an earlier split, exactly or nearly: without them, accuracy is 70.0 % and not"
+            " 90.0 %.",
+        ),
+        ({"test": {"accuracy": 0.9, "accuracy_without_duplicates": 0.893, "duplicates": 9, "near_duplicates": 3}}, ""),
+        (
+            {"test": {"bleu_13a_cased": 40.0, "bleu_13a_cased_without_duplicates": 38.5, "near_duplicates": 3}},
+            "3 texts of test are in an earlier split, exactly or nearly: without them, BLEU, cased 13a is 38.5 and not"
+            " 40.0.",
+        ),
+        (
+            {"test": {"bleu_13a_cased": 40.0, "duplicates": 9, "near_duplicates": 0}},
+            "9 texts of test are in an earlier split, exactly or nearly: the scores may say little about new texts.",
+        ),
     ],
 )
 def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, dict[str, Any]], sentence: str) -> None:

@@ -186,6 +186,22 @@ def test_a_resumed_stage_tells_what_it_told_before_it_was_stopped(
     assert events == [{"event": "resumed", "step": 2}, *observer.memory(), END]
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_without_a_terminal_long_work_says_how_far_it_is(
+    shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter(range(0, 1000, 25))
+    monkeypatch.setattr("transformer.core.stage.time.monotonic", lambda: next(now))
+    runtime = Runtime(workers=0, log_every=1, progress=shown, save_every=1, tracking=False)
+    observer = StageObserver("translation", "train", runtime)
+    assert [*observer.progress(range(6), total=6, what="epoch 2")] == [*range(6)]
+    lines = [
+        "train@translation: epoch 2: 2 of 6, about 2 min left",
+        "train@translation: epoch 2: 5 of 6, about 0 min left",
+    ]
+    assert capsys.readouterr().err.splitlines() == (lines if shown else [])
+
+
 def _eventually(condition: Any) -> bool:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:

@@ -72,14 +72,14 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     yield "rehearsing: every stage up to training on some rows, and some seconds of updates"
     try:
         rehearsal = rehearsed()
-        share = rehearsal.alike / rehearsal.rows
+        alike = f"{rehearsal.alike / rehearsal.rows:.0%}" if rehearsal.alike > _ALIKE * rehearsal.rows else ""
     except UserError:
-        share = 1.0  # or for another reason, which is then raised below
-    if share > _ALIKE:
+        alike = "Too much"  # or for another reason, which is then raised below
+    if alike:
         section["download"]["near_duplicates"] = "keep"
         rehearsal = rehearsed()
         yield (
-            f"{share:.0%} of train nearly equals a held-out row and stays (near_duplicates: keep), so the scores say"
+            f"{alike} of train nearly equals a held-out row and stays (near_duplicates: keep), so the scores say"
             " little about other texts; give it a test split of its own"
         )
     heading = f"{_what(found).capitalize()} of {folder.name}."

@@ -35,17 +35,18 @@ class StageObserver(Observer):
 
     def __init__(self, task: str, stage: str, runtime: Runtime) -> None:
         self._title = f"{stage}@{task}"
-        self._bars = runtime.progress and sys.stderr.isatty()
+        self._shows = runtime.progress
         self._tracker = _start_tracking(task, stage) if runtime.tracking else None
         self._sent: list[dict[str, Any]] = []
         self._clean_ups: list[Callable[[], None]] = []
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
         """Show a bar with rate and remaining time; without a terminal, a line after each of `_QUIET` seconds."""
+        if not self._shows:
+            return items
         if not sys.stderr.isatty():
             return self._told(items, total, what)
-        title = f"{self._title}: {what}"
-        bar: Iterable[T] = tqdm(items, total=total, desc=title, disable=not self._bars, leave=False, mininterval=0.5)
+        bar: Iterable[T] = tqdm(items, total=total, desc=f"{self._title}: {what}", leave=False, mininterval=0.5)
         return bar
 
     def _told(self, items: Iterable[T], total: int | None, what: str) -> Iterator[T]:

@@ -125,16 +125,13 @@ def _leak(metric: str, name: str, split: Split) -> str:
     rest = split.get(f"{metric}_without_duplicates")
     if not known:
         return ""
+    told = f"{known:,} texts of {name} are in an earlier split, exactly or nearly"
     if rest is None:
-        return (
-            f"Every text of {name} is in an earlier split, exactly or nearly: the scores say nothing about new texts."
-        )
+        return f"{told}: the scores may say little about new texts."
     if split[metric] - rest < (_LEAK / 100 if metric == "accuracy" else _LEAK):
         return ""
-    told = f"{known:,} texts of {name} are in an earlier split, exactly or nearly"
-    return (
-        f"{told}: without them, {metric_label(metric)} is {value(metric, rest)} and not {value(metric, split[metric])}."
-    )
+    scores = f"{value(metric, rest)} and not {value(metric, split[metric])}"
+    return f"{told}: without them, {metric_label(metric)} is {scores}."
 
 
 def _behind(metric: str, other: str, name: str, split: Split) -> str:
