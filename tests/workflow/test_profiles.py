@@ -77,7 +77,7 @@ def test_merged_profiles_have_the_values_of_the_whole_files_before(name: str) ->
     assert {path: repr(now.get(path, ...)) for path in wanted} == wanted
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", [*PROFILES, "cased"])
 def test_a_profile_holds_only_what_differs(name: str) -> None:
     default, merged = (leaves(profile_values(ROOT, each)) for each in (DEFAULT, name))
     written = leaves(YAML(typ="safe", pure=True).load((ROOT / "profiles" / f"{name}.yaml").read_text()))
@@ -222,7 +222,7 @@ def test_make_runs_one_task_alone() -> None:
 
 
 def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no profile `nowhere`: choose one of default, paper, rnn, seed, smoke"):
+    with pytest.raises(UserError, match="no profile `nowhere`: choose one of default, cased, paper, rnn, seed, smoke"):
         use_profile(project, "nowhere", None)
     with pytest.raises(UserError, match="has none of the folders imdb, sentiment, multi30k, translation"):
         use_profile(project, "seed", tmp_path / "profiles")

@@ -38,7 +38,8 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     yield _against_linear(result)
     scored = result.evaluation[result.main_split]
-    if scored["majority_accuracy"] * len(task.classes) > _UNBALANCED:
+    # An older result lacks it.
+    if scored.get("majority_accuracy", 0) * len(task.classes) > _UNBALANCED:
         always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
         yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
@@ -69,7 +70,7 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
     yield Section(
         "Right and wrong",
-        tables=[_by_class(task, result), _confusion(task, result)],
+        tables=[*_by_class(task, result), _confusion(task, result)],
         pictures=list(_charts(task, result)),
     )
     rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]
@@ -78,13 +79,15 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
 
 
-def _by_class(task: Task, result: Result) -> Table:
+def _by_class(task: Task, result: Result) -> Iterator[Table]:
     names = ("recall", "precision", "f1")
+    if not (result.reports / "plots/classes.tsv").exists():  # an older result
+        return
     rows = [
         [row["class"], f"{int(row[task.units]):,}", *(f"{100 * float(row[name]):.1f} %" for name in names)]
         for row in result.table("plots/classes.tsv")
     ]
-    return Table(f"By label, {result.main_split}", ["label", task.units, "recall", "precision", "F1"], rows)
+    yield Table(f"By label, {result.main_split}", ["label", task.units, "recall", "precision", "F1"], rows)
 
 
 def _confusion(task: Task, result: Result) -> Table:

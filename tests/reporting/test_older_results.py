@@ -1,0 +1,35 @@
+"""The report of a result that an older version of the project wrote."""
+
+from pathlib import Path
+
+from transformer.core.files import write_json
+from transformer.core.task import Task
+from transformer.families.classifier.report import sections, weaknesses
+from transformer.report.result import Result
+
+TASK = Task(name="reviews", family="classifier", classes=("bad", "good"), unit="review")
+CONFUSION = "actual\tpredicted\treviews\nbad\tbad\t3\nbad\tgood\t1\ngood\tbad\t2\ngood\tgood\t4\n"
+
+
+def test_a_classifier_without_scores_by_label_has_a_report(tmp_path: Path) -> None:
+    """Results before 0.2 have neither `majority_accuracy` nor plots/classes.tsv."""
+    reports = tmp_path / "reports" / "reviews"
+    scored = {"accuracy": 0.7, "linear_accuracy": 0.6, "accuracy_minus_linear": 0.1}
+    write_json(reports / "evaluation.json", {"test": scored, "validation": scored})
+    write_json(reports / "training.json", {"best_epoch": 1, "epochs": 2})
+    (reports / "history.tsv").write_text("epoch\ttrain_loss\tvalidation_loss\n1\t1\t1\n2\t1\t1\n")
+    for path, text in {
+        "plots/confusion.tsv": CONFUSION,
+        "plots/reliability.tsv": "probability\tpositive\tcalibrated\n0.5\t0.4\t0.5\n",
+        "plots/accuracy_by_length.tsv": "words\treviews\taccuracy\n1-10\t10\t0.7\n",
+        "plots/roc.tsv": "false_positive_rate\ttrue_positive_rate\n0\t0\n1\t1\n",
+        "plots/precision_recall.tsv": "recall\tprecision\n0\t1\n1\t0.5\n",
+        "tables/errors.tsv": "split\tlabel\tprediction\tprobability\ttext\n",
+    }.items():
+        (reports / path).parent.mkdir(exist_ok=True)
+        (reports / path).write_text(text)
+    result = Result(tmp_path, "reviews")
+    assert "It calls 1 bad ones good and 2 good ones bad." in weaknesses(TASK, result)
+    tables = [table.caption for section in sections(TASK, result) for table in section.tables]
+    assert "Reviews by label and prediction" in tables
+    assert not any(title.startswith("By label") for title in tables)
