@@ -35,8 +35,10 @@ from benchmarks.peers.marian import MarianTranslator
 from benchmarks.peers.straightforward import load_ours
 from benchmarks.translation import straightforward
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids, pad, sorted_batches
+from transformer.encoded.batching import Ids, sorted_batches
+from transformer.encoded.tensors import pad
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 
 BEAMS = 4
 WARM_UP = 8  # the warm-up round takes this fraction (1/8) of a round's sentences
@@ -124,7 +126,10 @@ def _batched(
 
 def _ours(subject: Subject, sources: Sequence[Ids], **changes: object) -> Targets:
     params = subject.decoding.model_copy(update={"method": "greedy", "n_best": 1, **changes})
-    return [found[0].ids for found in decode(subject.model, sources, subject.target, params, Observer())]
+    return [
+        found[0].ids
+        for found in decode(TorchGenerator(subject.model, subject.target), sources, subject.target, params, Observer())
+    ]
 
 
 def _table(

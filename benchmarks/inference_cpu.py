@@ -19,6 +19,7 @@ from benchmarks.model import Subject, open_subject
 from benchmarks.peers.ctranslate2_model import CTranslate2Translator, convert
 from transformer.core.observer import Observer
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 
 CPU = torch.device("cpu")
 OURS = "ours, fp32"
@@ -77,7 +78,12 @@ def _identical(decoder: Decode, subject: Subject, beams: int) -> str:
 def _ours(subject: Subject, beams: int) -> list[list[int]]:
     method = "greedy" if beams == 1 else "beam"
     params = subject.decoding.model_copy(update={"method": method, "beam_size": beams, "n_best": 1})
-    return [found[0].ids for found in decode(subject.model, subject.sentences, subject.target, params, Observer())]
+    return [
+        found[0].ids
+        for found in decode(
+            TorchGenerator(subject.model, subject.target), subject.sentences, subject.target, params, Observer()
+        )
+    ]
 
 
 def _work(decoder: Decode, sentences: int, number: int) -> Work:

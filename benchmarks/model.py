@@ -22,7 +22,7 @@ from transformer.core.files import read_rows
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.evaluate import Params as EvaluateParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.training.batches import random_batches
@@ -61,10 +61,10 @@ def open_subject(options: Options, device: torch.device) -> Subject:
         if not (folder / "stamp").is_file() or (folder / "stamp").read_text() != stamp:
             _train(options, folder, steps)
             (folder / "stamp").write_text(stamp)
-        translator = Translator(folder, data / "vocab", data / "tokens", decoding, device)
+        translator = TorchTranslator(folder, data / "vocab", data / "tokens", decoding, device)
     else:
         opened = transformer.load(bundle, device=device.type)
-        if not isinstance(opened, Translator):
+        if not isinstance(opened, TorchTranslator):
             raise UserError(f"{bundle} is not a translation Transformer: name such a bundle, or leave out --model")
         translator = opened
     if not isinstance(translator.model, Seq2SeqTransformer):

@@ -31,6 +31,7 @@ from transformer.core.validation import validate
 from transformer.encoded.batching import Ids
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.evaluation.evaluate import Params as EvaluateParams
 from transformer.families.seq2seq.evaluation.scores import token_metrics
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
@@ -188,7 +189,7 @@ def _bleu(task: Task, state: Weights, options: Options) -> float:
     pairs = EncodedPairs(data / "encoded" / "test", task.config)
     params = task.workspace.params("translation", EvaluateParams).evaluate
     sources = [pairs.source[row] for row in range(len(pairs))]
-    found = decode(model, sources, target, params, Observer())
+    found = decode(TorchGenerator(model, target), sources, target, params, Observer())
     references = [row["target"] for row in read_rows(data / "tokens" / "test.jsonl")]
     hypotheses = [target.decode(best[0].ids) for best in found]
     return token_metrics(hypotheses, references)["bleu"].score()

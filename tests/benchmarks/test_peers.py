@@ -15,11 +15,13 @@ from tests.builders import LAYERS, classifier, seq2seq
 from tests.decoding.models import params, vocabulary
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids, pad
+from transformer.encoded.batching import Ids
+from transformer.encoded.tensors import pad
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.classifier.nn.config import ClassifierParams
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.nn.layers import count_parameters
@@ -132,7 +134,7 @@ def test_peers_refuse_positions_that_are_not_added_to_embeddings(positions: str,
 def our_ids(
     model: Seq2SeqTransformer, sources: list[Ids], target: Vocabulary, params: DecodingParams
 ) -> list[list[int]]:
-    return [found[0].ids for found in decode(model, sources, target, params, Observer())]
+    return [found[0].ids for found in decode(TorchGenerator(model, target), sources, target, params, Observer())]
 
 
 def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids], tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from tokenizers import Tokenizer, models
 
 from tests.builders import LAYERS, seq2seq
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids, pad
+from transformer.encoded.batching import Ids
+from transformer.encoded.tensors import pad
 from transformer.encoded.vocabulary import WORD_SPECIALS, Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.interface import Hypothesis
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
@@ -57,7 +59,7 @@ def sources() -> list[Ids]:
 
 def run(model: Seq2SeqModel, encoded: list[Ids], **changes: Any) -> list[list[Hypothesis]]:
     target = vocabulary(model.config.target_size)
-    return decode(model, encoded, target, params(**changes), Observer())
+    return decode(TorchGenerator(model, target), encoded, target, params(**changes), Observer())
 
 
 def tiny(seed: int, *, target_size: int = 6, sharpness: float = 4.0) -> Seq2SeqTransformer:

@@ -9,10 +9,12 @@ import torch
 
 from tests.decoding import reference
 from tests.decoding.models import params, run, sources, tiny, trained, vocabulary
-from transformer.encoded.batching import Ids, pad
+from transformer.encoded.batching import Ids, padded
 from transformer.families.seq2seq.decoding.beam import beam_search
 from transformer.families.seq2seq.decoding.distribution import best
 from transformer.families.seq2seq.decoding.interface import Sources
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
+from transformer.families.seq2seq.decoding.torch_generator import best as torch_best
 from transformer.families.seq2seq.nn.cache import DecoderCache
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
@@ -62,9 +64,8 @@ def test_thirty_random_models_against_the_definition(stopping: str) -> None:
             no_repeat_ngram=[None, None, 1, 2][int(generator.integers(4))],
         )
         model, encoded = tiny(seed, target_size=9, sharpness=6.0), few_sources(seed)
-        batch = Sources(pad(encoded, 0), limits=[settings.max_length] * len(encoded), seeds=[(0,), (1,), (2,)])
-        with torch.inference_mode():
-            decoded = beam_search(model, batch, vocabulary(9), settings)
+        batch = Sources(padded(encoded, 0), limits=[settings.max_length] * len(encoded), seeds=[(0,), (1,), (2,)])
+        decoded = beam_search(TorchGenerator(model, vocabulary(9)), batch, vocabulary(9), settings)
         for source, found in zip(encoded, decoded, strict=True):
             assert [each.ids for each in found] == reference.beam(model, source, vocabulary(9), settings), settings
             unfinished += sum(not each.finished for each in found)
@@ -83,9 +84,8 @@ def test_a_beam_of_one_is_greedy_search(norm: str, kind: str) -> None:
 
 def test_the_search_itself_with_one_hypothesis_is_greedy_where_nothing_is_normalized() -> None:
     settings = params(method="beam", beam_size=1, length_normalization="none")
-    batch = Sources(pad(sources(), 0), limits=[20] * 7, seeds=[(number,) for number in range(7)])
-    with torch.inference_mode():
-        decoded = beam_search(trained("post"), batch, vocabulary(30), settings)
+    batch = Sources(padded(sources(), 0), limits=[20] * 7, seeds=[(number,) for number in range(7)])
+    decoded = beam_search(TorchGenerator(trained("post"), vocabulary(30)), batch, vocabulary(30), settings)
     greedy = run(trained("post"), sources(), length_normalization="none")
     assert [found[0].ids for found in decoded] == [found[0].ids for found in greedy]
     assert [found[0].score for found in decoded] == pytest.approx([found[0].score for found in greedy], abs=1e-10)
@@ -164,8 +164,9 @@ def test_more_hypotheses_than_are_ranked_at_a_time() -> None:
 
 
 def test_equal_scores_come_in_the_order_of_their_indices() -> None:
-    scores = torch.tensor([[0.0, 2.0, 1.0, 2.0, 1.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]])
+    scores = np.array([[0.0, 2.0, 1.0, 2.0, 1.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]])
     for count, expected in ((1, [1]), (2, [1, 3]), (3, [1, 3, 2]), (4, [1, 3, 2, 4]), (9, [1, 3, 2, 4, 5, 0])):
         assert best(scores, count)[1][0].tolist() == expected
-    assert best(torch.zeros(2, 5000), 4)[1].tolist() == [[0, 1, 2, 3]] * 2
-    assert best(torch.zeros(2, 5000), 4)[0].tolist() == [[0.0] * 4] * 2
+        assert torch_best(torch.from_numpy(scores), count)[1][0].tolist() == expected
+    for values, indices in (best(np.zeros((2, 5000)), 4), torch_best(torch.zeros(2, 5000), 4)):
+        assert (values.tolist(), indices.tolist()) == ([[0.0] * 4] * 2, [[0, 1, 2, 3]] * 2)

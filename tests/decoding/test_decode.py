@@ -13,6 +13,7 @@ from tests.decoding.reference import repeats
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 
 METHOD = pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 SENTENCES = st.lists(
@@ -47,7 +48,7 @@ def test_neither_batch_size_nor_order_matters(
     numbers = list(range(len(encoded)))
     order.shuffle(numbers)
     shuffled = decode(
-        trained("post"),
+        TorchGenerator(trained("post"), vocabulary(30)),
         [encoded[number] for number in numbers],
         vocabulary(30),
         params(batch_size=batch_size, **changes),

@@ -11,6 +11,7 @@ from tests.decoding.models import params, run, tiny, trained, vocabulary
 from transformer.core.observer import Observer
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.stepwise import draw_tokens
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 
 SOURCE = np.array([5, 7, 4])
 DRAWS = 4000
@@ -74,16 +75,15 @@ def test_top_p_draws_from_the_fewest_that_hold_it(p: float) -> None:
 
 
 def test_top_p_counts_what_top_k_left() -> None:
-    log_probabilities = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log().repeat(100, 1)
-    uniform = torch.linspace(0, 1, 101, dtype=torch.float64)[:100]
+    log_probabilities = np.log(np.array([[0.4, 0.3, 0.2, 0.1]] * 100))
+    uniform = np.linspace(0, 1, 101)[:100]
     drawn = draw_tokens(log_probabilities, uniform, params(method="sample", top_k=2, top_p=0.5))
     assert set(drawn.tolist()) == {0}  # 0.4 / 0.7 alone is more than half
 
 
 def test_the_ends_of_the_unit_interval() -> None:
-    log_probabilities = torch.tensor([[-math.inf, 0.25, 0.75, -math.inf]]).repeat(2, 1)
-    log_probabilities[:, 1:3] = log_probabilities[:, 1:3].log()
-    drawn = draw_tokens(log_probabilities, torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64), params())
+    log_probabilities = np.array([[-math.inf, math.log(0.25), math.log(0.75), -math.inf]] * 2)
+    drawn = draw_tokens(log_probabilities, np.array([0.0, 1 - 2**-53]), params())
     assert drawn.tolist() == [2, 1]
 
 
@@ -114,5 +114,12 @@ def test_every_sentence_draws_by_its_number() -> None:
     assert len({tuple(found[0].ids) for found in together}) > 1
     settings = params(method="sample", temperature=2.0)
     for number in (5, 2):
-        alone = decode(trained("post"), [SOURCE], vocabulary(30), settings, Observer(), numbers=[number])
+        alone = decode(
+            TorchGenerator(trained("post"), vocabulary(30)),
+            [SOURCE],
+            vocabulary(30),
+            settings,
+            Observer(),
+            numbers=[number],
+        )
         assert alone[0][0].ids == together[number][0].ids

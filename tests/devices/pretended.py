@@ -17,7 +17,9 @@ from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.decoding.labels import class_probabilities
+from transformer.families.classifier.decoding.with_torch import TorchScorer
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.registry import TASKS
 from transformer.training.batches import pieces_of_like_length
 from transformer.training.loop import Fitted, fit
@@ -181,19 +183,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("model", [seq2seq, recurrent_seq2seq])
 def test_decoding_finds_what_a_cpu_finds(model: Any, settings: str) -> None:
     target, chosen = vocabulary(30), params(max_length=12, **SETTINGS[settings])
-    here = decode(model().float(), sources(), target, chosen, Observer())
+    here = decode(TorchGenerator(model().float(), target), sources(), target, chosen, Observer())
     with pretending(NoFloat64(), Deterministic()):
-        there = decode(model().float().to(device()), sources(), target, chosen, Observer())
+        there = decode(TorchGenerator(model().float().to(device()), target), sources(), target, chosen, Observer())
     for ours, theirs in zip(there, here, strict=True):
         assert [each.ids for each in ours] == [each.ids for each in theirs]
         assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], rel=1e-4)
 
 
 def test_classifying_finds_what_a_cpu_finds() -> None:
-    here = class_probabilities(classifier().float(), sources(), batch_size=3, observer=Observer())
+    here = class_probabilities(TorchScorer(classifier().float()), sources(), batch_size=3, observer=Observer())
     with pretending(NoFloat64(), Deterministic()):
         model = classifier().float().to(device())
-        there = class_probabilities(model, sources(), batch_size=3, observer=Observer())
+        there = class_probabilities(TorchScorer(model), sources(), batch_size=3, observer=Observer())
     np.testing.assert_allclose(there, here, atol=1e-5)
 
 

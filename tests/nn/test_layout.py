@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.builders import classifier, seq2seq
-from transformer.encoded.batching import pad
+from transformer.encoded.tensors import pad
 from transformer.nn.layout import Packed, groups_of_like_length
 
 

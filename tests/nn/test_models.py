@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.builders import classifier, seq2seq
-from transformer.encoded.batching import pad
+from transformer.encoded.tensors import pad
 from transformer.nn.layout import Padded
 from transformer.nn.positions import sinusoidal_table
 

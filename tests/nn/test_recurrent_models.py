@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.builders import recurrent_classifier, recurrent_seq2seq
-from transformer.encoded.batching import pad
+from transformer.encoded.tensors import pad
 from transformer.families.classifier.nn.model import build_model as build_classifier
 from transformer.families.seq2seq.nn.model import build_model
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq

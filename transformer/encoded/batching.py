@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 Ids = NDArray[np.int64]
 
@@ -16,14 +14,9 @@ def sorted_batches(lengths: NDArray[np.int64], batch_size: int) -> list[Ids]:
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
 
 
-def pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
-    """Pad sequences of ids at the end, into one tensor (B, longest)."""
-    padded = np.full((len(sequences), max(map(len, sequences))), pad_id, dtype=np.int64)
-    for row, sequence in zip(padded, sequences, strict=True):
+def padded(sequences: Sequence[Ids], pad_id: int) -> Ids:
+    """Pad sequences of ids at the end, into one array (B, longest)."""
+    rows = np.full((len(sequences), max(map(len, sequences))), pad_id, dtype=np.int64)
+    for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
-    return torch.from_numpy(padded)
-
-
-def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor to the device; on CUDA from pinned memory, so that the copy is asynchronous."""
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+    return rows

@@ -13,7 +13,8 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels
 from transformer.encoded.vocabulary import clip
-from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction, prediction
+from transformer.families.classifier.decoding.labels import AnsweringParams, Prediction, prediction
+from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
@@ -42,7 +43,7 @@ class AttendedText:
     """(1, H, S, S) by name of the attention module."""
 
 
-def classify_with_attention(classifier: Classifier, text: str, *, longest: int) -> AttendedText:
+def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: int) -> AttendedText:
     """Classify one raw text, cut to its first `longest` tokens, in one forward pass."""
     ids = clip(classifier.encode([text])[0], longest)
     device = next(classifier.model.parameters()).device
@@ -68,7 +69,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     compute = prepare(params.hardware)
     task = with_labels(task, inputs.corpus)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
-    classifier = Classifier(*opened, task.classes)
+    classifier = TorchClassifier(*opened, task.classes)
     pooling = classifier.model.config.model.pooling
     total = params.train.epochs * inputs.updates_an_epoch()
     written = explain(figures, Schedule(params.train, total, classifier.model.d_model))
@@ -83,7 +84,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     return {"figures": written}
 
 
-def drawings_of(classifier: Classifier, text: str, *, layers: str) -> list[Drawing]:
+def drawings_of(classifier: TorchClassifier, text: str, *, layers: str) -> list[Drawing]:
     """All attention maps of one raw text."""
     review = classify_with_attention(classifier, text, longest=_LONGEST)
     return list(drawings(review, classifier.model.config.model.pooling, layers=layers, unit="text"))

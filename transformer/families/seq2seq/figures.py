@@ -14,7 +14,8 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.encoded.vocabulary import clip
-from transformer.families.seq2seq.decoding.translator import AnsweringParams, Translator
+from transformer.families.seq2seq.decoding.translator import AnsweringParams
+from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.explorer import write_explorer
@@ -43,7 +44,7 @@ class AttendedTranslation:
     """(1, H, T, S), (1, H, S, S) or (1, H, T, T) by name of the attention module."""
 
 
-def translate_with_attention(translator: Translator, sentence: str, *, longest: int) -> AttendedTranslation:
+def translate_with_attention(translator: TorchTranslator, sentence: str, *, longest: int) -> AttendedTranslation:
     """Translate one raw sentence, cut to its first `longest` tokens, then run both sides through the model once.
 
     Raises UserError when the sentence has no token.
@@ -79,7 +80,7 @@ class Params(StageParams):
 def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
     """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
-    translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     column = str(translator.pretokenizers["source"].language)
     total = params.train.epochs * inputs.updates_an_epoch()
     written = explain(figures, Schedule(params.train, total, translator.model.d_model))
@@ -95,7 +96,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     return {"figures": written}
 
 
-def drawings_of(translator: Translator, sentence: str, *, layers: str) -> list[Drawing]:
+def drawings_of(translator: TorchTranslator, sentence: str, *, layers: str) -> list[Drawing]:
     """All attention maps of one raw sentence, cross-attention first."""
     attended = translate_with_attention(translator, sentence, longest=_LONGEST)
     return list(drawings(attended, layers=layers, self_attention=True))

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from transformer.core.observer import Observer
 from transformer.core.task import Task
-from transformer.encoded.batching import Ids, pad, to_device
+from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout, Column
 from transformer.encoded.store import EncodedColumn, read_labels
+from transformer.encoded.tensors import pad, to_device
 from transformer.encoded.vocabulary import clip
 from transformer.families.classifier.nn.config import ClassifierConfig
 

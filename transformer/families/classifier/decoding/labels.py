@@ -1,43 +1,54 @@
-"""Computes class probabilities, and classifies raw texts with a trained model."""
+"""Classifies raw texts with a trained model, whatever computes it."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from transformer.checkpoint.trained import load_config, load_weights
-from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
-from transformer.encoded.batching import Ids, pad, sorted_batches
-from transformer.encoded.vocabulary import clip, read_vocabularies, require_size
-from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.families.classifier.nn.interface import ClassifierModel
-from transformer.families.classifier.nn.model import build_model
+from transformer.encoded.batching import Ids, padded, sorted_batches
+from transformer.encoded.vocabulary import Vocabulary, clip
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 
 
+class Scorer(Protocol):
+    """A model that scores the classes of token ids."""
+
+    @property
+    def positions(self) -> int:
+        """The longest text, in tokens."""
+
+    @property
+    def pad_id(self) -> int:
+        """Fills up the texts of a batch."""
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, K."""
+
+    def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
+        """The logits (B, K) of token_ids (B, S), padded at the end."""
+
+
 def class_probabilities(
-    model: ClassifierModel, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
+    model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
 ) -> NDArray[np.float64]:
     """The softmax of each text's logits, (N, K), in the order of `sequences`.
 
     sequences: ids, none longer than the model's positions. Rounded to 6 decimals: beyond that, results depend on the
     batch size, which changes the order of sums.
     """
-    device = next(model.parameters()).device
-    result = np.zeros((len(sequences), model.config.classes))
+    result = np.zeros((len(sequences), model.classes))
     batches = sorted_batches(np.array([len(sequence) for sequence in sequences]), batch_size)
-    model.eval()
-    with torch.inference_mode():
-        for rows in observer.progress(batches, total=len(batches), what="classify"):
-            logits = model(pad([sequences[row] for row in rows], model.config.pad_id).to(device))
-            result[rows] = logits.cpu().double().softmax(dim=-1).numpy()
+    for rows in observer.progress(batches, total=len(batches), what="classify"):
+        logits = model.logits(padded([sequences[row] for row in rows], model.pad_id)).astype(np.float64)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        result[rows] = odds / odds.sum(axis=1, keepdims=True)
     return result.round(6)
 
 
@@ -68,26 +79,17 @@ class Classifier:
 
     def __init__(
         self,
-        trained: Path,
-        vocab: Path,
+        scorer: Scorer,
+        vocabulary: Vocabulary,
         pretokenizer: Path,
         params: ClassificationParams,
-        device: torch.device,
         classes: Sequence[str],
     ) -> None:
-        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
+        """classes: their names; pretokenizer: the folder of `pretokenizer.json`.
 
-        classes: their names. Raises UserError when one of the files is missing or broken.
+        Raises UserError when that is missing or broken.
         """
-        config = load_config(trained, ClassifierConfig)
-        if config.classes != len(classes):
-            raise UserError(f"{trained} has {config.classes} classes, not {len(classes)}: train it again")
-        self.classes = tuple(classes)
-        self.model = build_model(config)
-        load_weights(trained, self.model)
-        self.model.to(device).eval()
-        self.vocabulary = read_vocabularies(vocab, "text")["text"]
-        require_size(self.vocabulary, config.size, vocab)
+        self.scorer, self.vocabulary, self.classes = scorer, vocabulary, tuple(classes)
         self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
 
@@ -108,8 +110,7 @@ class Classifier:
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
         """The ids of raw texts, cut to the model's positions."""
-        limit = self.model.config.model.max_length
-        return [clip(ids, limit) for ids in self.vocabulary.encode(self.pretokenize(texts))]
+        return [clip(ids, self.scorer.positions) for ids in self.vocabulary.encode(self.pretokenize(texts))]
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
         """The texts as the vocabulary is given them: tokens separated by spaces."""
@@ -117,7 +118,7 @@ class Classifier:
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
         """Per encoded text the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
-        found = class_probabilities(self.model, sequences, batch_size=self._params.batch_size, observer=observer)
+        found = class_probabilities(self.scorer, sequences, batch_size=self._params.batch_size, observer=observer)
         return found[:, 1] if len(self.classes) == 2 else found
 
 

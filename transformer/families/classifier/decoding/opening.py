@@ -7,12 +7,13 @@ import torch
 
 from transformer.core.task import Task
 from transformer.core.validation import validate
-from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier
+from transformer.families.classifier.decoding.labels import ClassificationParams
+from transformer.families.classifier.decoding.with_torch import TorchClassifier
 
 
 def open_predictor(
     task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: torch.device
-) -> Classifier:
+) -> TorchClassifier:
     """Open a classifier. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
     params = validate(ClassificationParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
-    return Classifier(trained, vocab, pretokenizer, params, device, task.classes)
+    return TorchClassifier(trained, vocab, pretokenizer, params, device, task.classes)

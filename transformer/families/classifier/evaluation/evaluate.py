@@ -18,7 +18,8 @@ from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
 from transformer.evaluation.leakage import LeakageCheck, words
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, prediction
+from transformer.families.classifier.decoding.labels import ClassificationParams, prediction
+from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.evaluation.calibration import Bin, fitted_temperature, reliability
 from transformer.families.classifier.evaluation.linear import LinearBaselines
 from transformer.families.classifier.evaluation.metrics import split_figures
@@ -70,7 +71,7 @@ def run(
     compute = prepare(params.hardware)
     task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs.corpus)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
-    classifier = Classifier(*opened, task.classes)
+    classifier = TorchClassifier(*opened, task.classes)
     answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
     linear, commonest = _linear_answers(splits, classifier, inputs, observer)
@@ -121,7 +122,9 @@ def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) ->
     return [probability if number == answer else rest for number in range(len(classes))]
 
 
-def _answered(split: str, task: Task, classifier: Classifier, inputs: EvaluationInputs, observer: Observer) -> _Answers:
+def _answered(
+    split: str, task: Task, classifier: TorchClassifier, inputs: EvaluationInputs, observer: Observer
+) -> _Answers:
     encoded = EncodedTexts(inputs.encoded / split, classifier.model.config)
     encoded.report(task, observer)
     probabilities = classifier.probabilities([encoded.sequence(row) for row in range(len(encoded))], observer)
@@ -129,7 +132,7 @@ def _answered(split: str, task: Task, classifier: Classifier, inputs: Evaluation
 
 
 def _linear_answers(
-    splits: Sequence[str], classifier: Classifier, inputs: EvaluationInputs, observer: Observer
+    splits: Sequence[str], classifier: TorchClassifier, inputs: EvaluationInputs, observer: Observer
 ) -> tuple[dict[str, Floats], int]:
     """The linear baseline's probabilities by split, and the class that most texts of train have.
 

@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids, pad, sorted_batches, to_device
+from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout, Column
 from transformer.encoded.store import EncodedColumn
+from transformer.encoded.tensors import pad, to_device
 from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel

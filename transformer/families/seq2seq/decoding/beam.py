@@ -6,38 +6,34 @@ when a sentence is done, at the latest at its maximum length. If too few hypothe
 ones follow them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
+from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.distribution import best, block_repeated, next_log_probabilities
+from transformer.families.seq2seq.decoding.distribution import best, repeating
 from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
 from transformer.families.seq2seq.decoding.stepwise import hypothesis
 
-# Hypotheses whose distributions a CPU computes at a time: those of a whole batch would not fit into its cache.
-_ROWS = 128
-
 
 class _Beams(NamedTuple):
-    """The running hypotheses of B sentences, W of each, the most probable first; -inf marks an empty slot.
+    """The running hypotheses of B sentences, W of each, the most probable first; -inf marks an empty slot."""
 
-    They are on the CPU, which has float64 and checks at every step which of them end.
-    """
-
-    log_probabilities: Tensor
-    """(B, W), float64."""
-    ids: Tensor
+    log_probabilities: NDArray[np.float64]
+    """(B, W)."""
+    ids: Ids
     """(B, W, T)."""
-    parents: Tensor
+    parents: Ids
     """(B, W): the index of the previous hypothesis that each one continues."""
 
-    def at(self, places: Tensor) -> "_Beams":
+    def at(self, places: Ids) -> "_Beams":
         """Select hypotheses of each sentence; places: (B, W')."""
-        ids = self.ids.gather(1, places[:, :, None].expand(-1, -1, self.ids.shape[2]))
-        return _Beams(self.log_probabilities.gather(1, places), ids, self.parents.gather(1, places))
+        ids = np.take_along_axis(self.ids, places[:, :, None], axis=1)
+        totals = np.take_along_axis(self.log_probabilities, places, axis=1)
+        return _Beams(totals, ids, np.take_along_axis(self.parents, places, axis=1))
 
 
 class _Sentence:
@@ -84,67 +80,51 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each source: finished ones first, each group by descending score."""
     sentences = [_Sentence(limit, params, target.end_id) for limit in sources.limits]
-    device, cache, running = sources.ids.device, model.start(sources.ids), list(sentences)
-    last = torch.full((len(sentences),), target.begin_id)
-    beams = _start(last)
+    cache, running, beams = model.start(sources.ids), list(sentences), _start(len(sentences))
+    last = np.full(len(sentences), target.begin_id)
     while running:
-        found = _next_tokens(model, model.step(last.to(device), cache), beams, target, params)
-        candidates = _continue(beams, *found, 2 * params.beam_size)
+        blocked = repeating(beams.ids.reshape(len(last), -1), params.no_repeat_ngram)
+        candidates = _continue(beams, *model.best(last, cache, 2 * params.beam_size, blocked), 2 * params.beam_size)
         width, beams = beams.ids.shape[1], _without_ended(candidates, running, target.end_id, params.beam_size)
         staying = _close(beams, running)
         if staying:
             running = [running[place] for place in staying]
-            kept = torch.tensor(staying)
+            kept = np.array(staying)
             beams = _Beams(*(held[kept] for held in beams))
-            cache.select((kept[:, None] * width + beams.parents).flatten().to(device))
-            last = beams.ids[:, :, -1].flatten()
+            cache.select((kept[:, None] * width + beams.parents).ravel())
+            last = beams.ids[:, :, -1].ravel()
         else:
             running = []
     return [sentence.hypotheses for sentence in sentences]
 
 
-def _start(like: Tensor) -> _Beams:
-    """One empty hypothesis for each element of `like`."""
-    count = len(like)
-    zeros = torch.zeros(count, 1, dtype=torch.float64)
-    return _Beams(zeros, like.new_empty(count, 1, 0), like.new_zeros(count, 1))
+def _start(count: int) -> _Beams:
+    """One empty hypothesis for each of `count` sentences."""
+    return _Beams(np.zeros((count, 1)), np.empty((count, 1, 0), dtype=np.int64), np.zeros((count, 1), dtype=np.int64))
 
 
-def _next_tokens(
-    model: Generator, states: Tensor, beams: _Beams, target: Vocabulary, params: DecodingParams
-) -> tuple[Tensor, Tensor]:
-    """The 2K best next tokens of each hypothesis: log probabilities and tokens (B * W, 2K); states: (B * W, C)."""
-    rows = _ROWS if states.device.type == "cpu" else len(states)
-    found = []
-    for part, history in zip(torch.split(states, rows), torch.split(beams.ids.flatten(0, 1), rows), strict=True):
-        log_probabilities = next_log_probabilities(model.output(part), target)
-        block_repeated(log_probabilities, history, params.no_repeat_ngram)
-        found.append(best(log_probabilities, 2 * params.beam_size))
-    values, tokens = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
-    return values, tokens
-
-
-def _continue(beams: _Beams, values: Tensor, tokens: Tensor, count: int) -> _Beams:
-    """The `count` best continuations of each sentence, from the `_next_tokens` of its hypotheses."""
+def _continue(beams: _Beams, values: NDArray[np.floating[Any]], tokens: Ids, count: int) -> _Beams:
+    """The `count` best continuations of each sentence, from the best next tokens (B * W, 2K) of its hypotheses."""
     batch = len(beams.ids)
-    totals, places = best((beams.log_probabilities.view(-1, 1) + values).view(batch, -1), count)
+    totals, places = best((beams.log_probabilities.reshape(-1, 1) + values).reshape(batch, -1), count)
     parents = places // values.shape[1]
-    tokens = tokens.view(batch, -1).gather(1, places)
-    ids = beams.ids.gather(1, parents[:, :, None].expand(-1, -1, beams.ids.shape[2]))
-    return _Beams(totals, torch.cat((ids, tokens[:, :, None]), dim=2), parents)
+    added = np.take_along_axis(tokens.reshape(batch, -1), places, axis=1)
+    ids = np.take_along_axis(beams.ids, parents[:, :, None], axis=1)
+    return _Beams(totals.astype(np.float64), np.concatenate((ids, added[:, :, None]), axis=2), parents)
 
 
 def _without_ended(candidates: _Beams, sentences: list[_Sentence], end_id: int, beam_size: int) -> _Beams:
     """Add to each sentence the hypotheses among its `beam_size` best that end; return the best that do not end."""
-    ended = candidates.ids[:, :, -1].eq(end_id)
+    ended = candidates.ids[:, :, -1] == end_id
     totals = candidates.log_probabilities
-    place, rank = (ended & totals.isfinite())[:, :beam_size].nonzero(as_tuple=True)
+    place, rank = (ended & np.isfinite(totals))[:, :beam_size].nonzero()
     for sentence, ids, total in zip(
         place.tolist(), candidates.ids[place, rank].tolist(), totals[place, rank].tolist(), strict=True
     ):
         sentences[sentence].add(ids, total)
-    _, order = best(totals.masked_fill(ended, float("-inf")), beam_size)
-    return candidates._replace(log_probabilities=totals.masked_fill(ended, float("-inf"))).at(order)
+    others = np.where(ended, -np.inf, totals)
+    _, order = best(others, beam_size)
+    return candidates._replace(log_probabilities=others).at(order)
 
 
 def _close(beams: _Beams, sentences: list[_Sentence]) -> list[int]:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids, pad, sorted_batches
+from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.beam import beam_search
 from transformer.families.seq2seq.decoding.config import DecodingParams
@@ -32,23 +31,20 @@ def decode(
     indices. Each source has `n_best` hypotheses, or fewer if there are no more. Raises UserError if `long_sources` is
     `refuse` and a source has more ids than the model has positions.
     """
-    positions = model.config.model.max_length
-    device = next(model.parameters()).device
+    positions = model.positions
     fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
     seeds = _seeds(owners, numbers)
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     results: list[list[Hypothesis]] = [[] for _ in fitting]
     batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)
-    model.eval()
-    with torch.inference_mode():
-        for rows in observer.progress(batches, total=len(batches), what="decode"):
-            batch = Sources(
-                pad([fitting[row] for row in rows], model.config.source_pad_id).to(device),
-                limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
-                seeds=[seeds[row] for row in rows],
-            )
-            for row, hypotheses in zip(rows, _METHODS[method](model, batch, target, params), strict=True):
-                results[row] = hypotheses
+    for rows in observer.progress(batches, total=len(batches), what="decode"):
+        batch = Sources(
+            padded([fitting[row] for row in rows], model.source_pad_id),
+            limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
+            seeds=[seeds[row] for row in rows],
+        )
+        for row, hypotheses in zip(rows, _METHODS[method](model, batch, target, params), strict=True):
+            results[row] = hypotheses
     parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
     for owner, hypotheses in zip(owners, results, strict=True):
         parts[owner].append(hypotheses)

@@ -1,53 +1,48 @@
-"""What decoding needs from a model, and what it returns."""
+"""What decoding needs from a model, whatever computes it, and what it returns. Only NumPy: no engine is imported."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
+from transformer.encoded.batching import Ids
 
-class _Positions(Protocol):
-    @property
-    def max_length(self) -> int: ...
-
-
-class _Config(Protocol):
-    @property
-    def source_pad_id(self) -> int: ...
-    @property
-    def model(self) -> _Positions: ...
+Blocked = tuple[Ids, Ids]
+"""Row and token of each continuation that is not allowed, (M,) each."""
 
 
 class Generator(Protocol):
     """A model that predicts the next target token, given the source and the target so far."""
 
     @property
-    def config(self) -> _Config:
-        """The model's sizes."""
-
-    def start(self, source_ids: Tensor) -> Any:
-        """Encode source_ids (B, S). Returns a cache whose `select(rows)` selects rows, with repeats, in any order."""
-
-    def step(self, target_ids: Tensor, cache: Any) -> Tensor:
-        """The states (B, C) after one more target token per row, target_ids (B,), which is added to the cache."""
+    def positions(self) -> int:
+        """The longest source, and the longest target including its begin token, in tokens."""
 
     @property
-    def output(self) -> Callable[[Tensor], Tensor]:
-        """Maps states (B, C) to logits (B, V)."""
+    def source_pad_id(self) -> int:
+        """Fills up the sources of a batch."""
 
-    def eval(self) -> Any:
-        """Switch to inference mode, as in `torch.nn.Module`."""
+    def start(self, source_ids: Ids) -> Any:
+        """Encode source_ids (B, S). Returns a cache whose `select(rows)` selects rows, with repeats, in any order."""
 
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """The weights."""
+    def best(self, last: Ids, cache: Any, count: int, blocked: Blocked | None) -> tuple[NDArray[np.floating[Any]], Ids]:
+        """The `count` most probable tokens after one more target token per row, which is added to the cache.
+
+        last: (B,), the token to add. Returns log probabilities and tokens, (B, min(count, V)) each, the most probable
+        first, of equal ones the smallest id. The distribution has no padding or begin token. Blocked tokens have -inf;
+        the others are not rescaled.
+        """
+
+    def log_probabilities(self, last: Ids, cache: Any, blocked: Blocked | None) -> NDArray[np.floating[Any]]:
+        """As `best`, but of all tokens, (B, V)."""
 
 
 @dataclass(frozen=True)
 class Sources:
     """The sentences of one batch."""
 
-    ids: Tensor
+    ids: Ids
     """(B, S), padded."""
     limits: list[int]
     """(B,) Maximum number of target tokens of each."""

@@ -8,12 +8,12 @@ import torch
 from transformer.core.task import Task
 from transformer.core.validation import validate
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 
 
 def open_predictor(
     task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: torch.device
-) -> Translator:
+) -> TorchTranslator:
     """Open a translator. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
     params = validate(DecodingParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
-    return Translator(trained, vocab, pretokenizer, params, device)
+    return TorchTranslator(trained, vocab, pretokenizer, params, device)

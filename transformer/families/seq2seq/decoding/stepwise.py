@@ -2,19 +2,21 @@
 2018) and top-p (Holtzman et al. 2020).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
+from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.distribution import block_repeated, next_log_probabilities
-from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
+from transformer.families.seq2seq.decoding.distribution import Scores, best, repeating
+from transformer.families.seq2seq.decoding.interface import Blocked, Generator, Hypothesis, Sources
 
-Choice = Callable[[Tensor, Tensor, int], Tensor]
-"""Log probabilities (R, V), row numbers (R,) on the CPU, number of tokens so far -> next token of each row, (R,)."""
+Choice = Callable[[Ids, Any, Blocked | None, Ids, int], tuple[Scores, Ids]]
+"""Last tokens (R,), cache, blocked tokens, row numbers (R,), number of tokens so far -> log probability and next token
+of each row, (R,)."""
 
 
 def extend(
@@ -22,34 +24,31 @@ def extend(
 ) -> list[list[Hypothesis]]:
     """Extend `copies` rows per source with tokens from `choose` until they end; rows leave the batch when they end.
 
-    Row i * copies + j is copy j of source i. Returns each source's copies. The model runs on its device; the rows'
-    bookkeeping is on the CPU, which has float64.
+    Row i * copies + j is copy j of source i. Returns each source's copies.
     """
-    device = sources.ids.device
     cache = model.start(sources.ids)
-    active = torch.arange(len(sources.ids) * copies)
+    active = np.arange(len(sources.ids) * copies)
     if copies > 1:
-        cache.select((active // copies).to(device))
-    limits = torch.tensor(sources.limits).repeat_interleave(copies)
+        cache.select(active // copies)
+    limits = np.repeat(sources.limits, copies)
     found: list[Hypothesis | None] = [None] * len(active)
-    last = torch.full_like(active, target.begin_id)
-    history = active.new_empty(len(active), 0)
-    totals = torch.zeros(len(active), dtype=torch.float64)
+    last = np.full_like(active, target.begin_id)
+    history = np.empty((len(active), 0), dtype=np.int64)
+    totals = np.zeros(len(active))
     while len(active):
-        log_probabilities = next_log_probabilities(model.output(model.step(last.to(device), cache)), target)
-        block_repeated(log_probabilities, history, params.no_repeat_ngram)
-        chosen = choose(log_probabilities, active, history.shape[1])
-        totals = totals + log_probabilities.gather(1, chosen[:, None])[:, 0].cpu()
-        last = chosen.cpu()
-        history = torch.cat((history, last[:, None]), dim=1)
-        leaving = last.eq(target.end_id) | limits[active].le(history.shape[1])
+        blocked = repeating(history, params.no_repeat_ngram)
+        values, last = choose(last, cache, blocked, active, history.shape[1])
+        totals = totals + values
+        history = np.concatenate((history, last[:, None]), axis=1)
+        leaving = (last == target.end_id) | (limits[active] <= history.shape[1])
         if leaving.any():
-            for row, ids, total in _triples(active[leaving], history[leaving], totals[leaving]):
+            ended = active[leaving].tolist(), history[leaving].tolist(), totals[leaving].tolist()
+            for row, ids, total in zip(*ended, strict=True):
                 found[row] = hypothesis(ids, total, target.end_id, params)
-            staying = (~leaving).nonzero()[:, 0]
-            active, last, history, totals = (held[staying] for held in (active, last, history, totals))
+            staying = (~leaving).nonzero()[0]
+            active, last, history, totals = active[staying], last[staying], history[staying], totals[staying]
             if len(active):
-                cache.select(staying.to(device))
+                cache.select(staying)
     rows = [each for each in found if each is not None]
     return [rows[start : start + copies] for start in range(0, len(rows), copies)]
 
@@ -61,19 +60,16 @@ def hypothesis(ids: list[int], log_probability: float, end_id: int, params: Deco
     return Hypothesis(ids[:-1] if finished else ids, score, log_probability, finished)
 
 
-def _triples(rows: Tensor, ids: Tensor, totals: Tensor) -> Iterator[tuple[int, list[int], float]]:
-    return zip(rows.tolist(), ids.tolist(), totals.tolist(), strict=True)
-
-
 def greedy_search(
     model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams
 ) -> list[list[Hypothesis]]:
     """Always take the most probable next token; of equal ones, the first."""
-    return extend(model, sources, target, params, _most_probable)
 
+    def choose(last: Ids, cache: Any, blocked: Blocked | None, rows: Ids, step: int) -> tuple[Scores, Ids]:
+        values, tokens = model.best(last, cache, 1, blocked)
+        return values[:, 0], tokens[:, 0]
 
-def _most_probable(log_probabilities: Tensor, rows: Tensor, step: int) -> Tensor:
-    return log_probabilities.argmax(dim=-1)
+    return extend(model, sources, target, params, choose)
 
 
 def sample(model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams) -> list[list[Hypothesis]]:
@@ -83,36 +79,37 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Decod
     parts of a split sentence also have their own. Scores and log probabilities are the model's, before temperature,
     top-k and top-p.
     """
-    uniform = torch.from_numpy(
-        np.stack(
-            [
-                np.random.default_rng((params.seed, number, draw, *part)).random(max(sources.limits))
-                for number, *part in sources.seeds
-                for draw in range(params.n_best)
-            ]
-        )
+    uniform = np.stack(
+        [
+            np.random.default_rng((params.seed, number, draw, *part)).random(max(sources.limits))
+            for number, *part in sources.seeds
+            for draw in range(params.n_best)
+        ]
     )
 
-    def choose(log_probabilities: Tensor, rows: Tensor, step: int) -> Tensor:
-        # On the CPU: not every device has float64, and there is no deterministic CUDA kernel for cumulative sums.
-        return draw_tokens(log_probabilities.cpu(), uniform[rows, step], params).to(log_probabilities.device)
+    def choose(last: Ids, cache: Any, blocked: Blocked | None, rows: Ids, step: int) -> tuple[Scores, Ids]:
+        log_probabilities = model.log_probabilities(last, cache, blocked)
+        tokens = draw_tokens(log_probabilities, uniform[rows, step], params)
+        return np.take_along_axis(log_probabilities, tokens[:, None], axis=1)[:, 0], tokens
 
     drawn = extend(model, sources, target, params, choose, copies=params.n_best)
     return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in drawn]
 
 
-def draw_tokens(log_probabilities: Tensor, uniform: Tensor, params: DecodingParams) -> Tensor:
+def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params: DecodingParams) -> Ids:
     """Draw one token per row, (R,), by inverting the cumulative distribution at uniform (R,) in [0, 1).
 
     log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p.
     """
-    scaled = log_probabilities.double() / params.temperature
-    scaled, tokens = scaled.sort(dim=-1, descending=True, stable=True)
-    probabilities = scaled[:, : params.top_k].softmax(dim=-1)
+    scaled, tokens = best(log_probabilities.astype(np.float64) / params.temperature, log_probabilities.shape[1])
+    scaled = scaled[:, : params.top_k]
+    probabilities = np.exp(scaled - scaled[:, :1])
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
     if params.top_p is not None:
-        before = probabilities.cumsum(dim=-1) - probabilities
-        probabilities = probabilities.masked_fill(before >= params.top_p, 0.0)
-    mass = probabilities.cumsum(dim=-1)
-    position = torch.searchsorted(mass, uniform[:, None] * mass[:, -1:], right=True)
-    last = probabilities.gt(0).sum(dim=-1, keepdim=True) - 1  # rounding could lead beyond the last one
-    return tokens.gather(1, torch.minimum(position, last))[:, 0]
+        before = probabilities.cumsum(axis=1) - probabilities
+        probabilities[before >= params.top_p] = 0.0
+    mass = probabilities.cumsum(axis=1)
+    position = (mass <= uniform[:, None] * mass[:, -1:]).sum(axis=1)
+    last = (probabilities > 0).sum(axis=1) - 1  # rounding could lead beyond the last one
+    chosen: Ids = np.take_along_axis(tokens, np.minimum(position, last)[:, None], axis=1)[:, 0]
+    return chosen

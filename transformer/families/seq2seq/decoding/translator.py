@@ -1,20 +1,16 @@
-"""Translates raw text with a trained model."""
+"""Translates raw text with a trained model, whatever computes it."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
-from transformer.checkpoint.trained import load_config, load_weights
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
-from transformer.encoded.vocabulary import read_vocabularies, require_size
+from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.detokenize import detokenize
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig
-from transformer.families.seq2seq.nn.model import build_model
+from transformer.families.seq2seq.decoding.interface import Generator
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 
@@ -37,21 +33,15 @@ class Translator:
     family = "seq2seq"
 
     def __init__(
-        self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
+        self, generator: Generator, vocabularies: dict[str, Vocabulary], pretokenizer: Path, decoding: DecodingParams
     ) -> None:
-        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
+        """generator: over the vocabularies `source` and `target`; pretokenizer: the folder of `pretokenizer.json`.
 
-        Raises UserError when one of them is missing or broken.
+        Raises UserError when that is missing or broken.
         """
-        config = load_config(trained, Seq2SeqConfig)
-        self.model = build_model(config)
-        load_weights(trained, self.model)
-        self.model.to(device).eval()
-        self.vocabularies = read_vocabularies(vocab, "source", "target")
+        self.generator, self.vocabularies = generator, vocabularies
         self.pretokenizers = read_pretokenizers(pretokenizer, "source", "target")
-        self._source, self._target = self.vocabularies["source"], self.vocabularies["target"]
-        require_size(self._source, config.source_size, vocab)
-        require_size(self._target, config.target_size, vocab)
+        self._source, self._target = vocabularies["source"], vocabularies["target"]
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
         self.decoding = decoding
         """May be replaced; takes effect with the next call."""
@@ -76,7 +66,7 @@ class Translator:
         filled = [index for index, text in enumerate(tokens) if text]
         encoded = self._source.encode([tokens[index] for index in filled])
         numbers = [first + index for index in filled]
-        hypotheses = decode(self.model, encoded, self._target, self.decoding, Observer(), numbers=numbers)
+        hypotheses = decode(self.generator, encoded, self._target, self.decoding, Observer(), numbers=numbers)
         translations = [[Translation("", 0.0)] for _ in texts]
         for index, found in zip(filled, hypotheses, strict=True):
             translations[index] = [
@@ -97,7 +87,7 @@ class Translator:
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
         """The best target ids of each encoded source, without begin and end token."""
-        hypotheses = decode(self.model, sources, self._target, self.decoding, observer)
+        hypotheses = decode(self.generator, sources, self._target, self.decoding, observer)
         return [found[0].ids for found in hypotheses]
 
     def text(self, decoded: str) -> str:

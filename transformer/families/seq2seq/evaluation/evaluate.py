@@ -16,7 +16,7 @@ from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, S
 from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
 from transformer.families.seq2seq.evaluation.metrics import Judged, Texts, judged, split_figures, worst_and_median
 from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
@@ -50,7 +50,7 @@ def run(
     name = params.evaluate.baseline
     baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
     compute = prepare(params.hardware)
-    translator = Translator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     train = _column(inputs.corpus, "train", translator, "source")
     leakage, counts = LeakageCheck(train), word_counts(train)
     figures: dict[str, dict[str, float] | dict[str, str]] = {}
@@ -78,14 +78,14 @@ def run(
     return {name: float(figures["validation"][name]) for name in _MAIN if name in figures["validation"]}
 
 
-def _column(corpus: Path, split: str, translator: Translator, side: str) -> list[str]:
+def _column(corpus: Path, split: str, translator: TorchTranslator, side: str) -> list[str]:
     """One side of a split as raw text."""
     language = str(translator.pretokenizers[side].language)
     return [row[language] for row in read_rows(corpus / f"{split}.jsonl")]
 
 
 def _translated(
-    split: str, pairs: EncodedPairs, translator: Translator, inputs: EvaluationInputs, observer: Observer
+    split: str, pairs: EncodedPairs, translator: TorchTranslator, inputs: EvaluationInputs, observer: Observer
 ) -> Texts:
     decoded = translator.decode([pairs.source[row] for row in range(len(pairs))], observer)
     hypotheses = [translator.text(text) for text in decoded]
@@ -108,7 +108,7 @@ def _translated(
     )
 
 
-def _perplexities(pairs: EncodedPairs, texts: Texts, translator: Translator, batch_size: int) -> dict[str, float]:
+def _perplexities(pairs: EncodedPairs, texts: Texts, translator: TorchTranslator, batch_size: int) -> dict[str, float]:
     """Perplexity per token, and per reference word or sentence end, which is comparable across vocabularies."""
     device = next(translator.model.parameters()).device
     with torch.inference_mode():

@@ -1,0 +1,33 @@
+"""Translates with the PyTorch model."""
+
+from pathlib import Path
+
+import torch
+
+from transformer.checkpoint.trained import load_config, load_weights
+from transformer.encoded.vocabulary import read_vocabularies, require_size
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
+from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.nn.model import build_model
+
+
+class TorchTranslator(Translator):
+    """A translator whose network is at hand."""
+
+    def __init__(
+        self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
+    ) -> None:
+        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
+
+        Raises UserError when one of them is missing or broken.
+        """
+        config = load_config(trained, Seq2SeqConfig)
+        self.model = build_model(config)
+        load_weights(trained, self.model)
+        self.model.to(device)
+        vocabularies = read_vocabularies(vocab, "source", "target")
+        require_size(vocabularies["source"], config.source_size, vocab)
+        require_size(vocabularies["target"], config.target_size, vocab)
+        super().__init__(TorchGenerator(self.model, vocabularies["target"]), vocabularies, pretokenizer, decoding)
