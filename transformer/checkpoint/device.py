@@ -87,6 +87,20 @@ def has_device(kind: str) -> bool:
     return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
 
 
+def inference_device(name: str) -> torch.device:
+    """The device on which an exported model answers; `auto` prefers CUDA. Raises UserError if it is not available."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not has_device(name):
+        raise UserError(f"device `{name}` is not available: use `auto` or `cpu`")
+    return torch.device(name)
+
+
+# torch's threads do not survive a fork, and the child would wait for them forever: it computes with one.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+
 def _available(wanted: str) -> str:
     if wanted == "auto":
         return next(kind for kind in ("cuda", "mps", "cpu") if has_device(kind))

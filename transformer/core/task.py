@@ -14,6 +14,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import copy_file, read_json, write_json
 
 if TYPE_CHECKING:  # each stage imports only its own, and `transformer --help` none of them
+    from transformer.conversion.stage import ConvertInputs, ConvertOutputs
     from transformer.core.observer import Observer
     from transformer.core.schema import StageParams
     from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # each stage imports only its own, and `transformer --help` n
     from transformer.figures.inputs import FigureInputs
     from transformer.training.stage import TrainingPaths
 
-STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "report")
+STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert", "report")
 TASKS = Path(__file__).parents[1] / "tasks"
 FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
@@ -148,6 +149,15 @@ class ExportCode(StageCode, Protocol):
         self, task: Task, params: Any, *, inputs: "ExportInputs", bundle: Path, observer: "Observer"
     ) -> dict[str, float]:
         """Write and verify the bundle; returns the number of predictions that it reproduced."""
+
+
+class ConvertCode(StageCode, Protocol):
+    """families/F/convert.py."""
+
+    def run(
+        self, task: Task, params: Any, *, inputs: "ConvertInputs", outputs: "ConvertOutputs", observer: "Observer"
+    ) -> dict[str, float]:
+        """Write and verify the model in other formats; returns their sizes."""
 
 
 class ReportCode(StageCode, Protocol):

@@ -7,14 +7,11 @@ pretokenizer.json     how raw text is split
 README.md             the model card
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from transformer.checkpoint.device import has_device
+from transformer.conversion.folder import ENGINES, converted_of
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
 from transformer.core.task import Task, family_module, family_names, open_task, task_names
@@ -41,10 +38,14 @@ def write_bundle(
     write_json(bundle / CONFIG, own | ({"classes": task.classes} if task.classes else {}) | dict(config))
 
 
-def open_bundle(path: Path, device: str = "auto") -> "Translator | Classifier":
-    """Open a bundle and return its predictor.
+def open_bundle(
+    path: Path, device: str = "auto", engine: str | None = None, threads: int | None = None
+) -> "Translator | Classifier":
+    """Open a bundle, or a model converted from one, and return its predictor.
 
-    Raises UserError when it is not a bundle of this format, or the device is not available.
+    engine: what computes, one of conversion.folder.ENGINES; None is what the folder is of. Another one than torch takes
+    the converted model beside the bundle. threads: of a converted model; None for all processors.
+    Raises UserError when it is not a bundle of this format, or the device or the engine is not available.
     """
     if not (path / CONFIG).is_file():
         raise UserError(
@@ -54,13 +55,21 @@ def open_bundle(path: Path, device: str = "auto") -> "Translator | Classifier":
     task = _task_of(config)
     if task is None:
         raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
-    chosen = torch.device(_device(device))
-    opening = family_module(task, "decoding.opening")
-    decoding = config.get("decoding", {})
+    own = config.get("engine", "torch")
+    if engine not in (None, own):
+        if engine not in ENGINES:
+            raise UserError(f"there is no engine `{engine}`: use one of {', '.join(ENGINES)}")
+        if own != "torch":
+            raise UserError(f"{path} is a model for the engine `{own}`, not `{engine}`: name its bundle")
+        return open_bundle(converted_of(path, str(engine)), device, None, threads)
     try:
-        predictor: Translator | Classifier = opening.open_predictor(
-            task, path / MODEL, path / VOCAB, path, decoding, chosen
-        )
+        predictor: Translator | Classifier
+        if own == "torch":
+            opening, decoding = family_module(task, "decoding.opening"), config.get("decoding", {})
+            predictor = opening.open_predictor(task, path / MODEL, path / VOCAB, path, decoding, device)
+        else:
+            _require_cpu(own, device)
+            predictor = family_module(task, "conversion.opening").open_converted(task, path, config, threads)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -89,14 +98,8 @@ def _are_names(given: Any) -> bool:
     return isinstance(given, list) and all(isinstance(name, str) for name in given)
 
 
-# torch's threads do not survive a fork, and the child would wait for them forever: it computes with one.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
-
-
-def _device(name: str) -> str:
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if not has_device(name):
-        raise UserError(f"device `{name}` is not available: use `auto` or `cpu`")
-    return name
+def _require_cpu(engine: str, device: str) -> None:
+    if device not in ("auto", "cpu"):
+        raise UserError(
+            f"the engine `{engine}` runs on the CPU, not on `{device}`: use the engine torch, or device cpu"
+        )

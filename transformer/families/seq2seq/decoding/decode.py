@@ -51,6 +51,19 @@ def decode(
     return [joined(found) for found in parts]
 
 
+class Search:
+    """Our search over a generator, as a translator's `Decoder`."""
+
+    def __init__(self, generator: Generator, target: Vocabulary) -> None:
+        self.generator, self.target = generator, target
+
+    def __call__(
+        self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
+    ) -> list[list[Hypothesis]]:
+        """As `decode`."""
+        return decode(self.generator, sources, self.target, params, observer, numbers=numbers)
+
+
 def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:
     """The seed of each part's sampling: its source's number, and from the second part on also the part's number."""
     seeds: list[tuple[int, ...]] = []

@@ -2,21 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.detokenize import detokenize
-from transformer.families.seq2seq.decoding.interface import Generator
+from transformer.families.seq2seq.decoding.interface import Hypothesis
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
 
 
 class AnsweringParams(DecodingParams, extra="ignore"):
     """The part of `evaluate` that a model needs to translate, without how translations are scored."""
+
+
+class Decoder(Protocol):
+    """Finds target sequences: our search over some engine, or an engine's own."""
+
+    def __call__(
+        self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each source, in the order of the sources; arguments as in `decode.decode`."""
 
 
 class Translation(NamedTuple):
@@ -33,40 +41,47 @@ class Translator:
     family = "seq2seq"
 
     def __init__(
-        self, generator: Generator, vocabularies: dict[str, Vocabulary], pretokenizer: Path, decoding: DecodingParams
+        self, decoder: Decoder, vocabularies: dict[str, Vocabulary], pretokenizer: Path, decoding: DecodingParams
     ) -> None:
-        """generator: over the vocabularies `source` and `target`; pretokenizer: the folder of `pretokenizer.json`.
+        """decoder: over the vocabularies `source` and `target`; pretokenizer: the folder of `pretokenizer.json`.
 
         Raises UserError when that is missing or broken.
         """
-        self.generator, self.vocabularies = generator, vocabularies
+        self.decoder, self.vocabularies = decoder, vocabularies
         self.pretokenizers = read_pretokenizers(pretokenizer, "source", "target")
         self._source, self._target = vocabularies["source"], vocabularies["target"]
         self._pretokenize = PreTokenizer(self.pretokenizers["source"])
         self.decoding = decoding
         """May be replaced; takes effect with the next call."""
 
-    def translate(self, texts: Iterable[str], *, first: int = 0) -> list[str]:
+    def translate(self, texts: Iterable[str], *, first: int = 0, decoding: DecodingParams | None = None) -> list[str]:
         """The best translation of each text; an empty text stays empty. Otherwise as `translate_n_best`."""
-        return [translations[0].text for translations in self.translate_n_best(texts, first=first)]
+        return [found[0].text for found in self.translate_n_best(texts, first=first, decoding=decoding)]
 
-    def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
-        """The translations as columns, for a data frame."""
-        return {"translation": self.translate(texts)}
+    def table(self, texts: Iterable[str], decoding: DecodingParams | None = None) -> dict[str, list[str]]:
+        """The translations as columns, for a data frame; the second best is `translation_2`, "" where there is none."""
+        found = self.translate_n_best(texts, decoding=decoding)
+        columns = {}
+        for rank in range((decoding or self.decoding).n_best):
+            name = f"translation_{rank + 1}" if rank else "translation"
+            columns[name] = [each[rank].text if rank < len(each) else "" for each in found]
+        return columns
 
-    def translate_n_best(self, texts: Iterable[str], *, first: int = 0) -> list[list[Translation]]:
+    def translate_n_best(
+        self, texts: Iterable[str], *, first: int = 0, decoding: DecodingParams | None = None
+    ) -> list[list[Translation]]:
         """Up to `decoding.n_best` translations of each text, the best first; an empty text has one empty translation.
 
-        first: the number of the first text in the whole input, for sampling and messages. Raises UserError if
-        `long_sources` is `refuse` and a text is longer than the model's positions, and TypeError if `texts` is not an
-        iterable of strings.
+        first: the number of the first text in the whole input, for sampling and messages; decoding: in place of the
+        model's own, for this call. Raises UserError if `long_sources` is `refuse` and a text is longer than the model's
+        positions, and TypeError if `texts` is not an iterable of strings.
         """
         texts = given_texts(texts)
         tokens = self.pretokenize(texts)
         filled = [index for index, text in enumerate(tokens) if text]
         encoded = self._source.encode([tokens[index] for index in filled])
         numbers = [first + index for index in filled]
-        hypotheses = decode(self.generator, encoded, self._target, self.decoding, Observer(), numbers=numbers)
+        hypotheses = self.decoder(encoded, decoding or self.decoding, Observer(), numbers)
         translations = [[Translation("", 0.0)] for _ in texts]
         for index, found in zip(filled, hypotheses, strict=True):
             translations[index] = [
@@ -87,7 +102,7 @@ class Translator:
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
         """The best target ids of each encoded source, without begin and end token."""
-        hypotheses = decode(self.generator, sources, self._target, self.decoding, observer)
+        hypotheses = self.decoder(sources, self.decoding, observer, None)
         return [found[0].ids for found in hypotheses]
 
     def text(self, decoded: str) -> str:

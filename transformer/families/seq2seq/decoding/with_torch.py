@@ -7,6 +7,7 @@ import torch
 from transformer.checkpoint.trained import load_config, load_weights
 from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
@@ -30,4 +31,5 @@ class TorchTranslator(Translator):
         vocabularies = read_vocabularies(vocab, "source", "target")
         require_size(vocabularies["source"], config.source_size, vocab)
         require_size(vocabularies["target"], config.target_size, vocab)
-        super().__init__(TorchGenerator(self.model, vocabularies["target"]), vocabularies, pretokenizer, decoding)
+        self.generator = TorchGenerator(self.model, vocabularies["target"])
+        super().__init__(Search(self.generator, vocabularies["target"]), vocabularies, pretokenizer, decoding)

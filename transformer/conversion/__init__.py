@@ -1,0 +1,1 @@
+"""Exported models in other formats: CTranslate2 and ONNX."""

@@ -1,0 +1,77 @@
+"""A Transformer's weights in the specifications of CTranslate2's layers."""
+
+from typing import Any
+
+import numpy as np
+from ctranslate2.specs import Activation, TransformerEncoderSpec
+from torch import nn
+
+from transformer.conversion.onnx_layers import array, position_table
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.config import TransformerParams
+from transformer.nn.layers import Encoder
+from transformer.nn.positions import TokenEmbedding
+
+_ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU}
+
+
+def stack_options(params: TransformerParams) -> dict[str, Any]:
+    """What CTranslate2's specification of an encoder or decoder needs to know besides its size."""
+    rotary = params.dimension_of_head if params.positions == "rotary" else None
+    return {
+        "num_heads": params.heads,
+        "pre_norm": params.norm == "pre",
+        "activation": _ACTIVATIONS[params.activation],
+        "head_dim": params.dimension_of_head,
+        "rotary_dim": rotary,
+        "rotary_interleave": True,
+    }
+
+
+def encoder_spec(layers: int, params: TransformerParams, embedding: TokenEmbedding, encoder: Encoder) -> Any:
+    """An encoder with its weights."""
+    spec = TransformerEncoderSpec(layers, **stack_options(params))
+    fill_embedding(spec, spec.embeddings[0], embedding, params)
+    for theirs, ours in zip(spec.layer, encoder.layers, strict=True):
+        fill_layer(theirs, ours)
+    if params.norm == "pre":
+        fill_norm(spec.layer_norm, encoder.norm)
+    return spec
+
+
+def fill_embedding(stack: Any, embeddings: Any, ours: TokenEmbedding, params: TransformerParams) -> None:
+    """Embeddings and positions; always a table, since CTranslate2's own sinusoids are others than the paper's."""
+    embeddings.weight = array(ours.tokens.weight)
+    stack.scale_embeddings = params.scale_embeddings
+    if params.positions != "rotary":
+        table = position_table(ours)
+        none = np.zeros((params.max_length, params.d_model), dtype=np.float32)
+        stack.position_encodings.encodings = none if table is None else table
+
+
+def fill_layer(theirs: Any, ours: Any) -> None:
+    """Self-attention and feed-forward network of an encoder or decoder layer."""
+    attention: MultiHeadAttention = ours.attention
+    fill_linear(theirs.self_attention.linear[0], attention.query, attention.key, attention.value)
+    fill_linear(theirs.self_attention.linear[1], attention.output)
+    fill_norm(theirs.self_attention.layer_norm, ours.attention_residual.norm)
+    fill_linear(theirs.ffn.linear_0, ours.feed_forward.inner)
+    fill_linear(theirs.ffn.linear_1, ours.feed_forward.outer)
+    fill_norm(theirs.ffn.layer_norm, ours.feed_forward_residual.norm)
+
+
+def fill_linear(theirs: Any, *ours: nn.Linear) -> None:
+    """One matrix that does the work of several."""
+    theirs.weight = np.concatenate([array(linear.weight) for linear in ours])
+    theirs.bias = np.concatenate([array(linear.bias) for linear in ours])
+
+
+def fill_norm(theirs: Any, ours: Any) -> None:
+    """A layer normalization."""
+    theirs.gamma, theirs.beta = array(ours.weight), array(ours.bias)
+
+
+def entries(vocabulary: Vocabulary, *more: str) -> list[str]:
+    """The entries in the order of their ids, followed by `more`."""
+    return [*vocabulary.entries(range(vocabulary.size)), *more]

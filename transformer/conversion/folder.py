@@ -1,0 +1,75 @@
+"""The folder of a converted model: it has all that answering needs besides an engine, and names the bundle it is of.
+
+config.json                          the bundle's, with `engine`, `made_from` and the model's sizes
+model/                               the weights, in the engine's own format
+vocab/ pretokenizer.json rules.json  as in the bundle, so that raw text is read the same way
+README.md                            the model card
+example.py                           the model without this package
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.core.files import copy_file, copy_folder, read_json, write_json
+
+CONFIG, MODEL, EXAMPLE = "config.json", "model", "example.py"
+CONVERTED = "converted"
+"""The folder of all converted models, beside the bundle."""
+FORMATS = ("ctranslate2", "onnx")
+INT8 = "-int8"
+ENGINES = ("torch", *(f"{name}{kind}" for name in FORMATS for kind in ("", INT8)))
+"""What can compute a model's answers: the bundle itself, or one of the folders in `converted`."""
+MADE_FROM = "made_from"
+
+
+def bundle_digest(bundle: Path) -> str:
+    """64 hexadecimal digits for the names and the content of a bundle's files."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in bundle.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(bundle).as_posix()}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def write_surroundings(folder: Path, bundle: Path, *, engine: str, model: Mapping[str, Any], example: str) -> None:
+    """Write all but the weights. model: sizes that opening needs; example: Python code."""
+    for path in bundle.iterdir():
+        if path.is_dir() and path.name != MODEL:
+            copy_folder(path, folder / path.name)
+        elif path.is_file() and path.name != CONFIG:
+            copy_file(path, folder / path.name)
+    own = {"engine": engine, MADE_FROM: bundle_digest(bundle), MODEL: dict(model)}
+    write_json(folder / CONFIG, read_json(bundle / CONFIG) | own)
+    (folder / EXAMPLE).write_text(example, encoding="utf-8")
+
+
+def converted_of(bundle: Path, engine: str) -> Path:
+    """The converted model of a bundle. Raises UserError if there is none, or if it is of another bundle."""
+    folder = bundle.parent / CONVERTED / engine
+    if not (folder / CONFIG).is_file():
+        raise UserError(
+            f"{bundle} is not converted for engine `{engine}` ({folder} is missing): run `dvc repro`, or use torch"
+        )
+    if not is_of(folder, bundle_digest(bundle)):
+        raise UserError(f"{folder} was made from another model than {bundle}: run `dvc repro` to convert it again")
+    return folder
+
+
+def engines_of(bundle: Path) -> list[str]:
+    """The engines, besides torch, for which this very bundle is converted."""
+    digest = bundle_digest(bundle)
+    folders = ((engine, bundle.parent / CONVERTED / engine) for engine in ENGINES[1:])
+    return [engine for engine, folder in folders if (folder / CONFIG).is_file() and is_of(folder, digest)]
+
+
+def is_of(folder: Path, digest: str) -> bool:
+    """Whether a converted model was made from the bundle with this digest."""
+    return bool(read_json(folder / CONFIG).get(MADE_FROM) == digest)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,156 @@
+"""The layers of a Transformer as ONNX nodes (`transformer.nn.layers`); weights are read from the PyTorch modules."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from transformer.conversion.onnx_graph import Array, Graph
+from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.layers import FeedForward, Residual
+from transformer.nn.positions import RotaryPositions, TokenEmbedding
+
+_HIDDEN = np.float32(np.finfo(np.float32).min)
+
+
+def array(tensor: Tensor) -> Array:
+    """A tensor as float32."""
+    found: Array = tensor.detach().float().cpu().numpy()
+    return found
+
+
+def embedded(graph: Graph, embedding: TokenEmbedding, ids: str, positions: str) -> str:
+    """The embeddings (B, T, C) of ids (B, T) at positions (T,)."""
+    states = graph.add("Gather", graph.constant(array(embedding.tokens.weight)), ids, axis=0)
+    if embedding.scale != 1:
+        states = graph.add("Mul", states, graph.constant(embedding.scale, np.float32))
+    table = position_table(embedding)
+    if table is None:
+        return states
+    return graph.add("Add", states, graph.add("Gather", graph.constant(table), positions, axis=0))
+
+
+def position_table(embedding: TokenEmbedding) -> Array | None:
+    """What is added at each position, (L, C); None if nothing is."""
+    table: Any = getattr(embedding.positions, "table", None)
+    return None if table is None else array(table.weight if isinstance(table, nn.Embedding) else table)
+
+
+def hidden_padding(graph: Graph, real: str) -> str:
+    """The term (B, 1, 1, S) that hides padding from attention; real: (B, S), False on padding."""
+    kept = graph.add("Unsqueeze", real, graph.integers(1, 2))
+    return graph.add("Where", kept, graph.constant(0, np.float32), graph.constant(_HIDDEN))
+
+
+def counted(graph: Graph, ids: str) -> str:
+    """The positions 0 to T - 1 of ids (B, T)."""
+    length = graph.add("Squeeze", graph.size(ids, 1))
+    return graph.add("Range", graph.constant(0, np.int64), length, graph.constant(1, np.int64))
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A multi-head attention (Vaswani et al. 2017, section 3.2.2) as nodes.
+
+    Rotary positions turn the two halves of a head here, and pairs of neighbours in PyTorch: the weights are reordered,
+    which no product of a query and a key sees.
+    """
+
+    graph: Graph
+    module: MultiHeadAttention
+
+    def keys_and_values(self, states: str, positions: str | None = None) -> tuple[str, str]:
+        """Those of states (B, S, C), (B, H, S, D) each; positions: of the states, (S,)."""
+        key = self._heads(states, *self._turnable(self.module.key))
+        value = self._heads(states, array(self.module.value.weight), array(self.module.value.bias))
+        return self._turned(key, positions), value
+
+    def attended(
+        self, states: str, key: str, value: str, hidden: str | None = None, positions: str | None = None
+    ) -> str:
+        """What states (B, T, C) read of keys and values (B, H, S, D); hidden: added to the scores."""
+        weight, bias = self._turnable(self.module.query)
+        scale = np.float32(self._head_dim**-0.5)
+        query = self._turned(self._heads(states, weight * scale, bias * scale), positions)
+        scores = self.graph.add("MatMul", query, self.graph.add("Transpose", key, perm=[0, 1, 3, 2]))
+        if hidden is not None:
+            scores = self.graph.add("Add", scores, hidden)
+        read = self.graph.add("MatMul", self.graph.add("Softmax", scores, axis=-1), value)
+        joined = self.graph.add("Transpose", read, perm=[0, 2, 1, 3])
+        width = self.module.heads * self._head_dim
+        joined = self.graph.add("Reshape", joined, self.graph.integers(0, 0, width))
+        return self.graph.linear(joined, array(self.module.output.weight), array(self.module.output.bias))
+
+    @property
+    def _head_dim(self) -> int:
+        return self.module.query.out_features // self.module.heads
+
+    @property
+    def _rotary(self) -> RotaryPositions | None:
+        return self.module.positions if isinstance(self.module.positions, RotaryPositions) else None
+
+    def _turnable(self, projection: nn.Linear) -> tuple[Array, Array]:
+        """Weight and bias of queries or keys; for rotary positions, the first of each pair before the second ones."""
+        weight, bias = array(projection.weight), array(projection.bias)
+        if self._rotary is None:
+            return weight, bias
+        order = np.arange(len(bias)).reshape(self.module.heads, -1, 2).transpose(0, 2, 1).ravel()
+        return weight[order], bias[order]
+
+    def _heads(self, states: str, weight: Array, bias: Array) -> str:
+        """(B, T, C) -> (B, H, T, D)."""
+        split = self.graph.integers(0, 0, self.module.heads, self._head_dim)
+        heads = self.graph.add("Reshape", self.graph.linear(states, weight, bias), split)
+        return self.graph.add("Transpose", heads, perm=[0, 2, 1, 3])
+
+    def _turned(self, heads: str, positions: str | None) -> str:
+        if self._rotary is None or positions is None:
+            return heads
+        table = array(self._rotary.table).reshape(len(self._rotary.table), -1, 2)
+        sine, cosine = (
+            self.graph.add("Gather", self.graph.constant(table[:, :, part]), positions, axis=0) for part in (0, 1)
+        )
+        one, two = self.graph.add_many("Split", [heads], 2, axis=-1, num_outputs=2)
+        turned = [
+            self.graph.add(sign, self.graph.add("Mul", first, cosine), self.graph.add("Mul", second, sine))
+            for sign, first, second in (("Sub", one, two), ("Add", two, one))
+        ]
+        return self.graph.add_many("Concat", turned, 1, axis=-1)[0]
+
+
+def normed(graph: Graph, norm: nn.Module, states: str) -> str:
+    """Layer normalization; the identity stays as it is."""
+    if not isinstance(norm, nn.LayerNorm):
+        return states
+    weights = (graph.constant(array(norm.weight)), graph.constant(array(norm.bias)))
+    return graph.add("LayerNormalization", states, *weights, axis=-1, epsilon=norm.eps)
+
+
+def residual(graph: Graph, module: Residual, states: str, sublayer: Any) -> str:
+    """The residual connection around `sublayer`, a function of the name of its input."""
+    if module.pre:
+        return graph.add("Add", states, sublayer(normed(graph, module.norm, states)))
+    return normed(graph, module.norm, graph.add("Add", states, sublayer(states)))
+
+
+def feed_forward(graph: Graph, module: FeedForward, states: str) -> str:
+    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (eq. 2)."""
+    inner = graph.linear(states, array(module.inner.weight), array(module.inner.bias))
+    active = graph.add("Relu" if isinstance(module.activation, nn.ReLU) else "Gelu", inner)
+    return graph.linear(active, array(module.outer.weight), array(module.outer.bias))
+
+
+def encoded(graph: Graph, encoder: Any, states: str, real: str, positions: str) -> str:
+    """The encoder's output (B, S, C); real: (B, S), False on padding."""
+    hidden = hidden_padding(graph, real)
+    for layer in encoder.layers:
+        attention = Attention(graph, layer.attention)
+
+        def attend(x: str, attention: Attention = attention) -> str:
+            return attention.attended(x, *attention.keys_and_values(x, positions), hidden, positions)
+
+        states = residual(graph, layer.attention_residual, states, attend)
+        states = residual(graph, layer.feed_forward_residual, states, partial(feed_forward, graph, layer.feed_forward))
+    return normed(graph, encoder.norm, states)

@@ -1,0 +1,31 @@
+"""Runs ONNX models with ONNX Runtime."""
+
+import os
+from pathlib import Path
+
+import onnxruntime
+
+from transformer.core.errors import UserError
+
+
+def usable_cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def open_session(path: Path, threads: int | None = None) -> onnxruntime.InferenceSession:
+    """Open a model on the CPU; threads: None for all that the process may use. Raises UserError if it is not one."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or usable_cores()
+    options.log_severity_level = 3
+    # Idle threads that spin take the processor from the Python between two steps, and from other requests.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to convert the model again") from error
+    except Exception as error:  # ONNX Runtime's own classes derive from Exception alone
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path} is not a readable ONNX model ({reason}): run `dvc repro` to convert it again"
+        ) from error

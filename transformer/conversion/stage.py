@@ -1,0 +1,139 @@
+"""What the convert stages of all families share: parameters, the loop over formats, and what verification reports."""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from transformer.conversion.folder import FORMATS, INT8, MODEL, size_of, write_surroundings
+from transformer.core.errors import UserError
+from transformer.core.files import read_table, write_json
+from transformer.core.observer import Observer
+from transformer.core.schema import Section
+from transformer.evaluation.bootstrap import Floats, interval
+
+TOLERANCE = 1e-4
+"""Of a log probability or a probability, in float32."""
+TIE = 1e-5
+"""Two log probabilities this close may change places: another order of sums."""
+_LARGEST_LOSS = 0.5
+"""Points of BLEU or accuracy that 8 bits may cost."""
+
+
+class ConvertParams(Section):
+    """`convert` of a task."""
+
+    formats: list[Literal["ctranslate2", "onnx"]]
+    """What the exported model is converted to; [] for nothing."""
+    int8: bool
+    """Also convert with weights of 8 bits: a quarter of the size, and often faster."""
+    verify_rows: int | None = Field(ge=1)
+    """Rows of the validation split that the converted models must answer as the exported one; null for all."""
+
+
+@dataclass(frozen=True)
+class ConvertInputs:
+    """What earlier stages wrote."""
+
+    bundle: Path
+    predictions: Path
+
+    def validation_rows(self, limit: int | None) -> list[dict[str, str]]:
+        """The first `limit` rows of the validation split. Raises UserError if there are none."""
+        rows = [row for row in read_table(self.predictions) if row["split"] == "validation"][:limit]
+        if not rows:
+            raise UserError(f"{self.predictions} has no validation rows to verify a converted model with: run evaluate")
+        return rows
+
+
+@dataclass(frozen=True)
+class ConvertOutputs:
+    """Where results go."""
+
+    converted: Path
+    report: Path
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A family's conversion to one format."""
+
+    model: Mapping[str, Any]
+    """Sizes for config.json."""
+    example: str
+    """Python code that uses the converted model without this package."""
+    write: Callable[[Path, bool], None]
+    """Writes the weights into a folder that does not exist yet; with 8 bits if asked to."""
+    verify: Callable[[Path, bool], dict[str, float]]
+    """Compares the converted model in a folder with the exported one. Raises UserError where they differ."""
+
+
+def convert_all(
+    params: ConvertParams,
+    conversions: Mapping[str, Callable[[], Conversion | str]],
+    inputs: ConvertInputs,
+    outputs: ConvertOutputs,
+    observer: Observer,
+) -> dict[str, float]:
+    """Write, verify and report the wanted formats. Returns the size of each in megabytes.
+
+    conversions: by format; one returns a string that says what the format cannot hold of the model. A folder gets its
+    final name when it is verified. Raises UserError where a converted model differs from the exported one.
+    """
+    shutil.rmtree(outputs.converted, ignore_errors=True)
+    outputs.converted.mkdir(parents=True)
+    report: dict[str, dict[str, Any]] = {}
+    for name in [name for name in FORMATS if name in params.formats]:
+        conversion = conversions[name]()
+        if isinstance(conversion, str):
+            observer.say(f"not converted to {name}: {conversion}")
+            report[name] = {"refused": conversion}
+            continue
+        for int8 in (False, True) if params.int8 else (False,):
+            engine = f"{name}{INT8 if int8 else ''}"
+            observer.say(f"converting to {engine}, and comparing its answers with the exported model's")
+            draft = outputs.converted / f".{engine}"
+            conversion.write(draft / MODEL, int8)
+            write_surroundings(draft, inputs.bundle, engine=engine, model=conversion.model, example=conversion.example)
+            report[engine] = {"bytes": size_of(draft / MODEL)} | conversion.verify(draft, int8)
+            draft.rename(outputs.converted / engine)
+    write_json(outputs.report, report)
+    return {f"{engine}_mb": round(found["bytes"] / 1e6, 2) for engine, found in report.items() if "bytes" in found}
+
+
+def require_close(engine: str, differences: Sequence[float], what: str) -> dict[str, float]:
+    """Report the largest and the mean difference. Raises UserError if float32 differs by more than the tolerance."""
+    worst = max(differences, default=0.0)
+    if not worst <= TOLERANCE and not engine.endswith(INT8):  # `not <=`: NaN too
+        raise UserError(
+            f"{engine} differs from the exported model by {worst:.2g} in a {what}, more than {TOLERANCE:g}: not"
+            " written; leave this format out of convert.formats"
+        )
+    return {"worst_difference": _short(worst), "mean_difference": _short(float(np.mean(differences or [0.0])))}
+
+
+def require_quality(engine: str, name: str, own: float, exported: float, differences: Floats) -> dict[str, float]:
+    """Report a score, and its lead over the exported model's with the interval.
+
+    own, exported, differences: in points. Raises UserError if the whole interval lies below the largest allowed loss.
+    """
+    figures = {name: round(own, 4), f"{name}_minus_exported": round(own - exported, 4)}
+    ends = interval(differences)
+    if ends is None:
+        return figures
+    if ends[1] < -_LARGEST_LOSS:
+        raise UserError(
+            f"{engine} loses {exported - own:.2f} points of {name} on validation (95 % interval {ends[0]:.2f} to"
+            f" {ends[1]:.2f}), more than {_LARGEST_LOSS}: not written; set convert.int8 to false"
+        )
+    low, high = f"{name}_minus_exported_low", f"{name}_minus_exported_high"
+    return figures | {low: round(ends[0], 4), high: round(ends[1], 4)}
+
+
+def _short(value: float) -> float:
+    """Two digits: further ones differ between machines."""
+    return float(f"{value:.2g}")

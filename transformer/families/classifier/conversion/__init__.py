@@ -1,0 +1,1 @@
+"""Classifiers in CTranslate2 and ONNX."""

@@ -1,0 +1,45 @@
+"""The classifier as a CTranslate2 encoder, and its head as NumPy arrays."""
+
+from pathlib import Path
+
+import numpy as np
+from ctranslate2.specs import TransformerEncoderModelSpec
+
+from transformer.conversion.ctranslate2_layers import encoder_spec, entries
+from transformer.conversion.onnx_layers import array
+from transformer.core.files import atomic_write
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.classifier.nn.config import ClassifierParams
+from transformer.families.classifier.nn.model import TransformerClassifier
+from transformer.families.classifier.nn.pooling import AttentionPooling
+
+HEAD = "head.npz"
+CLS = "[the first position]"
+"""The entry of the token that pooling `cls` puts in front; no vocabulary has it, since words contain no space."""
+
+
+def write_ctranslate2(folder: Path, model: TransformerClassifier, vocabulary: Vocabulary, *, int8: bool) -> None:
+    """Write the encoder into `folder`, which must not exist, and pooling and output layer into head.npz in it."""
+    params = model.config.model
+    assert isinstance(params, ClassifierParams)
+    encoder = encoder_spec(params.layers, params, model.embedding, model.encoder)
+    spec = TransformerEncoderModelSpec(encoder, pooling_layer=False)
+    specials = vocabulary.specials
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
+        specials.unknown,
+        specials.begin,
+        specials.end,
+    )
+    spec.config.layer_norm_epsilon = 1e-5
+    spec.register_vocabulary(entries(vocabulary, *([CLS] if model.extra else [])))
+    spec.validate()
+    spec.optimize(quantization="int8" if int8 else None)
+    folder.mkdir(parents=True)
+    spec.save(str(folder))
+    head = {"weight": array(model.output.weight), "bias": array(model.output.bias)}
+    if isinstance(model.pooling, AttentionPooling):
+        hidden = model.pooling.hidden
+        head |= {"hidden_weight": array(hidden.weight), "hidden_bias": array(hidden.bias)}
+        head |= {"score": array(model.pooling.score.weight)[0]}
+    with atomic_write(folder / HEAD) as stream:
+        np.savez(stream, allow_pickle=False, pooling=np.array(params.pooling), **head)

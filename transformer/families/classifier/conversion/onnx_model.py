@@ -1,0 +1,120 @@
+"""The classifiers as an ONNX graph: `ids` (B, S) -> `logits` and `probabilities` (B, K)."""
+
+import numpy as np
+import onnx
+from torch import nn
+
+from transformer.conversion.onnx_graph import FLOAT, INTEGER, Graph
+from transformer.conversion.onnx_layers import array, counted, embedded, encoded
+from transformer.families.classifier.nn.interface import ClassifierModel
+from transformer.families.classifier.nn.model import TransformerClassifier
+from transformer.families.classifier.nn.pooling import AttentionPooling, MaxPooling, MeanPooling
+from transformer.families.classifier.nn.recurrent import RecurrentClassifier
+from transformer.nn.recurrent import Cell, GRUCell
+
+_LOWEST = np.float32(np.finfo(np.float32).min)
+
+
+def classifier_graph(model: ClassifierModel) -> onnx.ModelProto:
+    """The whole classifier, of either kind."""
+    graph = Graph("classifier")
+    ids = graph.input("ids", INTEGER, ["B", "S"])
+    if isinstance(model, TransformerClassifier):
+        state = _transformer(graph, model, ids)
+    else:
+        assert isinstance(model, RecurrentClassifier)
+        state = _recurrent(graph, model, ids)
+    logits = graph.linear(state, array(model.output.weight), array(model.output.bias))
+    classes = model.config.classes
+    graph.output("logits", logits, FLOAT, ["B", classes])
+    graph.output("probabilities", graph.add("Softmax", logits, axis=-1), FLOAT, ["B", classes])
+    return graph.model()
+
+
+def _real(graph: Graph, ids: str, pad_id: int) -> str:
+    """(B, S), False on padding."""
+    return graph.add("Not", graph.add("Equal", ids, graph.constant(pad_id, np.int64)))
+
+
+def _transformer(graph: Graph, model: TransformerClassifier, ids: str) -> str:
+    if model.extra:  # a [CLS] token in front
+        rows = graph.add_many("Concat", [graph.size(ids, 0), graph.integers(1)], 1, axis=0)[0]
+        cls = graph.add("Expand", graph.constant(model.config.size, np.int64), rows)
+        ids = graph.add_many("Concat", [cls, ids], 1, axis=1)[0]
+    real, positions = _real(graph, ids, model.config.pad_id), counted(graph, ids)
+    states = encoded(graph, model.encoder, embedded(graph, model.embedding, ids, positions), real, positions)
+    return _pooled(graph, model.pooling, states, graph.add("Unsqueeze", real, graph.integers(2)))
+
+
+def _pooled(graph: Graph, pooling: nn.Module, states: str, real: str) -> str:
+    """States (B, S, C) and real (B, S, 1) -> (B, C)."""
+    if isinstance(pooling, MeanPooling):
+        return _mean(graph, states, real)
+    if isinstance(pooling, MaxPooling):
+        return _max(graph, states, real)
+    if isinstance(pooling, AttentionPooling):
+        hidden = graph.add("Tanh", graph.linear(states, array(pooling.hidden.weight), array(pooling.hidden.bias)))
+        scores = graph.linear(hidden, array(pooling.score.weight), None)
+        weights = graph.add("Softmax", graph.add("Where", real, scores, graph.constant(_LOWEST)), axis=1)
+        return graph.add("ReduceSum", graph.add("Mul", weights, states), graph.integers(1), keepdims=0)
+    return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
+
+
+def _mean(graph: Graph, states: str, real: str) -> str:
+    kept = graph.add("Where", real, states, graph.constant(0, np.float32))
+    number = graph.add("ReduceSum", graph.add("Cast", real, to=FLOAT), graph.integers(1), keepdims=0)
+    return graph.add("Div", graph.add("ReduceSum", kept, graph.integers(1), keepdims=0), number)
+
+
+def _max(graph: Graph, states: str, real: str) -> str:
+    kept = graph.add("Where", real, states, graph.constant(_LOWEST))
+    return graph.add("ReduceMax", kept, graph.integers(1), keepdims=0)
+
+
+def _recurrent(graph: Graph, model: RecurrentClassifier, ids: str) -> str:
+    real = _real(graph, ids, model.config.pad_id)
+    lengths = graph.add("ReduceSum", graph.add("Cast", real, to=INTEGER), graph.integers(1), keepdims=0)
+    lengths = graph.add("Cast", lengths, to=onnx.TensorProto.INT32)
+    steps = graph.add(
+        "Transpose", graph.add("Gather", graph.constant(array(model.embedding.weight)), ids), perm=[1, 0, 2]
+    )
+    final = ""
+    for layer in model.encoder.layers:
+        cells = [layer.forwards, *([layer.backwards] if layer.backwards is not None else [])]
+        steps, final = _recurrence(graph, cells, steps, lengths)  # type: ignore[arg-type]
+    if model.pooling == "last":
+        return final
+    states, shown = graph.add("Transpose", steps, perm=[1, 0, 2]), graph.add("Unsqueeze", real, graph.integers(2))
+    return _max(graph, states, shown) if model.pooling == "max" else _mean(graph, states, shown)
+
+
+# Our blocks of gates, as in torch, in ONNX's order: LSTM i f g o -> i o f c, GRU r z n -> z r h.
+_GATES = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2]}
+
+
+def _recurrence(graph: Graph, cells: list[Cell], steps: str, lengths: str) -> tuple[str, str]:
+    """A layer: steps (S, B, I) -> the states (S, B, C') of all steps, and the final one (B, C')."""
+    kind, width = "GRU" if isinstance(cells[0], GRUCell) else "LSTM", cells[0].width
+
+    def stacked(name: str, part: str) -> str:
+        rows = [
+            array(getattr(getattr(cell, name), part)).reshape(cell.gates, width, -1)[_GATES[kind]] for cell in cells
+        ]
+        return graph.constant(np.stack([each.reshape(len(each) * width, -1) for each in rows]))
+
+    def biases() -> str:
+        parts = [
+            np.concatenate([array(linear.bias).reshape(cell.gates, width)[_GATES[kind]].ravel() for linear in linears])
+            for cell in cells
+            for linears in [(cell.input, cell.hidden)]
+        ]
+        return graph.constant(np.stack(parts))
+
+    options = {"linear_before_reset": 1} if kind == "GRU" else {}
+    direction = "bidirectional" if len(cells) == 2 else "forward"
+    given = [steps, stacked("input", "weight"), stacked("hidden", "weight"), biases(), lengths]
+    outputs, final = graph.add_many(kind, given, 2, hidden_size=width, direction=direction, **options)
+    joined = graph.integers(0, 0, width * len(cells))
+    states = graph.add("Reshape", graph.add("Transpose", outputs, perm=[0, 2, 1, 3]), joined)  # (S, D, B, C)
+    last = graph.add("Reshape", graph.add("Transpose", final, perm=[1, 0, 2]), graph.integers(0, width * len(cells)))
+    return states, last

@@ -1,0 +1,25 @@
+"""A classifier in ONNX as what classification needs, without PyTorch."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.conversion.onnx_session import open_session
+from transformer.encoded.batching import Ids
+
+
+class OnnxScorer:
+    """The classifier's graph, as a `Scorer`."""
+
+    def __init__(self, folder: Path, *, positions: int, pad_id: int, classes: int, threads: int | None = None) -> None:
+        """folder: of classifier.onnx. Raises UserError when it is missing or broken."""
+        self.positions, self.pad_id, self.classes = positions, pad_id, classes
+        self._session = open_session(folder / "classifier.onnx", threads)
+
+    def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
+        """As `Scorer.logits`."""
+        (logits,) = self._session.run(["logits"], {"ids": token_ids})
+        found: NDArray[np.floating[Any]] = logits
+        return found

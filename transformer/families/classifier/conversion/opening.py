@@ -1,0 +1,42 @@
+"""Opens a converted classifier: neither PyTorch nor spaCy is loaded."""
+
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.core.task import Task
+from transformer.core.validation import validate
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, Scorer
+
+
+def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: int | None = None) -> Classifier:
+    """Open a folder that `convert` wrote. config: its config.json; threads: None for all processors.
+
+    Raises UserError when a part is missing or broken.
+    """
+    params = validate(ClassificationParams, config["decoding"], where=folder / "config.json", prefix="decoding")
+    vocabulary = read_vocabularies(folder / "vocab", "text")["text"]
+    try:
+        positions = int(config["model"]["positions"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{folder / 'config.json'} lacks the model's positions: run `dvc repro`") from error
+    pad_id, classes = vocabulary.pad_id, len(task.classes)
+    if config["engine"].startswith("onnx"):
+        from transformer.families.classifier.conversion.onnx_scorer import OnnxScorer
+
+        scorer: Scorer = OnnxScorer(
+            folder / "model", positions=positions, pad_id=pad_id, classes=classes, threads=threads
+        )
+    else:
+        from transformer.families.classifier.conversion.ctranslate2_scorer import CTranslate2Scorer
+
+        scorer = CTranslate2Scorer(
+            folder / "model", size=vocabulary.size, positions=positions, pad_id=pad_id, classes=classes, threads=threads
+        )
+    return Classifier(scorer, vocabulary, folder, params, task.classes)
+
+
+def best_engine(config: dict[str, Any], available: list[str]) -> str:
+    """The fastest engine that answers as `evaluate` did. config: of the bundle; available: besides torch."""
+    return next((name for name in ("onnx", "ctranslate2") if name in available), "torch")

@@ -1,0 +1,1 @@
+"""Translation models in CTranslate2 and ONNX."""

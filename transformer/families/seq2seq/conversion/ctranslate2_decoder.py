@@ -1,0 +1,106 @@
+"""Decodes with CTranslate2 by its own greedy and beam search, without PyTorch."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+
+from transformer.conversion.onnx_session import usable_cores
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.interface import Hypothesis
+from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
+
+
+def answers_as_ours(params: DecodingParams) -> bool:
+    """Whether CTranslate2 finds the same translations: only by greedy search.
+
+    Its beam is done with a sentence when beam_size hypotheses have finished, and ranks them by lengths that do not
+    count the end token. Its way of blocking n-grams rescales the distribution.
+    """
+    greedy = params.method == "greedy" or (params.method == "beam" and params.beam_size == 1)
+    return greedy and params.no_repeat_ngram is None
+
+
+class CTranslate2Decoder:
+    """A converted translation model with its vocabularies, as a translator's `Decoder`."""
+
+    def __init__(
+        self, folder: Path, source: Vocabulary, target: Vocabulary, *, positions: int, threads: int | None = None
+    ) -> None:
+        """folder: written by `write_ctranslate2`. Raises UserError when it is missing or broken."""
+        try:
+            self._translator = ctranslate2.Translator(
+                str(folder), device="cpu", intra_threads=threads or usable_cores(), inter_threads=1
+            )
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(f"{folder} is not a readable CTranslate2 model ({reason}): run `dvc repro`") from error
+        self._source, self._target, self.positions = source, target, positions
+        self._entries = target.tokenizer.get_vocab()
+
+    def __call__(
+        self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each source by CTranslate2's rules (see `answers_as_ours`).
+
+        One call for all sources of one limit, which is a parameter of a call. Raises UserError for `sample`.
+        """
+        if params.method == "sample":
+            raise UserError("CTranslate2 cannot seed samples by sentence: use the engine onnx or torch")
+        fitting, owners = fit_sources(sources, self.positions, params.long_sources, numbers=numbers)
+        found: list[list[Hypothesis]] = [[] for _ in fitting]
+        by_limit = defaultdict(list)
+        for row, source in enumerate(fitting):
+            by_limit[params.limit(len(source) - 2, self.positions)].append(row)
+        for limit, rows in by_limit.items():
+            tokens = [self._source.entries(fitting[row]) for row in rows]
+            results = self._translator.translate_batch(tokens, **self._options(params, limit))
+            for row, result in zip(rows, results, strict=True):
+                found[row] = [
+                    self._hypothesis(hypothesis, score, params)
+                    for hypothesis, score in zip(result.hypotheses, result.scores, strict=True)
+                ]
+        parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
+        for owner, hypotheses in zip(owners, found, strict=True):
+            parts[owner].append(hypotheses)
+        return [joined(each) for each in parts]
+
+    def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """The log probability of each target token, the end token included, given those before it."""
+        scored = self._translator.score_batch(
+            [self._source.entries(source) for source in sources],
+            [self._target.entries(target[1:-1]) for target in targets],
+            max_batch_size=128,
+            max_input_length=0,
+        )
+        return [list(result.log_probs) for result in scored]
+
+    def _options(self, params: DecodingParams, limit: int) -> dict[str, Any]:
+        beams = params.beam_size if params.method == "beam" else 1
+        lengths = params.length_penalty if beams > 1 and params.length_normalization == "length" else 0
+        return {
+            "beam_size": beams,
+            "num_hypotheses": params.n_best,
+            "length_penalty": lengths,
+            "no_repeat_ngram_size": params.no_repeat_ngram or 0,
+            "min_decoding_length": 0,
+            "max_decoding_length": limit,
+            "max_input_length": 0,
+            "max_batch_size": params.batch_size,
+            "return_scores": True,
+            "return_end_token": True,
+        }
+
+    def _hypothesis(self, tokens: list[str], score: float, params: DecodingParams) -> Hypothesis:
+        ids = [self._entries[token] for token in tokens]
+        finished = bool(ids) and ids[-1] == self._target.end_id
+        length = len(ids) - finished
+        divided = max(length, 1) ** params.length_penalty if params.length_normalization == "length" else 1
+        log_probability = score * divided if params.method == "beam" and params.beam_size > 1 else score
+        return Hypothesis(ids[:length], params.normalized(log_probability, max(len(ids), 1)), log_probability, finished)

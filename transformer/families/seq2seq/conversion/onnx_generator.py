@@ -1,0 +1,92 @@
+"""A translation model in ONNX as what decoding needs: our search over ONNX Runtime, without PyTorch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime import OrtValue
+
+from transformer.conversion.onnx_session import open_session
+from transformer.encoded.batching import Ids
+from transformer.families.seq2seq.decoding.distribution import best
+from transformer.families.seq2seq.decoding.interface import Blocked
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass
+class _Cache:
+    """Keys and values by the names of the decoder's inputs; selections are applied in the next step."""
+
+    source: dict[str, OrtValue]
+    """What the encoder gave; each source's row is shared by `rows_per_source` neighbouring hypotheses."""
+    past: dict[str, OrtValue]
+    rows: Ids
+    """The hypotheses of the last step that the next one continues."""
+    length: int = 0
+    rows_per_source: int = 1
+
+    def select(self, rows: Ids) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), repeats allowed."""
+        owners = rows // self.rows_per_source
+        changes = np.flatnonzero(np.diff(owners)) + 1
+        counts = np.diff(np.concatenate(([0], changes, [len(owners)])))
+        even = bool((counts == counts[0]).all())
+        self.rows_per_source = int(counts[0]) if even else 1
+        kept = owners[np.concatenate(([0], changes))] if even else owners
+        if len(kept) != self.source["real"].shape()[0] or (np.diff(kept) != 1).any():
+            self.source = _values({name: value.numpy()[kept] for name, value in self.source.items()})
+        self.rows = self.rows[rows]
+
+
+class OnnxGenerator:
+    """Encoder and decoder of a translation model, as a `Generator`."""
+
+    def __init__(self, folder: Path, *, positions: int, source_pad_id: int, threads: int | None = None) -> None:
+        """folder: of encoder.onnx and decoder.onnx. Raises UserError when one is missing or broken."""
+        self.positions, self.source_pad_id = positions, source_pad_id
+        self._encoder = open_session(folder / "encoder.onnx", threads)
+        self._decoder = open_session(folder / "decoder.onnx", threads)
+        self._made = [output.name for output in self._encoder.get_outputs()]
+        self._size = int(self._decoder.get_outputs()[2].shape[1])
+        self._present = [each.name for each in self._decoder.get_outputs() if each.name.startswith("present.")]
+        self._past = {each.name: each.shape for each in self._decoder.get_inputs() if each.name.startswith("past.")}
+
+    def start(self, source_ids: Ids) -> _Cache:
+        """As `Generator.start`."""
+        made = self._encoder.run_with_ort_values(self._made, _values({"ids": source_ids}))
+        none = {name: np.zeros((1, heads, 0, width), np.float32) for name, (_, heads, _, width) in self._past.items()}
+        return _Cache(
+            dict(zip(self._made, made, strict=True)), _values(none), rows=np.zeros(len(source_ids), dtype=np.int64)
+        )
+
+    def best(self, last: Ids, cache: _Cache, count: int, blocked: Blocked | None) -> tuple[Floats, Ids]:
+        """As `Generator.best`."""
+        if blocked is None:
+            values, tokens = self._step(last, cache, ["values", "tokens"], count)
+            return values, tokens
+        return best(self.log_probabilities(last, cache, blocked), count)
+
+    def log_probabilities(self, last: Ids, cache: _Cache, blocked: Blocked | None) -> Floats:
+        """As `Generator.log_probabilities`."""
+        found: Floats = self._step(last, cache, ["log_probabilities"], 1)[0]
+        if blocked is not None:
+            found[blocked] = -np.inf
+        return found
+
+    def _step(self, last: Ids, cache: _Cache, wanted: list[str], count: int) -> list[Any]:
+        """One step; `wanted` names outputs of the decoder besides the grown past, which goes into the cache."""
+        shown = np.array([min(count, self._size)])
+        given = {"last": last, "place": np.array([cache.length]), "rows": cache.rows, "count": shown}
+        inputs = _values(given) | cache.source | cache.past
+        made = self._decoder.run_with_ort_values([*wanted, *self._present], inputs)
+        cache.past = dict(zip(self._past, made[len(wanted) :], strict=True))
+        cache.rows = np.arange(len(last))
+        cache.length += 1
+        return [value.numpy() for value in made[: len(wanted)]]
+
+
+def _values(arrays: dict[str, Any]) -> dict[str, OrtValue]:
+    return {name: OrtValue.ortvalue_from_numpy(value) for name, value in arrays.items()}

@@ -1,0 +1,109 @@
+"""The encoder-decoder as two ONNX graphs: the encoder with what the decoder reads of it, and one decoding step."""
+
+from functools import partial
+
+import numpy as np
+import onnx
+
+from transformer.conversion.onnx_graph import BOOLEAN, FLOAT, INTEGER, Graph
+from transformer.conversion.onnx_layers import (
+    Attention,
+    array,
+    counted,
+    embedded,
+    encoded,
+    feed_forward,
+    hidden_padding,
+    normed,
+    residual,
+)
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.seq2seq.nn.config import Seq2SeqParams
+from transformer.families.seq2seq.nn.decoder import DecoderLayer
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+
+PARTS = ("key", "value")
+
+
+def encoder_graph(model: Seq2SeqTransformer) -> onnx.ModelProto:
+    """`ids` (N, S) -> `real` (N, S), False on padding, and `source.L.key` and `source.L.value`, (N, H, S, D) each."""
+    graph = Graph("encoder")
+    ids = graph.input("ids", INTEGER, ["N", "S"])
+    real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.source_pad_id, np.int64)))
+    positions = counted(graph, ids)
+    states = embedded(graph, model.source_embedding, ids, positions)
+    states = encoded(graph, model.encoder, states, real, positions)
+    graph.output("real", real, BOOLEAN, ["N", "S"])
+    heads, width = _sizes(model)
+    for number, layer in enumerate(decoder_layers(model)):
+        memory = Attention(graph, layer.source_attention).keys_and_values(states)
+        for part, value in zip(PARTS, memory, strict=True):
+            graph.output(f"source.{number}.{part}", value, FLOAT, ["N", heads, "S", width])
+    return graph.model()
+
+
+def decoder_graph(model: Seq2SeqTransformer, target: Vocabulary) -> onnx.ModelProto:
+    """One step: the distribution after one more token of every hypothesis.
+
+    `last` (B,): the token; `place` (1,): its position; `rows` (B,): the hypothesis that each one continues, among the
+    P of the last step; `past.L.key` and `.value` (P, H, T, D); `real` and `source.L...` as the encoder gives them, each
+    row shared by B / N neighbours; `count` (1,). Outputs: `values` and `tokens` (B, count), the most probable first;
+    `log_probabilities` (B, V), -inf for padding and begin token, never targets; `present.L...`, the next past.
+    """
+    graph = Graph("decoder")
+    heads, width = _sizes(model)
+    last, place, rows, count = (
+        graph.input(name, INTEGER, dims)
+        for name, dims in (("last", ["B"]), ("place", [1]), ("rows", ["B"]), ("count", [1]))
+    )
+    hidden = hidden_padding(graph, graph.input("real", BOOLEAN, ["N", "S"]))
+    sources = graph.size("real", 0)
+    grouped = graph.add_many("Concat", [sources, graph.integers(-1, model.d_model)], 1, axis=0)[0]
+    states = embedded(graph, model.target_embedding, graph.add("Unsqueeze", last, graph.integers(1)), place)
+    present = []
+    for number, layer in enumerate(decoder_layers(model)):
+        past = [graph.input(f"past.{number}.{part}", FLOAT, ["P", heads, "T", width]) for part in PARTS]
+        memory = [graph.input(f"source.{number}.{part}", FLOAT, ["N", heads, "S", width]) for part in PARTS]
+        target_attention = Attention(graph, layer.attention)
+        source_attention = Attention(graph, layer.source_attention)
+
+        def attend_to_target(x: str, attention: Attention = target_attention, past: list[str] = past) -> str:
+            new = attention.keys_and_values(x, place)
+            kept = [graph.add("Gather", part, rows, axis=0) for part in past]
+            both = [graph.add_many("Concat", pair, 1, axis=2)[0] for pair in zip(kept, new, strict=True)]
+            present.extend(both)
+            return attention.attended(x, both[0], both[1], None, place)
+
+        def attend_to_source(x: str, attention: Attention = source_attention, memory: list[str] = memory) -> str:
+            queries = graph.add("Reshape", x, grouped)  # (B, 1, C) -> (N, B / N, C)
+            read = attention.attended(queries, memory[0], memory[1], hidden)
+            return graph.add("Reshape", read, graph.integers(-1, 1, model.d_model))
+
+        states = residual(graph, layer.attention_residual, states, attend_to_target)
+        states = residual(graph, layer.source_residual, states, attend_to_source)
+        states = residual(graph, layer.feed_forward_residual, states, partial(feed_forward, graph, layer.feed_forward))
+    states = graph.add("Squeeze", normed(graph, model.decoder.norm, states), graph.integers(1))
+    bias = array(model.output.bias).copy()
+    bias[[target.pad_id, target.begin_id]] = -np.inf
+    logits = graph.linear(states, array(model.output.weight), bias)
+    log_probabilities = graph.add("LogSoftmax", logits, axis=-1)
+    values, tokens = graph.add_many("TopK", [log_probabilities, count], 2, axis=-1)
+    graph.output("values", values, FLOAT, ["B", "K"])
+    graph.output("tokens", tokens, INTEGER, ["B", "K"])
+    graph.output("log_probabilities", log_probabilities, FLOAT, ["B", model.config.target_size])
+    for number, value in enumerate(present):
+        name = f"present.{number // 2}.{PARTS[number % 2]}"
+        graph.output(name, value, FLOAT, ["B", heads, "T_present", width])
+    return graph.model()
+
+
+def decoder_layers(model: Seq2SeqTransformer) -> list[DecoderLayer]:
+    """The decoder's layers, with their type."""
+    return [layer for layer in model.decoder.layers if isinstance(layer, DecoderLayer)]
+
+
+def _sizes(model: Seq2SeqTransformer) -> tuple[int, int]:
+    """Heads and dimensions of a head."""
+    params = model.config.model
+    assert isinstance(params, Seq2SeqParams)
+    return params.heads, params.dimension_of_head

@@ -1,0 +1,146 @@
+"""Compares a converted translation model with the exported one, on validation pairs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from transformer.conversion.folder import CONFIG, INT8
+from transformer.conversion.stage import TIE, require_close, require_quality
+from transformer.core.errors import UserError
+from transformer.core.files import read_json
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, padded, sorted_batches
+from transformer.encoded.vocabulary import clip
+from transformer.export.bundle import open_bundle
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import Search
+from transformer.families.seq2seq.decoding.interface import Generator
+from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
+from transformer.families.seq2seq.evaluation.scores import Metric, text_metrics
+from transformer.text.pretokenize import PreTokenizer
+
+_BATCH = 64
+_SAMPLES = 1000
+
+
+class _Answers(NamedTuple):
+    ids: list[list[int]]
+    texts: list[str]
+
+
+class Verification:
+    """The exported model's answers, and the comparison of converted models with them."""
+
+    def __init__(self, exported: TorchTranslator, rows: Sequence[dict[str, str]], threads: int) -> None:
+        """rows: of predictions.tsv."""
+        self._exported, self._rows, self._threads = exported, rows, threads
+        self._greedy = exported.decoding.model_copy(
+            update={"method": "greedy", "n_best": 1, "no_repeat_ngram": None, "long_sources": "cut"}
+        )
+        positions = exported.generator.positions
+        source, target = exported.vocabularies["source"], exported.vocabularies["target"]
+        texts = exported.pretokenize([row["source"] for row in rows])
+        references = PreTokenizer(exported.pretokenizers["target"])([row["reference"] for row in rows])
+        self.sources = [clip(ids, positions) for ids in source.encode(texts)]
+        self.targets = [clip(ids, positions) for ids in target.encode(references)]
+        self._forced = forced(exported.generator, self.sources, self.targets)
+        self._answers = self._answered(exported, self._greedy)
+
+    def verify(self, folder: Path, int8: bool) -> dict[str, float]:
+        """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
+        engine = read_json(folder / CONFIG)["engine"]
+        converted = open_bundle(folder, threads=self._threads)
+        assert isinstance(converted, Translator)
+        found = _forced_by(converted, self.sources, self.targets)
+        differences = [
+            abs(own - theirs)
+            for row, others in zip(found, self._forced, strict=True)
+            for own, theirs in zip(row, others, strict=True)
+        ]
+        figures: dict[str, float] = {"rows": len(self._rows)}
+        figures |= require_close(engine, differences, "log probability of a token")
+        answers = self._answered(converted, self._greedy)
+        figures |= self._equal(engine, answers)
+        own, exported = self._scored(answers), self._scored(self._answers)
+        name, samples = next(iter(own)), _SAMPLES if engine.endswith(INT8) else 0
+        lead = own[name].resampled(samples) - exported[name].resampled(samples)
+        figures |= require_quality(engine, name, own[name].score(), exported[name].score(), lead)
+        return figures | self._as_evaluated(converted)
+
+    def _equal(self, engine: str, answers: _Answers) -> dict[str, float]:
+        """How many greedy answers are the exported model's. Raises UserError if float32 gives another, but for ties."""
+        ties = different = 0
+        for number, (own, theirs) in enumerate(zip(answers.ids, self._answers.ids, strict=True)):
+            if own == theirs:
+                continue
+            different += 1
+            if engine.endswith(INT8):
+                continue
+            if not self._is_tie(number, own, theirs):
+                raise UserError(
+                    f"{engine} translates {self._rows[number]['source'][:80]!r} as {answers.texts[number][:80]!r}, and"
+                    f" the exported model as {self._answers.texts[number][:80]!r}: not written; leave this format out"
+                    " of convert.formats"
+                )
+            ties += 1
+        return {"equal": len(self._rows) - different, "ties": ties}
+
+    def _is_tie(self, number: int, own: list[int], theirs: list[int]) -> bool:
+        """Whether the exported model finds the first tokens that differ equally probable."""
+        end = self._exported.vocabularies["target"].end_id
+        one, two = [*own, end], [*theirs, end]
+        place = next((i for i, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), None)
+        if place is None:
+            return False
+        begin = self._exported.vocabularies["target"].begin_id
+        given = np.array([begin, *one[:place]])
+        pairs = [np.append(given, token) for token in (one[place], two[place])]
+        scores = [row[-1] for row in forced(self._exported.generator, [self.sources[number]] * 2, pairs)]
+        return abs(scores[0] - scores[1]) <= TIE
+
+    def _as_evaluated(self, converted: Translator) -> dict[str, float]:
+        """The score of translations made with the parameters of `evaluate`, which may be those of another search."""
+        decoding = self._exported.decoding
+        if decoding.method == "greedy" or decoding.method == "sample":
+            return {}
+        answers = self._answered(converted, decoding)
+        hypotheses = [row["hypothesis"] for row in self._rows]
+        ((name, own),) = [*self._scored(answers).items()][:1]
+        theirs = self._scored(_Answers([], hypotheses))[name]
+        equal = sum(own == other for own, other in zip(answers.texts, hypotheses, strict=True))
+        figures = {"equal": equal, name: own.score(), f"{name}_minus_exported": round(own.score() - theirs.score(), 4)}
+        return {f"as_evaluated_{key}": value for key, value in figures.items()}
+
+    def _answered(self, translator: Translator, params: DecodingParams) -> _Answers:
+        found = [hypotheses[0].ids for hypotheses in translator.decoder(self.sources, params, Observer(), None)]
+        target = self._exported.vocabularies["target"]
+        return _Answers(found, [self._exported.text(target.decode(ids)) for ids in found])
+
+    def _scored(self, answers: _Answers) -> dict[str, Metric]:
+        references = [row["reference"] for row in self._rows]
+        return text_metrics(answers.texts, references, cased=not self._exported.pretokenizers["target"].lowercase)
+
+
+def forced(generator: Generator, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+    """The log probability of each target token after the first, given the source and those before it, step by step."""
+    found: list[list[float]] = [[] for _ in targets]
+    for rows in sorted_batches(np.array([len(target) for target in targets]), _BATCH):
+        cache = generator.start(padded([sources[row] for row in rows], generator.source_pad_id))
+        given = padded([targets[row] for row in rows], 0)
+        for step in range(given.shape[1] - 1):
+            log_probabilities = generator.log_probabilities(given[:, step], cache, None)
+            for place, row in enumerate(rows):
+                if step + 1 < len(targets[row]):
+                    found[row].append(float(log_probabilities[place, given[place, step + 1]]))
+    return found
+
+
+def _forced_by(translator: Translator, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+    decoder: Any = translator.decoder
+    if isinstance(decoder, Search):
+        return forced(decoder.generator, sources, targets)
+    scored: list[list[float]] = decoder.forced(sources, targets)
+    return scored
