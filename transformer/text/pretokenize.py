@@ -1,18 +1,20 @@
 """Pre-tokenizers: raw text to tokens separated by single spaces."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from transformer.core.errors import UserError
-from transformer.core.files import read_json
+from transformer.core.files import read_json, write_json
 from transformer.core.schema import Section
 from transformer.core.validation import validate
 from transformer.text.clean import cut_words
+from transformer.text.rules import RuleTokenizer, rules_of
 
 PRETOKENIZERS = "pretokenizer.json"
+RULES = "rules.json"
 SPACE = "\u2581"
 """Replaces a space inside a token: spaCy makes a second space a token, and tokens are separated by spaces."""
 
@@ -50,38 +52,65 @@ def read_pretokenizers(folder: Path, *sides: str) -> dict[str, PreTokenizerParam
     }
 
 
+def read_rules(folder: Path) -> dict[str, Any]:
+    """The tokenizer rules by language, from `rules.json` of a bundle; `{}` if it has none, and needs spaCy.
+
+    Raises UserError when the file is invalid.
+    """
+    path = folder / RULES
+    if not path.exists():
+        return {}
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path} does not contain tokenizer rules by language: export the model again")
+    return content
+
+
+def write_rules(folder: Path, pretokenizers: Iterable[PreTokenizerParams]) -> None:
+    """Write the rules of spaCy's tokenizers to `rules.json`, which then need no spaCy; no file if none has rules."""
+    languages = {params.language for params in pretokenizers if params.kind == "spacy" and params.language}
+    rules = {language: found for language in sorted(languages) if (found := rules_of(language))}
+    if rules:
+        write_json(folder / RULES, rules)
+
+
 class PreTokenizer:
     """Splits text as `params` say. Splitting never changes, adds or drops a character other than spaces."""
 
-    def __init__(self, params: PreTokenizerParams) -> None:
-        """Raises UserError when spaCy has no rules for the language."""
+    def __init__(self, params: PreTokenizerParams, rules: dict[str, Any] | None = None) -> None:
+        """rules: the language's, which kind `spacy` follows without spaCy; None to load spaCy.
+
+        Raises UserError when the rules are malformed, or spaCy has none for the language.
+        """
         self.params = params
-        self._split = _splitter(params)
+        self._rules = rules
+        self._split = _splitter(params, rules)
 
     def __call__(self, texts: list[str]) -> list[str]:
         """One string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
         split = [self._split(text) for text in texts]
         return [text.lower() for text in split] if self.params.lowercase else split
 
-    def __reduce__(self) -> tuple[type[Self], tuple[PreTokenizerParams]]:
-        """Pickle only the parameters: spaCy's tokenizer is recreated on unpickling."""
-        return type(self), (self.params,)
+    def __reduce__(self) -> tuple[type[Self], tuple[PreTokenizerParams, dict[str, Any] | None]]:
+        """Pickle only the parameters and rules: the tokenizer is recreated on unpickling."""
+        return type(self), (self.params, self._rules)
 
 
-def _splitter(params: PreTokenizerParams) -> Callable[[str], str]:
+def _splitter(params: PreTokenizerParams, rules: dict[str, Any] | None) -> Callable[[str], str]:
     if params.kind == "none":
         return str
     if params.kind == "whitespace":
         return lambda text: " ".join(text.split())
-    tokenizer = _spacy_tokenizer(params.language or "")
-    return lambda text: " ".join(token.text.replace(" ", SPACE) for token in tokenizer(cut_words(text)))
+    tokenize = _spacy_tokenizer(params.language or "") if rules is None else RuleTokenizer(rules)
+    return lambda text: " ".join(token.replace(" ", SPACE) for token in tokenize(cut_words(text)))
 
 
-def _spacy_tokenizer(language: str) -> Any:
-    import spacy  # imported here: the other kinds do not need to wait a second for it
+def _spacy_tokenizer(language: str) -> Callable[[str], list[str]]:
+    import spacy  # imported here: rules and the other kinds do not need to wait a second for it
 
     try:
-        return spacy.blank(language).tokenizer
+        tokenizer = spacy.blank(language).tokenizer
+        return lambda text: [token.text for token in tokenizer(text)]
     except (ImportError, OSError) as error:
         raise UserError(
             f"spaCy has no tokenizer for the language `{language}`: {str(error).splitlines()[0]}"
