@@ -15,9 +15,9 @@ from transformer.core.files import write_table
 from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
 from transformer.results.chain import STAGES, chains_in_lock
-from transformer.results.differences import Differences, differences
+from transformer.results.differences import Differences, Score, differences
 from transformer.results.find import find_results
-from transformer.results.output import lines
+from transformer.results.output import lines, tables
 from transformer.results.workspace import content_md5
 
 HEADER = ("split", "text", "label", "prediction", "probability")
@@ -107,6 +107,29 @@ def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0), "a result is no better than itself"
     write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD[:-1])
     assert all(score.p is None for score in compared(repository, "HEAD").scores), "different texts"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "noted"),
+    [
+        (0.001, 0.2, 0.06, True),
+        (-0.2, -0.001, 0.05, True),
+        (-0.001, 0.2, 0.04, True),
+        (0.0, 0.2, 0.04, True),
+        (0.001, 0.2, 0.04, False),
+        (-0.001, 0.2, 0.06, False),
+        (None, None, None, False),
+        (0.001, 0.2, None, False),
+    ],
+)
+def test_an_interval_and_a_p_value_that_disagree_are_noted(
+    low: float | None, high: float | None, p: float | None, noted: bool
+) -> None:
+    score = Score("test", "accuracy", 0.5, 0.6, low, high, p)
+    found = Differences(task="sentiment", params=[], data=[], code=[], scores=[score], without_answers=[])
+    note = next(tables(found, "A", "B")).note
+    assert note.startswith("test accuracy: the interval and p disagree about 0.05.") == noted
+    assert ("more test rows or more seeds" in note) == noted
 
 
 def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:
