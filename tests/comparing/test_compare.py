@@ -17,6 +17,7 @@ from transformer.families.classifier.evaluation.compare import scored
 from transformer.results.chain import STAGES, chains_in_lock
 from transformer.results.differences import Differences, Score, differences
 from transformer.results.find import find_results
+from transformer.results.naming import row_name
 from transformer.results.output import lines, tables
 from transformer.results.workspace import content_md5
 
@@ -47,11 +48,12 @@ def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answ
         "evaluate": outs["train"],
         "export": outs["evaluate"],
     }
+    params = {"tokenize": {"sentiment.tokenize": {}}, "train": {"sentiment.train": {"learning_rate": rate}}}
     stages: dict[str, Any] = {
         f"{stage}@sentiment": {
             "cmd": "true",
             "deps": [{"path": path, "md5": md5} for path, md5 in deps.get(stage, {}).items()],
-            "params": {"params.yaml": {"sentiment.train": {"learning_rate": rate}}} if stage == "train" else {},
+            "params": {"params.yaml": params[stage]} if stage in params else {},
             "outs": [{"path": path, "md5": md5} for path, md5 in outs[stage].items()],
         }
         for stage in STAGES
@@ -156,7 +158,7 @@ def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> No
 def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> None:
     commit = git(repository, "rev-parse", "HEAD").strip()
     (chain,) = chains_in_lock(git(repository, "show", "HEAD:dvc.lock").encode())
-    names = {"row": chain.row_key(), "row name": chain.row_name()}
+    names = {"row": chain.row_key(), "row name": row_name(chain)}
     assert find_results(repository, names.get(name, name)).commit == commit
 
 
