@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
@@ -169,6 +171,42 @@ def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> Non
 def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         find_results(repository, name)
+
+
+def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
+    """Waiting in the queue, or running in the workspace."""
+
+    def dvc(*arguments: str) -> None:
+        subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=repository, check=True, capture_output=True)
+
+    def refused(name: str) -> str:
+        with pytest.raises(UserError) as caught:
+            find_results(repository, name)
+        return str(caught.value)
+
+    (repository / "dvc.lock").unlink()
+    (repository / "dvc.yaml").write_text('stages: {wait: {cmd: "touch started && read line", params: [rate]}}\n')
+    (repository / "params.yaml").write_text("rate: 1\n")
+    (repository / ".gitignore").write_text("started\n")
+    dvc("init", "-q")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "a stage")
+    dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
+    assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
+    command = [sys.executable, "-m", "dvc", "exp", "run", "-n", "here"]
+    with subprocess.Popen(command, cwd=repository, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL) as running:
+        deadline = time.monotonic() + 60
+        while not (repository / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert refused("here") == "experiment 'here' is still running: compare it when its last stage has ended"
+    assert running.returncode != 0
+    assert "'here' is not a commit" in refused("here")
+
+
+def test_a_failed_experiment_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer.results.find._experiment_state", lambda root, name: "failed")
+    with pytest.raises(UserError, match=r"experiment 'bad' failed, .* `dvc queue logs bad` says why"):
+        find_results(repository, "bad")
 
 
 def test_a_place_without_result_is_said(repository: Path) -> None:
