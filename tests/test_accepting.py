@@ -163,6 +163,11 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
         "first@a: a.first changed as well, and only code and versions can be accepted: run `dvc repro first@a`",
     ),
     "an input": (edit("data/local.txt", "other"), None, "first@a: data/local.txt changed as well"),
+    "an input that is nowhere": (
+        lambda root: run_in(root, "rm", "-r", "data/a", ".dvc/cache/files"),
+        "second@a",
+        "second@a: data/a is not here: get it with `dvc checkout` or `dvc pull` first",
+    ),
     "an output": (
         lambda root: (root / "models/b/copy").write_text("other"),
         None,

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
@@ -15,9 +17,10 @@ from transformer.core.files import write_table
 from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
 from transformer.results.chain import STAGES, chains_in_lock
-from transformer.results.differences import Differences, differences
+from transformer.results.differences import Differences, Score, differences
 from transformer.results.find import find_results
-from transformer.results.output import lines
+from transformer.results.naming import row_name
+from transformer.results.output import lines, tables
 from transformer.results.workspace import content_md5
 
 HEADER = ("split", "text", "label", "prediction", "probability")
@@ -47,11 +50,12 @@ def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answ
         "evaluate": outs["train"],
         "export": outs["evaluate"],
     }
+    params = {"tokenize": {"sentiment.tokenize": {}}, "train": {"sentiment.train": {"learning_rate": rate}}}
     stages: dict[str, Any] = {
         f"{stage}@sentiment": {
             "cmd": "true",
             "deps": [{"path": path, "md5": md5} for path, md5 in deps.get(stage, {}).items()],
-            "params": {"params.yaml": {"sentiment.train": {"learning_rate": rate}}} if stage == "train" else {},
+            "params": {"params.yaml": params[stage]} if stage in params else {},
             "outs": [{"path": path, "md5": md5} for path, md5 in outs[stage].items()],
         }
         for stage in STAGES
@@ -109,6 +113,29 @@ def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     assert all(score.p is None for score in compared(repository, "HEAD").scores), "different texts"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "p", "noted"),
+    [
+        (0.001, 0.2, 0.06, True),
+        (-0.2, -0.001, 0.05, True),
+        (-0.001, 0.2, 0.04, True),
+        (0.0, 0.2, 0.04, True),
+        (0.001, 0.2, 0.04, False),
+        (-0.001, 0.2, 0.06, False),
+        (None, None, None, False),
+        (0.001, 0.2, None, False),
+    ],
+)
+def test_an_interval_and_a_p_value_that_disagree_are_noted(
+    low: float | None, high: float | None, p: float | None, noted: bool
+) -> None:
+    score = Score("test", "accuracy", 0.5, 0.6, low, high, p)
+    found = Differences(task="sentiment", params=[], data=[], code=[], scores=[score], without_answers=[])
+    note = next(tables(found, "A", "B")).note
+    assert note.startswith("test accuracy: the interval and p disagree about 0.05.") == noted
+    assert ("more test rows or more seeds" in note) == noted
+
+
 def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:
     found = compared(repository, "workspace")
     assert [*lines(found, "workspace", "workspace", markdown=False)][1:] == [
@@ -133,7 +160,7 @@ def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> No
 def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> None:
     commit = git(repository, "rev-parse", "HEAD").strip()
     (chain,) = chains_in_lock(git(repository, "show", "HEAD:dvc.lock").encode())
-    names = {"row": chain.row_key(), "row name": chain.row_name()}
+    names = {"row": chain.row_key(), "row name": row_name(chain)}
     assert find_results(repository, names.get(name, name)).commit == commit
 
 
@@ -144,6 +171,42 @@ def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> Non
 def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         find_results(repository, name)
+
+
+def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
+    """Waiting in the queue, or running in the workspace."""
+
+    def dvc(*arguments: str) -> None:
+        subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=repository, check=True, capture_output=True)
+
+    def refused(name: str) -> str:
+        with pytest.raises(UserError) as caught:
+            find_results(repository, name)
+        return str(caught.value)
+
+    (repository / "dvc.lock").unlink()
+    (repository / "dvc.yaml").write_text('stages: {wait: {cmd: "touch started && read line", params: [rate]}}\n')
+    (repository / "params.yaml").write_text("rate: 1\n")
+    (repository / ".gitignore").write_text("started\n")
+    dvc("init", "-q")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "a stage")
+    dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
+    assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
+    command = [sys.executable, "-m", "dvc", "exp", "run", "-n", "here"]
+    with subprocess.Popen(command, cwd=repository, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL) as running:
+        deadline = time.monotonic() + 60
+        while not (repository / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert refused("here") == "experiment 'here' is still running: compare it when its last stage has ended"
+    assert running.returncode != 0
+    assert "'here' is not a commit" in refused("here")
+
+
+def test_a_failed_experiment_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer.results.find._experiment_state", lambda root, name: "failed")
+    with pytest.raises(UserError, match=r"experiment 'bad' failed, .* `dvc queue logs bad` says why"):
+        find_results(repository, "bad")
 
 
 def test_a_place_without_result_is_said(repository: Path) -> None:

@@ -1,6 +1,7 @@
 """What callers may pass instead of a list of texts, to both tasks' models and to the MLflow model."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from transformer.cli import main
 from transformer.export.bundle import open_bundle
 from transformer.registry import TASKS
 
@@ -60,6 +62,24 @@ def test_half_of_a_surrogate_pair_is_answered_as_the_replacement_character(task:
     ask = method(task, bundles)
     assert ask(["Ein \ud83d Mann", "\udcff"]) == ask(["Ein \ufffd Mann", "\ufffd"])
     assert ask(["Ein \ud83d\ude00 Mann"]) == ask(["Ein \U0001f600 Mann"]), "a whole pair is its character"
+
+
+def test_an_empty_text_has_an_empty_translation_and_a_label_with_a_note(
+    bundles: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ask(command: str, task: str, text: str) -> tuple[list[str], str]:
+        (tmp_path / "texts").write_text(text)
+        given = [command, "--model", str(bundles[task]), "--file", str(tmp_path / "texts")]
+        monkeypatch.setattr(sys, "argv", ["transformer", *given])
+        main()
+        printed = capsys.readouterr()
+        return printed.out.splitlines(), printed.err
+
+    assert ask("translate", "translation", "\n \n") == (["", ""], "")
+    assert ask("classify", "sentiment", "good\n")[1] == ""
+    lines, note = ask("classify", "sentiment", "good\n\n \n")
+    assert [line.count("\t") for line in lines] == [2, 2, 2]
+    assert note == "note: an empty text gives no evidence: its label is what the model answers without any word\n"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The names under which models are registered."""
+"""The names of rows and of registered models."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from transformer.commands.profiles import DEFAULT, profile_values
 from transformer.registry import TASKS
 from transformer.results.chain import Chain, Stage
-from transformer.results.naming import registered_name
+from transformer.results.naming import registered_name, row_name
 from transformer.tracking.model import versions_of
 from transformer.tracking.store import Store
 
@@ -34,6 +34,15 @@ def test_the_name_follows_task_languages_and_corpus() -> None:
     assert registered_name(chain_of("sentiment", tokenize={"language": "en"}, source="hub", repository="imdb")) == (
         "sentiment-imdb"
     )
+
+
+def test_a_rows_name_has_its_languages() -> None:
+    pair = chain_of("translation", tokenize=PAIR, source="sample")
+    assert row_name(pair) == f"translation fr-en {pair.row_key()[:8]}"
+    assert row_name(pair, "d_model=8") == f"fr-en d_model=8 {pair.row_key()[:8]}"
+    reviews = chain_of("sentiment", tokenize={"language": "en"}, source="sample")
+    assert row_name(reviews) == f"sentiment {reviews.row_key()[:8]}"
+    assert row_name(reviews, "d_model=8") == f"d_model=8 {reviews.row_key()[:8]}"
 
 
 def test_a_given_name_is_taken() -> None:

@@ -154,6 +154,9 @@ def test_the_summary_names_figures_and_places(workflow: Clone) -> None:
     accuracy = read_json(workflow.root / "reports/sentiment/evaluation.json")["test"]["accuracy"]
     assert f"{100 * accuracy:.1f} % (" in output
     assert "make ui" in output
+    assert "dvc exp run -S translation.train.epochs=3 report@translation  " in output
+    one = workflow.run("transformer", "summary", "--task", "sentiment").stdout
+    assert "dvc exp run -S sentiment.train.epochs=3 report@sentiment  " in one and "translation" not in one
 
 
 def test_a_model_that_does_not_beat_its_baseline_says_so_first(workflow: Clone) -> None:

@@ -99,7 +99,7 @@ def test_another_evaluation_adds_one_row(restored: Clone) -> None:
     assert restored.repro() == [f"{stage}@translation" for stage in stages]
     added = [row for row in rows(restored) if row not in before]
     assert len(added) == 1
-    assert added[0]["name"] == f"evaluate.max_length=9 {added[0]['tags']['row_key'][:8]}"
+    assert added[0]["name"] == f"de-en evaluate.max_length=9 {added[0]['tags']['row_key'][:8]}"
     compared = restored.run("transformer", "compare", "HEAD", "--task", "translation", "--markdown").stdout
     assert re.search(r"\| translation\.evaluate\.max_length +\| \d+ +\| 9 +\|", compared)
     assert re.search(r"\| test +\| chrf +\|( -?[\d.]+ +\|){2} [-+][\d.]+ +\| \S+ to \S+ +\| [01]\.\d{3} \|", compared)

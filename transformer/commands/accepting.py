@@ -100,7 +100,7 @@ def _require_the_rest_unchanged(stage: PipelineStage, wrote: Mapping[str, Any]) 
         if state == "deleted" and out.use_cache and not out.changed_cache():
             continue
         if state == "deleted":
-            raise UserError(f"{stage.name}: {out} is not here: get it with `dvc checkout` or `dvc pull` first")
+            raise _missing(stage, str(out))
         if state:
             raise UserError(f"{stage.name}: {out} is not what {_LOCK} says: run `dvc checkout` or `dvc repro`")
 
@@ -118,12 +118,18 @@ def _require_only_code_changed(stage: PipelineStage, wrote: Mapping[str, Any]) -
             state = dep.workspace_status().get(str(dep))
             producer = wrote.get(dep.fs_path)
             cached = producer is not None and producer.hash_info == dep.hash_info and not producer.changed_cache()
-            if state and not (state == "deleted" and cached):
+            if state == "deleted" and not cached:
+                raise _missing(stage, dep.def_path)
+            if state and state != "deleted":
                 raise _refused(stage, [dep.def_path])
 
 
 def _parameters(dependency: ParamsDependency, states: Any) -> list[str]:
     return [*states] if isinstance(states, Mapping) else [dependency.def_path]
+
+
+def _missing(stage: PipelineStage, path: str) -> UserError:
+    return UserError(f"{stage.name}: {path} is not here: get it with `dvc checkout` or `dvc pull` first")
 
 
 def _refused(stage: PipelineStage, changed: Iterable[str]) -> UserError:

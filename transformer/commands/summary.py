@@ -11,6 +11,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_table
 from transformer.core.task import family_module, open_task
 from transformer.report.build import missing_pages, write_page
+from transformer.results.differences import leaves
 from transformer.results.find import WORKSPACE, Results, results_at
 from transformer.results.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.tracking.store import in_words
@@ -41,7 +42,10 @@ def print_summary(root: Path, task: str | None = None) -> None:
     for each in tasks:
         command = family_module(open_task(each), "options").COMMAND[0]
         print(f"  transformer {command} {_example(root, each)}")
-    print("  dvc exp run -S translation.train.epochs=4    change a parameter; transformer compare HEAD workspace")
+    for each in tasks[-1:]:
+        if epochs := leaves(own.chains[each].params).get(f"{each}.train.epochs"):
+            run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
+            print(f"  {run}    change a parameter; transformer compare HEAD workspace")
     print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 
 

@@ -125,10 +125,6 @@ class Chain:
         """The name of the child run for this execution of stage `name`."""
         return f"{name} {self.stage_key(name)[:_SHORT]}"
 
-    def row_name(self) -> str:
-        """The name of the result's row if no experiment gives it one."""
-        return f"{self.task} {self.row_key()[:_SHORT]}"
-
     def _content(self, *, upto: str) -> dict[str, Any]:
         content: dict[str, Any] = {"task": self.task}
         for stage in self.stages[: STAGES.index(upto) + 1]:

@@ -13,6 +13,7 @@ from transformer.results.find import Results, Row
 from transformer.results.headline import main_first
 
 ABSENT = "-"
+_ALPHA = 0.05  # the complement of the intervals' 95 %
 
 
 class CompareCode(Protocol):
@@ -39,6 +40,13 @@ class Score:
     """The 95 % interval of `second - first`; None if the predictions are not available."""
     high: float | None = None
     p: float | None = None
+
+    @property
+    def at_the_edge(self) -> bool:
+        """Whether the interval and the p value disagree about a difference at the level of 0.05."""
+        if self.low is None or self.high is None or self.p is None:
+            return False
+        return (self.low <= 0 <= self.high) == (self.p < _ALPHA)
 
 
 @dataclass(frozen=True)

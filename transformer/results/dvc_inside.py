@@ -33,6 +33,14 @@ def run_cache(repo: "Repo") -> Path:
     return Path(repo.stage_cache.cache_dir)
 
 
+def experiment_state(repo: "Repo", name: str) -> str | None:
+    """`running` for the experiment that runs in the workspace, else what `dvc queue status` says, in lower case."""
+    queues = repo.experiments
+    if queues.workspace_queue.get_running_exp() == name:
+        return "running"
+    return next((entry["status"].lower() for entry in queues.celery_queue.status() if entry["name"] == name), None)
+
+
 def declared_of(repo: "Repo", name: str) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """A stage's parameters, by file, then by dotted name, and the paths of its other dependencies."""
     from dvc.dependency import ParamsDependency

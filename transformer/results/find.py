@@ -9,6 +9,7 @@ from typing import Any
 
 from transformer.core.errors import UserError
 from transformer.results.chain import Chain, all_chains, chains_in_lock
+from transformer.results.dvc_inside import experiment_state
 from transformer.results.git import blob, experiments, git, head, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
 from transformer.results.partial import claim_in_words, in_words, never_run
@@ -16,6 +17,12 @@ from transformer.results.workspace import content_md5, not_as_locked
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
+_WITHOUT_RESULT = {
+    "running": "is still running: compare it when its last stage has ended",
+    "queued": "waits in the queue: `dvc queue start` runs it; compare it when `dvc queue status` says Success",
+    "failed": "failed, so it has no result: `dvc queue logs {name}` says why",
+}
+"""What to say about an experiment without a result, by DVC's state of it."""
 Figures = dict[str, float]
 Row = dict[str, str]
 
@@ -132,6 +139,8 @@ def _commit(root: Path, name: str) -> str:
     key = name.split()[-1] if name.split() else ""
     if len(key) >= 8 and (found := next(_with_row(root, key), "")):
         return found
+    if (state := _experiment_state(root, name)) in _WITHOUT_RESULT:
+        raise UserError(f"experiment {name!r} {_WITHOUT_RESULT[state].format(name=name)}")
     raise UserError(
         f"{name!r} is not a commit, experiment or MLflow run: give `{WORKSPACE}`, a git revision, an experiment from"
         " `dvc exp list`, or a run's name or tag `row_key` (a run can be found only if a commit has its result)"
@@ -148,6 +157,17 @@ def _experiment(root: Path, name: str) -> str | None:
         commits = ", ".join(commit[:_SHORT] for commit in found.values())
         raise UserError(f"{len(found)} experiments are named {name!r}: choose one by its commit ({commits})")
     return next(iter(found.values()), None)
+
+
+def _experiment_state(root: Path, name: str) -> str | None:
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo  # takes a second to import
+
+    try:
+        with Repo(str(root)) as repo:
+            return experiment_state(repo, name)
+    except (DvcException, OSError):
+        return None
 
 
 def _with_row(root: Path, key: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The name under which a result's model is registered in MLflow."""
+"""The names of a result in MLflow: of its row and of its registered model."""
 
 import re
 from collections.abc import Mapping
@@ -10,6 +10,17 @@ from transformer.results.chain import Chain
 _UNFIT = re.compile(r"[^\w.-]+")
 _NAMELESS = "local"
 _LETTERS = 100
+_SHORT = 8  # digits of a key
+
+
+def row_name(chain: Chain, changes: str = "") -> str:
+    """The name of the result's row if no experiment gives it one.
+
+    changes: the changed hyperparameters, which replace the task. Examples are `translation de-en 0b1f7a52` and
+    `de-en d_model=512 0b1f7a52`.
+    """
+    parts = ["" if changes else chain.task, "-".join(languages(chain)), changes, chain.row_key()[:_SHORT]]
+    return " ".join(filter(None, parts))
 
 
 def export_params(chain: Chain) -> dict[str, Any]:

@@ -9,6 +9,10 @@ from transformer.results.differences import Differences, Score
 
 _CODE_SHOWN = 20
 _MD5 = 8
+_AT_THE_EDGE = (
+    "the interval and p disagree about 0.05. Both are estimates, and this difference is at their edge: decide with more"
+    " test rows or more seeds."
+)
 
 
 def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Iterator[str]:
@@ -38,6 +42,8 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
     notes = [f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)."] if missing else []
     if found.other_corpus:
         notes.insert(0, "The results are of different corpora: scores compare only where there is an interval.")
+    if edge := ", ".join(f"{score.split} {score.metric}" for score in found.scores if score.at_the_edge):
+        notes.append(f"{edge}: {_AT_THE_EDGE}")
     note = " ".join(notes)
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
     yield Shown("Scores", header, scores, note if scores else "no split that both have")

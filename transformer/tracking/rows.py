@@ -12,7 +12,7 @@ from transformer.results.chain import FIGURES, Chain, bundle_path, chains_in_loc
 from transformer.results.content import Content, MissingContentError, file_md5, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
-from transformer.results.naming import export_params, registered_name
+from transformer.results.naming import export_params, registered_name, row_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.results.partial import claim_in_words, never_run
 from transformer.results.place import is_page_of, page_path
@@ -180,11 +180,10 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
 
 
 def _name(root: Path, chain: Chain, origin: Origin) -> str:
-    """What differs from the parameters at the commit that the result was made on, and the start of the key."""
+    """The row's name: with what differs from the parameters at the commit that the result was made on."""
     lock = git.blob(root, origin.commit, LOCK) if origin.commit else b""
     base = next((other for other in chains_in_lock(lock) if other.task == chain.task), chain)
-    changes = record.changes(chain, base)
-    return f"{changes} {chain.row_key()[:8]}" if changes else chain.row_name()
+    return row_name(chain, record.changes(chain, base))
 
 
 def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:

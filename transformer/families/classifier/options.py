@@ -1,5 +1,6 @@
 """The console command `transformer classify`."""
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ if TYPE_CHECKING:  # the command line is parsed before torch is needed
 
 COMMAND = ("classify", "classify texts, one per line: prints label, probability and text")
 """Name and help text."""
+_EMPTY = "note: an empty text gives no evidence: its label is what the model answers without any word"
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -17,10 +19,16 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-    """A function that turns texts, chunk by chunk, into lines to print."""
+    """A function that turns texts, chunk by chunk, into lines to print; notes the first empty text on stderr."""
     from transformer.text.clean import one_line
 
+    noted = False
+
     def lines(texts: list[str]) -> list[str]:
+        nonlocal noted
+        if not noted and not all(text.strip() for text in texts):
+            print(_EMPTY, file=sys.stderr)
+            noted = True
         answers = zip(model.classify(texts), texts, strict=True)
         return [f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}" for answer, text in answers]
 
