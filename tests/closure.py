@@ -13,6 +13,7 @@ from transformer.registry import STAGES, TASKS
 ROOT = Path(__file__).parents[1]
 OWN = ("transformer", "stages")
 _BY_NAME = {
+    "convert": ["transformer.families.{family}.decoding.opening", "transformer.families.{family}.conversion.opening"],
     "download": ["transformer.tasks.{task}.sample.splits"],
     "export": ["transformer.families.{family}.decoding.opening", "transformer.tasks.{task}.words"],
     "report": ["transformer.families.{family}.evaluation.compare", "transformer.families.{family}.shown"],

@@ -2,6 +2,7 @@
 
 from transformer.core import task
 from transformer.families.classifier import build_vocab as classifier_build_vocab
+from transformer.families.classifier import convert as classifier_convert
 from transformer.families.classifier import download as classifier_download
 from transformer.families.classifier import export as classifier_export
 from transformer.families.classifier import figures as classifier_figures
@@ -11,6 +12,7 @@ from transformer.families.classifier import train as classifier_train
 from transformer.families.classifier.evaluation import compare as classifier_compare
 from transformer.families.classifier.evaluation import evaluate as classifier_evaluate
 from transformer.families.seq2seq import build_vocab as seq2seq_build_vocab
+from transformer.families.seq2seq import convert as seq2seq_convert
 from transformer.families.seq2seq import download as seq2seq_download
 from transformer.families.seq2seq import export as seq2seq_export
 from transformer.families.seq2seq import figures as seq2seq_figures
@@ -29,6 +31,7 @@ TRAIN: tuple[task.TrainCode, ...] = (classifier_train, seq2seq_train)
 FIGURES: tuple[task.FiguresCode, ...] = (classifier_figures, seq2seq_figures)
 EVALUATE: tuple[task.EvaluateCode, ...] = (classifier_evaluate, seq2seq_evaluate)
 EXPORT: tuple[task.ExportCode, ...] = (classifier_export, seq2seq_export)
+CONVERT: tuple[task.ConvertCode, ...] = (classifier_convert, seq2seq_convert)
 REPORT: tuple[task.ReportCode, ...] = (classifier_report, seq2seq_report)
 PAGE: tuple[PageCode, ...] = (classifier_report, seq2seq_report)
 COMPARE: tuple[CompareCode, ...] = (classifier_compare, seq2seq_compare)

@@ -19,8 +19,11 @@ from transformer.core.versions import other_versions, read_versions, versions_fi
 from transformer.registry import STAGES, TASKS
 
 LIBRARIES = {
+    "ctranslate2": "ctranslate2",
     "matplotlib": "matplotlib",
     "numpy": "numpy",
+    "onnx": "onnx",
+    "onnxruntime": "onnxruntime",
     "pyarrow": "pyarrow",
     "sacrebleu": "sacrebleu",
     "safetensors": "safetensors",
@@ -78,9 +81,9 @@ def relock(root: Path, was: str, now: str) -> None:
 def test_writing_changes_just_the_files_of_what_changed_once(root: Path) -> None:
     assert write_versions(root) == []
     locked = read_versions(root / "requirements.lock")
-    relock(root, f"sacrebleu=={locked['sacrebleu']}", "sacrebleu==99.1")
-    assert write_versions(root) == [Path("versions/seq2seq/evaluate.txt")]
-    assert "sacrebleu==99.1\n" in (root / "versions/seq2seq/evaluate.txt").read_text()
+    relock(root, f"sentencepiece=={locked['sentencepiece']}", "sentencepiece==99.1")
+    assert write_versions(root) == [Path("versions/seq2seq/build_vocab.txt")]
+    assert "sentencepiece==99.1\n" in (root / "versions/seq2seq/build_vocab.txt").read_text()
     assert write_versions(root) == []
     relock(root, f"# python=={locked['python']}", "# python==3.99")
     assert len(write_versions(root)) == len(WITH_OUTPUTS)

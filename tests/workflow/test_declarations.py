@@ -19,10 +19,11 @@ STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for st
 
 _WIDER = {
     "download": {"tasks/*/words"},
-    "build_vocab": {"encoded/batching", "encoded/bpe_dropout", "text/tokens"},
+    "build_vocab": {"encoded/batching", "encoded/bpe_dropout", "encoded/tensors", "text/tokens"},
     "figures": {
         *("nn/kernels/cross_entropy", "nn/objective"),
-        *("encoded/bpe_dropout", "encoded/store", "families/*/decoding/opening", "text/parallel", "text/tokens"),
+        *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
+        *("families/*/decoding/opening", "text/parallel", "text/tokens"),
         *(f"training/{name}" for name in ("averaging", "batches", "history", "identity", "living", "loop")),
         *(f"training/{name}" for name in ("resume", "stage", "states", "update")),
     },
@@ -36,12 +37,21 @@ _WIDER = {
     },
     "export": {
         *("nn/kernels/cross_entropy", "nn/objective"),
-        "encoded/bpe_dropout",
-        "encoded/store",
+        *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         "export/pyfunc",
         "families/*/nn/weights",
         "text/parallel",
         "text/tokens",
+    },
+    "convert": {
+        *("nn/kernels/cross_entropy", "nn/objective", "text/parallel", "text/tokens"),
+        *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
+        *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
+        *("export/exporting", "export/pyfunc"),
+        *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
+        *(f"families/*/{name}" for name in ("figures", "nn/weights", "options", "report", "shown", "tokenize", "train")),
+        *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
+        *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores")),
     },
     "report": {
         *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),

@@ -4,6 +4,7 @@ Not by `torch.onnx.export`, which traces Python, freezes sizes that its examples
 into every node.
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -102,7 +103,11 @@ def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
     with TemporaryDirectory() as folder:
         before, after = Path(folder, "before.onnx"), Path(folder, "after.onnx")
         before.write_bytes(model.SerializeToString(deterministic=True))
-        quantize_dynamic(before, after, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        logging.disable(logging.WARNING)  # it recommends a preparation that is for images
+        try:
+            quantize_dynamic(before, after, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        finally:
+            logging.disable(logging.NOTSET)
         return _plain(onnx.load(after))
 
 

@@ -16,8 +16,8 @@ _HIDDEN = np.float32(np.finfo(np.float32).min)
 
 
 def array(tensor: Tensor) -> Array:
-    """A tensor as float32."""
-    found: Array = tensor.detach().float().cpu().numpy()
+    """A copy of a tensor as float32: CTranslate2 quantizes its arrays in place, and they would be the model's own."""
+    found: Array = tensor.detach().float().cpu().numpy().copy()
     return found
 
 

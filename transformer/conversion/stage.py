@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from transformer.conversion.folder import FORMATS, INT8, MODEL, size_of, write_surroundings
 from transformer.core.errors import UserError
 from transformer.core.files import read_table, write_json
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
 from transformer.evaluation.bootstrap import Floats, interval
+from transformer.export.converted import FORMATS, INT8, MODEL, size_of, write_surroundings
 
 TOLERANCE = 1e-4
 """Of a log probability or a probability, in float32."""

@@ -4,6 +4,7 @@ config.json           format, task, decoding parameters, the main metric
 model/                weights and architecture, as train wrote them
 vocab/                the vocabularies, as build_vocab wrote them
 pretokenizer.json     how raw text is split
+rules.json            the rules of spaCy's tokenizers for the languages, so that inference does not need spaCy
 README.md             the model card
 """
 
@@ -11,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.conversion.folder import ENGINES, converted_of
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
 from transformer.core.task import Task, family_module, family_names, open_task, task_names
-from transformer.text.pretokenize import PRETOKENIZERS
+from transformer.export.converted import ENGINES, converted_of
+from transformer.text.pretokenize import PRETOKENIZERS, read_pretokenizers, write_rules
 
 if TYPE_CHECKING:  # at run time, a bundle loads only its own family's code
     from transformer.families.classifier.decoding.labels import Classifier
@@ -32,6 +33,7 @@ def write_bundle(
     copy_folder(trained, bundle / MODEL)
     copy_folder(vocab, bundle / VOCAB)
     copy_file(tokens / PRETOKENIZERS, bundle / PRETOKENIZERS)
+    write_rules(bundle, read_pretokenizers(tokens).values())
     with atomic_write(bundle / "README.md") as stream:
         stream.write(card.encode())
     own = {"format": FORMAT, "task": task.name, "family": task.family}
@@ -43,7 +45,7 @@ def open_bundle(
 ) -> "Translator | Classifier":
     """Open a bundle, or a model converted from one, and return its predictor.
 
-    engine: what computes, one of conversion.folder.ENGINES; None is what the folder is of. Another one than torch takes
+    engine: what computes, one of export.converted.ENGINES; None is what the folder is of. Another one than torch takes
     the converted model beside the bundle. threads: of a converted model; None for all processors.
     Raises UserError when it is not a bundle of this format, or the device or the engine is not available.
     """

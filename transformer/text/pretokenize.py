@@ -96,6 +96,11 @@ class PreTokenizer:
         return type(self), (self.params, self._rules)
 
 
+def open_pretokenizer(folder: Path, params: PreTokenizerParams) -> PreTokenizer:
+    """A pre-tokenizer with the rules in `folder`, if it has those of the language. Raises UserError."""
+    return PreTokenizer(params, read_rules(folder).get(params.language or ""))
+
+
 def _splitter(params: PreTokenizerParams, rules: dict[str, Any] | None) -> Callable[[str], str]:
     if params.kind == "none":
         return str

@@ -84,7 +84,7 @@ class _Converter:
     @cached_property
     def _verification(self) -> Verification:
         rows = self._inputs.validation_rows(self._params.convert.verify_rows)
-        return Verification(self._exported, rows, self._params.hardware.threads)
+        return Verification(self._inputs.bundle, self._exported, rows, self._params.hardware.threads)
 
     @property
     def _first(self) -> tuple[str, list[str]]:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer.conversion.folder import CONFIG, INT8
 from transformer.conversion.stage import TIE, require_close, require_quality
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.core.observer import Observer
 from transformer.evaluation.bootstrap import bootstrap
 from transformer.export.bundle import open_bundle
+from transformer.export.converted import CONFIG, INT8
 from transformer.families.classifier.decoding.labels import Classifier, class_probabilities
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
 

@@ -13,7 +13,7 @@ from transformer.core.schema import Section
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary, clip
 from transformer.text.clean import given_texts, one_line
-from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
+from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 
 
 class Scorer(Protocol):
@@ -90,7 +90,7 @@ class Classifier:
         Raises UserError when that is missing or broken.
         """
         self.scorer, self.vocabulary, self.classes = scorer, vocabulary, tuple(classes)
-        self._pretokenize = PreTokenizer(read_pretokenizers(pretokenizer, "text")["text"])
+        self._pretokenize = open_pretokenizer(pretokenizer, read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
 
     def classify(self, texts: Iterable[str]) -> list[Prediction]:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transformer.conversion.folder import CONFIG, INT8
 from transformer.conversion.stage import TIE, require_close, require_quality
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
@@ -14,13 +13,14 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import clip
 from transformer.export.bundle import open_bundle
+from transformer.export.converted import CONFIG, INT8
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.interface import Generator
 from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.scores import Metric, text_metrics
-from transformer.text.pretokenize import PreTokenizer
+from transformer.text.pretokenize import open_pretokenizer
 
 _BATCH = 64
 _SAMPLES = 1000
@@ -34,8 +34,8 @@ class _Answers(NamedTuple):
 class Verification:
     """The exported model's answers, and the comparison of converted models with them."""
 
-    def __init__(self, exported: TorchTranslator, rows: Sequence[dict[str, str]], threads: int) -> None:
-        """rows: of predictions.tsv."""
+    def __init__(self, bundle: Path, exported: TorchTranslator, rows: Sequence[dict[str, str]], threads: int) -> None:
+        """bundle: the folder of `exported`; rows: of predictions.tsv."""
         self._exported, self._rows, self._threads = exported, rows, threads
         self._greedy = exported.decoding.model_copy(
             update={"method": "greedy", "n_best": 1, "no_repeat_ngram": None, "long_sources": "cut"}
@@ -43,7 +43,7 @@ class Verification:
         positions = exported.generator.positions
         source, target = exported.vocabularies["source"], exported.vocabularies["target"]
         texts = exported.pretokenize([row["source"] for row in rows])
-        references = PreTokenizer(exported.pretokenizers["target"])([row["reference"] for row in rows])
+        references = open_pretokenizer(bundle, exported.pretokenizers["target"])([row["reference"] for row in rows])
         self.sources = [clip(ids, positions) for ids in source.encode(texts)]
         self.targets = [clip(ids, positions) for ids in target.encode(references)]
         self._forced = forced(exported.generator, self.sources, self.targets)

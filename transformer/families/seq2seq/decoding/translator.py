@@ -11,7 +11,7 @@ from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.detokenize import detokenize
 from transformer.families.seq2seq.decoding.interface import Hypothesis
 from transformer.text.clean import given_texts, one_line
-from transformer.text.pretokenize import PreTokenizer, read_pretokenizers
+from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 
 
 class AnsweringParams(DecodingParams, extra="ignore"):
@@ -50,7 +50,7 @@ class Translator:
         self.decoder, self.vocabularies = decoder, vocabularies
         self.pretokenizers = read_pretokenizers(pretokenizer, "source", "target")
         self._source, self._target = vocabularies["source"], vocabularies["target"]
-        self._pretokenize = PreTokenizer(self.pretokenizers["source"])
+        self._pretokenize = open_pretokenizer(pretokenizer, self.pretokenizers["source"])
         self.decoding = decoding
         """May be replaced; takes effect with the next call."""
 
