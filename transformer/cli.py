@@ -10,6 +10,7 @@ from transformer.commands.lines import available_lines
 from transformer.commands.workspace import enter_workspace, given_path, require_workspace
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.task import family_names, import_family, open_task
+from transformer.export.converted import ENGINES
 from transformer.registry import TASKS
 
 _FILES_SHOWN = 3  # per stage
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
         command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
+        command.add_argument("-e", "--engine", choices=ENGINES, help="what computes; default: what the model is of, torch")
         command.set_defaults(run=_ask, family=family, anywhere=True)
         options.add_options(command)
     attention = commands.add_parser(
@@ -194,7 +196,7 @@ def _verify(arguments: argparse.Namespace) -> None:
 def _opened(arguments: argparse.Namespace) -> Any:
     from transformer.export.bundle import open_bundle  # imports torch, which takes seconds
 
-    model = open_bundle(arguments.model, arguments.device)
+    model = open_bundle(arguments.model, arguments.device, getattr(arguments, "engine", None))
     _warn_of_another_result(arguments.model)
     return model
 

@@ -81,9 +81,9 @@ def relock(root: Path, was: str, now: str) -> None:
 def test_writing_changes_just_the_files_of_what_changed_once(root: Path) -> None:
     assert write_versions(root) == []
     locked = read_versions(root / "requirements.lock")
-    relock(root, f"sentencepiece=={locked['sentencepiece']}", "sentencepiece==99.1")
-    assert write_versions(root) == [Path("versions/seq2seq/build_vocab.txt")]
-    assert "sentencepiece==99.1\n" in (root / "versions/seq2seq/build_vocab.txt").read_text()
+    relock(root, f"scikit-learn=={locked['scikit-learn']}", "scikit-learn==99.1")
+    assert write_versions(root) == [Path("versions/classifier/evaluate.txt")]
+    assert "scikit-learn==99.1\n" in (root / "versions/classifier/evaluate.txt").read_text()
     assert write_versions(root) == []
     relock(root, f"# python=={locked['python']}", "# python==3.99")
     assert len(write_versions(root)) == len(WITH_OUTPUTS)

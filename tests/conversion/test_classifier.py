@@ -1,0 +1,95 @@
+"""Classifiers in ONNX and CTranslate2 compute what PyTorch does."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.builders import classifier, recurrent_classifier
+from tests.decoding.models import vocabulary
+from transformer.conversion.onnx_graph import quantized, write_model
+from transformer.encoded.batching import Ids
+from transformer.families.classifier.conversion.ctranslate2_model import write_ctranslate2
+from transformer.families.classifier.conversion.ctranslate2_scorer import CTranslate2Scorer
+from transformer.families.classifier.conversion.onnx_model import classifier_graph
+from transformer.families.classifier.conversion.onnx_scorer import OnnxScorer
+from transformer.families.classifier.decoding.with_torch import TorchScorer
+from transformer.families.classifier.nn.interface import ClassifierModel
+
+SIZE = 40
+POOLINGS = ("first", "cls", "mean", "max", "attention")
+TRANSFORMERS: list[Any] = [
+    *({"pooling": pooling} for pooling in POOLINGS),
+    {"pooling": "mean", "norm": "pre", "positions": "rotary", "activation": "gelu", "head_dim": 6},
+    *(
+        pytest.param(
+            {"pooling": pooling, "norm": norm, "positions": positions, "head_dim": head_dim}, marks=pytest.mark.stress
+        )
+        for pooling in POOLINGS
+        for norm in ("post", "pre")
+        for positions in ("learned", "sinusoidal", "rotary", "none")
+        for head_dim in (None, 6)
+    ),
+]
+RECURRENT = [
+    {"cell": cell, "bidirectional": both, "layers": layers, "pooling": pooling}
+    for cell, both, layers, pooling in [
+        ("lstm", True, 2, "last"),
+        ("lstm", False, 1, "mean"),
+        ("gru", True, 2, "max"),
+        ("gru", False, 1, "last"),
+    ]
+]
+
+
+def varied(model: ClassifierModel) -> ClassifierModel:
+    """The same kind of model with larger, uneven weights, biases included."""
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.add_(torch.randn_like(weights) * 0.2)
+    return model.float()
+
+
+def batch() -> Ids:
+    """Texts of 1 to 11 tokens, padded."""
+    generator, ids = np.random.default_rng(0), np.zeros((5, 11), dtype=np.int64)
+    for row, length in zip(ids, (11, 3, 1, 7, 2), strict=True):
+        row[:length] = generator.integers(1, SIZE, size=length)
+    return ids
+
+
+def to_onnx(folder: Path, model: ClassifierModel, *, int8: bool = False) -> OnnxScorer:
+    graph = classifier_graph(model)
+    write_model(folder / "classifier.onnx", quantized(graph) if int8 else graph)
+    return OnnxScorer(folder, positions=32, pad_id=0, classes=2, threads=1)
+
+
+@pytest.mark.parametrize("changes", TRANSFORMERS)
+def test_a_transformer(changes: dict[str, Any], tmp_path: Path) -> None:
+    model = varied(classifier(**changes))
+    expected = TorchScorer(model).logits(batch())
+    assert np.ptp(expected[:, 0]) > 0.1, "the texts differ too little to show anything"
+    found = to_onnx(tmp_path, model)
+    assert found.logits(batch()) == pytest.approx(expected, abs=2e-5)
+    assert found.logits(batch()[2:3, :1]) == pytest.approx(expected[2:3], abs=2e-5), "one token, without padding"
+    write_ctranslate2(tmp_path / "model", model, vocabulary(SIZE), int8=False)  # type: ignore[arg-type]
+    other = CTranslate2Scorer(tmp_path / "model", size=SIZE, positions=32, pad_id=0, classes=2, threads=1)
+    assert other.logits(batch()) == pytest.approx(expected, abs=2e-5)
+    assert TorchScorer(model).logits(batch()).tolist() == expected.tolist(), "a conversion changed the model itself"
+
+
+@pytest.mark.parametrize("changes", RECURRENT)
+def test_a_recurrent_model(changes: dict[str, Any], tmp_path: Path) -> None:
+    model = varied(recurrent_classifier(**changes))
+    expected = TorchScorer(model).logits(batch())
+    assert np.ptp(expected[:, 0]) > 0.1
+    assert to_onnx(tmp_path, model).logits(batch()) == pytest.approx(expected, abs=2e-5)
+
+
+def test_eight_bits_are_near(tmp_path: Path) -> None:
+    for model in (varied(classifier()), varied(recurrent_classifier())):
+        found = to_onnx(tmp_path / type(model).__name__, model, int8=True).logits(batch())
+        assert found == pytest.approx(TorchScorer(model).logits(batch()), abs=0.5)

@@ -1,0 +1,172 @@
+"""Translation models in ONNX and CTranslate2 compute what PyTorch does."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.builders import seq2seq
+from tests.decoding.models import params, vocabulary
+from transformer.conversion.onnx_graph import quantized, write_model
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
+from transformer.families.seq2seq.conversion.ctranslate2_decoder import CTranslate2Decoder, answers_as_ours
+from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
+from transformer.families.seq2seq.conversion.onnx_generator import OnnxGenerator
+from transformer.families.seq2seq.conversion.onnx_model import decoder_graph, encoder_graph
+from transformer.families.seq2seq.conversion.verify import forced
+from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
+from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+
+POSITIONS = 32
+FEW: list[dict[str, Any]] = [
+    {},
+    {"norm": "pre", "activation": "gelu", "positions": "sinusoidal", "tie_embeddings": "all"},
+    {"positions": "rotary", "head_dim": 6, "scale_embeddings": False, "tie_embeddings": "target"},
+    {"norm": "pre", "positions": "none", "d_model": 15, "heads": 3, "head_dim": 4, "decoder_layers": 1},
+]
+MANY = [
+    {"norm": norm, "activation": activation, "positions": positions, "tie_embeddings": tied, "head_dim": head_dim}
+    for norm in ("post", "pre")
+    for activation in ("relu", "gelu")
+    for positions in ("learned", "sinusoidal", "rotary", "none")
+    for tied in ("none", "target", "all")
+    for head_dim in (None, 6)
+]
+CHANGES = pytest.mark.parametrize("changes", [*FEW, *(pytest.param(each, marks=pytest.mark.stress) for each in MANY)])
+
+
+def model_of(changes: dict[str, Any]) -> Seq2SeqTransformer:
+    """A random model whose answers vary in length; padding and begin token would be the most probable."""
+    model = seq2seq(**changes).float()
+    with torch.no_grad():
+        model.output.bias.normal_(std=2)
+        model.output.bias[[0, 2]] = 9.0
+        model.output.bias[3] = 1.0
+    return model
+
+
+def pairs() -> tuple[list[Ids], list[Ids]]:
+    generator = np.random.default_rng(0)
+    sources = [generator.integers(4, 30, size=length) for length in (3, 9, 1, 5, POSITIONS, 2)]
+    targets = [np.array([2, *generator.integers(4, 30, size=length), 3]) for length in (4, 0, 9, 1, 7, 2)]
+    return sources, targets
+
+
+def to_onnx(folder: Path, model: Seq2SeqTransformer, *, int8: bool = False) -> OnnxGenerator:
+    for name, graph in (("encoder", encoder_graph(model)), ("decoder", decoder_graph(model, target_of(model)))):
+        write_model(folder / f"{name}.onnx", quantized(graph) if int8 else graph)
+    return OnnxGenerator(folder, positions=POSITIONS, source_pad_id=0, threads=1)
+
+
+def to_ctranslate2(folder: Path, model: Seq2SeqTransformer) -> CTranslate2Decoder:
+    source = vocabulary(model.config.source_size)
+    write_ctranslate2(folder, model, source, target_of(model), int8=False)
+    return CTranslate2Decoder(folder, source, target_of(model), positions=POSITIONS, threads=1)
+
+
+def target_of(model: Seq2SeqTransformer) -> Any:
+    return vocabulary(model.config.target_size)
+
+
+def close(found: list[list[float]], expected: list[list[float]]) -> bool:
+    return all(one == pytest.approx(two, abs=2e-5) for one, two in zip(found, expected, strict=True))
+
+
+@CHANGES
+def test_log_probabilities_are_those_of_one_forward_pass(changes: dict[str, Any], tmp_path: Path) -> None:
+    model = model_of(changes)
+    sources, targets = pairs()
+    expected = []
+    for source, target in zip(sources, targets, strict=True):
+        with torch.inference_mode():
+            states = model(torch.from_numpy(source)[None], torch.from_numpy(target)[None, :-1])
+            logits = model.output(states)[0]
+            logits[:, [0, 2]] = float("-inf")
+        expected.append(logits.log_softmax(dim=-1)[range(len(target) - 1), target[1:]].tolist())
+    assert close(forced(TorchGenerator(model, target_of(model)), sources, targets), expected)
+    assert close(forced(to_onnx(tmp_path / "onnx", model), sources, targets), expected)
+    assert close(to_ctranslate2(tmp_path / "ctranslate2", model).forced(sources, targets), expected)
+
+
+@CHANGES
+@pytest.mark.parametrize(
+    "search",
+    [
+        {},
+        {"method": "beam", "n_best": 3},
+        {"method": "beam", "no_repeat_ngram": 2, "length_normalization": "gnmt"},
+        {"method": "sample", "n_best": 2, "top_k": 9},
+    ],
+)
+def test_our_search_over_onnx_finds_what_it_finds_over_pytorch(
+    search: dict[str, Any], changes: dict[str, Any], tmp_path: Path
+) -> None:
+    model, (sources, _) = model_of(changes), pairs()
+    target = target_of(model)
+    found = decode(to_onnx(tmp_path, model), sources, target, params(**search), Observer())
+    expected = decode(TorchGenerator(model, target), sources, target, params(**search), Observer())
+    for own, theirs in zip(found, expected, strict=True):
+        assert [each.ids for each in own] == [each.ids for each in theirs]
+        assert [each.score for each in own] == pytest.approx([each.score for each in theirs], abs=1e-4)
+        assert not {0, 2} & {token for each in own for token in each.ids}
+
+
+@CHANGES
+@pytest.mark.parametrize("search", [{}, {"max_length_ratio": 1.0, "max_length_extra": 1, "long_sources": "split"}])
+def test_ctranslate2_finds_our_greedy_translations(
+    search: dict[str, Any], changes: dict[str, Any], tmp_path: Path
+) -> None:
+    model, (sources, _) = model_of(changes), pairs()
+    sources.append(np.arange(4, 30).repeat(3))  # longer than the table of positions
+    target, chosen = target_of(model), params(**search)
+    assert answers_as_ours(chosen)
+    found = to_ctranslate2(tmp_path / "model", model)(sources, chosen, Observer(), None)
+    expected = decode(TorchGenerator(model, target), sources, target, chosen, Observer())
+    for (own,), (theirs,) in zip(found, expected, strict=True):
+        assert (own.ids, own.finished) == (theirs.ids, theirs.finished)
+        assert own.score == pytest.approx(theirs.score, abs=1e-4)
+        assert own.log_probability == pytest.approx(theirs.log_probability, abs=1e-3)
+
+
+def test_one_sentence_alone_and_a_batch_of_many_lengths_are_the_same(tmp_path: Path) -> None:
+    generator, (sources, _) = to_onnx(tmp_path, model_of({})), pairs()
+    for size in (1, 2, 6):
+        chosen = params(method="beam", batch_size=size)
+        found = decode(generator, sources, vocabulary(30), chosen, Observer())
+        assert [each[0].ids for each in found] == [
+            decode(generator, [source], vocabulary(30), chosen, Observer())[0][0].ids for source in sources
+        ]
+
+
+def test_beams_beyond_the_vocabulary(tmp_path: Path) -> None:
+    model, (sources, _) = model_of({}), pairs()
+    chosen = params(method="beam", beam_size=20)  # 40 best of 30 entries
+    found = decode(to_onnx(tmp_path, model), sources, vocabulary(30), chosen, Observer())
+    expected = decode(TorchGenerator(model, vocabulary(30)), sources, vocabulary(30), chosen, Observer())
+    assert [each[0].ids for each in found] == [each[0].ids for each in expected]
+
+
+def test_graphs_have_the_same_bytes_each_time_and_no_path(tmp_path: Path) -> None:
+    one, two = (encoder_graph(model_of({})).SerializeToString(deterministic=True) for _ in range(2))
+    assert one == two
+    files = []
+    for name in ("a", "b"):
+        for int8 in (False, True):
+            to_onnx(tmp_path / f"{name}{int8}", model_of({}), int8=int8)
+        to_ctranslate2(tmp_path / f"{name}-ctranslate2", model_of({}))
+        files.append([path.read_bytes() for path in sorted(tmp_path.glob(f"{name}*/*"))])
+    assert files[0] == files[1]
+    assert not any(word in content for content in files[0] for word in (b"/work", b"transformer/", b"site-packages"))
+
+
+def test_eight_bits_are_near(tmp_path: Path) -> None:
+    model, (sources, targets) = model_of({}), pairs()
+    exact = np.concatenate(forced(to_onnx(tmp_path / "float", model), sources, targets))
+    rough = np.concatenate(forced(to_onnx(tmp_path / "int8", model, int8=True), sources, targets))
+    assert 1e-4 < np.abs(exact - rough).max() < 0.5
+    sizes = [sum(path.stat().st_size for path in (tmp_path / kind).iterdir()) for kind in ("float", "int8")]
+    assert sizes[1] < sizes[0]
