@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from transformer.core.digest import parameters_digest
-from transformer.results.chain import STAGES, Chain, all_chains, chains_in_lock, running_chain
+from transformer.core.task import STAGES as ALL_STAGES
+from transformer.results.chain import REPORT, STAGES, VIEWS, Chain, all_chains, chains_in_lock, running_chain
 from transformer.results.partial import in_words, never_run
 
 Lock = dict[str, Any]
@@ -204,7 +205,7 @@ def test_figures_belong_to_a_chain_that_they_show_and_to_no_key() -> None:
         stages["figures@translation"] = figures_entry(**{"translation.figures": {"sentences": []}})
 
     drawn = changed(draw)
-    assert drawn.figures_md5 == "drawn.dir"
+    assert drawn.view_md5("figures") == "drawn.dir"
     assert drawn.row_key() == chain_of(lock_of()).row_key()
     assert drawn.params == chain_of(lock_of()).params
 
@@ -220,7 +221,80 @@ def test_figures_of_another_model_or_other_parameters_are_left_out() -> None:
     def none(stages: Lock) -> None:
         stages.pop("figures@translation", None)
 
-    assert [changed(change).figures_md5 for change in (other_model, other_parameters, none)] == [None] * 3
+    assert [changed(change).view_md5("figures") for change in (other_model, other_parameters, none)] == [None] * 3
+
+
+def converted_entry(**params: object) -> dict[str, Any]:
+    deps = [{"path": out["path"], "md5": out["md5"]} for out in lock_of()["stages"]["export@translation"]["outs"]]
+    outs = [
+        {"path": "models/translation/converted", "hash": "md5", "md5": "other_form.dir"},
+        {"path": "reports/translation/conversion.json", "hash": "md5", "md5": "sizes"},
+    ]
+    return {"cmd": "", "deps": deps, "params": {"params.yaml": params}, "outs": outs}
+
+
+def test_every_stage_is_part_of_a_result_or_a_view_of_it() -> None:
+    assert {*STAGES} | {*VIEWS} | {REPORT} == {*ALL_STAGES}
+    assert STAGES[-1] == "export"
+
+
+def test_a_conversion_belongs_to_the_chain_of_its_model_and_to_no_key() -> None:
+    def convert(stages: Lock) -> None:
+        stages["figures@translation"] = figures_entry(**{"translation.figures": {"sentences": []}})
+        stages["convert@translation"] = converted_entry(**{"translation.convert": {"int8": True}})
+
+    plain, converted = chain_of(lock_of()), changed(convert)
+    assert converted.holds("convert") and converted.stale == () and converted.complete
+    assert [stage.name for stage in converted.executed[-2:]] == ["figures", "convert"]
+    assert converted.view_md5("convert") == "other_form.dir" and converted.view_md5("figures") == "drawn.dir"
+    assert converted.outs["reports/translation/conversion.json"] == "sizes"
+    assert converted.row_key() == plain.row_key() and converted.params == plain.params
+    assert [converted.stage_key(name) for name in STAGES] == [plain.stage_key(name) for name in STAGES]
+    assert converted.stage_key("figures") == "6262156780dc1b77"
+    assert not plain.holds("convert") and plain.view_md5("convert") is None
+
+
+def test_the_key_of_a_conversion_is_of_its_parameters_and_all_above_the_bundle() -> None:
+    def convert(params: Lock, stage: str = "", leaf: str = "rate") -> str:
+        def change(stages: Lock) -> None:
+            stages["convert@translation"] = converted_entry(**params)
+            if stage:
+                stages[f"{stage}@translation"]["params"]["params.yaml"][f"translation.{stage}"][leaf] = 2e-05
+
+        return changed(change).stage_key("convert")
+
+    own = {"translation.convert": {"int8": True}}
+    keys = [convert(own), convert({"translation.convert": {"int8": False}})]
+    keys += [convert(own, stage) for stage in ("train", "evaluate", "export")]
+    assert len({*keys}) == len(keys) and convert(own) == keys[0]
+
+
+def test_a_conversion_of_another_bundle_is_left_out() -> None:
+    def change(stages: Lock) -> None:
+        stages["convert@translation"] = converted_entry()
+        stages["export@translation"]["outs"][0]["md5"] = "other.dir"
+
+    assert changed(change).views == ()
+
+
+def test_a_running_view_has_all_that_it_is_made_from_above_it(dvc_repository: Path) -> None:
+    lock = lock_of()
+    (dvc_repository / "dvc.lock").write_text(json.dumps(lock))
+    running = running_chain(dvc_repository, "translation", "figures")
+    assert [stage.name for stage in running.executed] == ["download", "tokenize", "build_vocab", "train", "figures"]
+    params = running.view("figures").params["params.yaml"]  # type: ignore[union-attr]
+    assert params["translation.figures"] == {"sentences": ["a"]}
+
+
+def test_a_running_export_has_no_conversion_yet(dvc_repository: Path) -> None:
+    """That in dvc.lock is of the bundle before it."""
+    lock = lock_of()
+    for entry in lock["stages"].values():
+        entry["params"] = {}
+    lock["stages"] |= {"convert@translation": converted_entry(), "figures@translation": figures_entry()}
+    (dvc_repository / "dvc.lock").write_text(json.dumps(lock))
+    running = running_chain(dvc_repository, "translation", "export")
+    assert [view.name for view in running.views] == ["figures"]
 
 
 def test_parameters_that_were_never_run_are_known_by_the_outputs() -> None:

@@ -79,7 +79,7 @@ def test_every_task_has_one_complete_row(workflow: Clone) -> None:
 def _figures(lock: Path, task: str) -> str | None:
     from transformer.results.chain import chains_in_lock
 
-    return next(chain.figures_md5 for chain in chains_in_lock(lock.read_bytes()) if chain.task == task)
+    return next(chain.view_md5("figures") for chain in chains_in_lock(lock.read_bytes()) if chain.task == task)
 
 
 def _keys(lock: Path) -> set[str]:

@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformer.core.digest import plain as plain
 from transformer.core.task import STAGES as ALL_STAGES
@@ -13,15 +13,30 @@ from transformer.results.dvc_inside import declared_of
 from transformer.results.lockfile import LOCK, parse_lock
 from transformer.results.workspace import hashes
 
-FIGURES = "figures"
-"""The stage that visualizes a result without being part of it: keys ignore it, and a result may lack it."""
+
+class View(NamedTuple):
+    """A stage that shows a result, or gives it another form, without being part of it."""
+
+    after: str
+    """The last stage whose outputs it is made from."""
+    root: str
+    folder: str
+    """It writes ROOT/TASK/FOLDER."""
+
+    def path(self, task: str) -> str:
+        """The folder that it writes for a task."""
+        return f"{self.root}/{task}/{self.folder}"
+
+
+FIGURES, CONVERT = "figures", "convert"
+VIEWS = {FIGURES: View("train", "reports", "figures"), CONVERT: View("export", "models", "converted")}
+"""By stage. Keys ignore them, and a result may lack them."""
 REPORT = "report"
 """The stage that writes a result's report page. It has no output and no run of its own."""
-STAGES = tuple(name for name in ALL_STAGES if name not in (FIGURES, REPORT))
+STAGES = tuple(name for name in ALL_STAGES if name not in (*VIEWS, REPORT))
 """The stages that make a result."""
 DATA_STAGES = STAGES[: STAGES.index("train")]
 """Their outputs are the same on every machine; those of the other stages, on the same CPU type."""
-_FIGURES_FROM = "train"
 _CODE = ("transformer/", "stages/", "versions/")
 _SHORT = 8
 
@@ -44,8 +59,8 @@ class Chain:
 
     task: str
     stages: tuple[Stage, ...]
-    figures: Stage | None = None
-    """What `figures` wrote for this result."""
+    views: tuple[Stage, ...] = ()
+    """What was made of this result."""
     outs: dict[str, str] = field(init=False, compare=False)
     """The outputs of all stages: path to MD5."""
 
@@ -59,13 +74,17 @@ class Chain:
 
     @property
     def executed(self) -> tuple[Stage, ...]:
-        """The stages, with `figures` if the chain has it."""
-        return self.stages if self.figures is None else (*self.stages, self.figures)
+        """The stages, then the views that the chain has."""
+        return (*self.stages, *self.views)
 
-    @property
-    def figures_md5(self) -> str | None:
-        """The MD5 of the folder that `figures` wrote."""
-        return None if self.figures is None else self.figures.outs.get(figures_path(self.task))
+    def view(self, name: str) -> Stage | None:
+        """What view `name` wrote for this result; None if the chain lacks it."""
+        return next((view for view in self.views if view.name == name), None)
+
+    def view_md5(self, name: str) -> str | None:
+        """The MD5 of the folder that view `name` wrote."""
+        view = self.view(name)
+        return None if view is None else view.outs.get(VIEWS[name].path(self.task))
 
     @property
     def complete(self) -> bool:
@@ -89,8 +108,9 @@ class Chain:
 
     def holds(self, name: str) -> bool:
         """Whether stage `name` is present and, like the stages above it, read what those above wrote."""
-        if name == FIGURES:
-            return self.figures is not None and self.holds(_FIGURES_FROM) and fits(self.figures, self.stages)
+        if name in VIEWS:
+            view = self.view(name)
+            return view is not None and self.holds(VIEWS[name].after) and fits(view, self.stages)
         return name not in self.stale
 
     @property
@@ -116,9 +136,9 @@ class Chain:
 
     def stage_key(self, name: str) -> str:
         """16 hexadecimal digits that identify what stage `name` starts from: its parameters and the chain above it."""
-        if name == FIGURES:
-            params = {} if self.figures is None else plain(self.figures.params)
-            return _digest({**self._content(upto=_FIGURES_FROM), FIGURES: params})
+        if name in VIEWS:
+            view = self.view(name)
+            return _digest({**self._content(upto=VIEWS[name].after), name: {} if view is None else plain(view.params)})
         return _digest(self._content(upto=name))
 
     def stage_run_name(self, name: str) -> str:
@@ -131,11 +151,6 @@ class Chain:
             outs = {} if stage.name == upto else dict(stage.outs)
             content[stage.name] = {"params": plain(stage.params), "outs": outs}
         return content
-
-
-def figures_path(task: str) -> str:
-    """The folder of a task's figures."""
-    return f"reports/{task}/{FIGURES}"
 
 
 def trained_path(task: str) -> str:
@@ -176,17 +191,25 @@ def all_chains(text: str | bytes) -> Iterator[Chain]:
     except ValueError:
         return
     for task in sorted({name.partition("@")[2] for name in entries if "@" in name}):
-        yield _with_locked_figures(_chain(entries, task, STAGES), entries)
+        yield _with_locked_views(_chain(entries, task, STAGES), entries)
 
 
-def _with_locked_figures(chain: Chain, entries: Mapping[str, Any]) -> Chain:
-    entry = entries.get(f"{FIGURES}@{chain.task}")
-    return with_figures(chain, stage_from_entry(FIGURES, entry)) if entry else chain
+def _with_locked_views(chain: Chain, entries: Mapping[str, Any], names: Iterable[str] = VIEWS) -> Chain:
+    for name in names:
+        if entry := entries.get(f"{name}@{chain.task}"):
+            chain = with_view(chain, stage_from_entry(name, entry))
+    return chain
 
 
-def with_figures(chain: Chain, figures: Stage) -> Chain:
-    """The chain with these figures if they show its result: made from its outputs with the same parameters."""
-    return replace(chain, figures=figures) if fits(figures, chain.stages) else chain
+def with_view(chain: Chain, view: Stage) -> Chain:
+    """The chain with this view, in place of an earlier one, if it is of its result.
+
+    That is, made from its outputs with the same parameters.
+    """
+    if not fits(view, chain.stages):
+        return chain
+    found = {each.name: each for each in (*chain.views, view)}
+    return replace(chain, views=tuple(found[name] for name in VIEWS if name in found))
 
 
 def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
@@ -220,16 +243,17 @@ def running_chain(directory: Path, task: str, stage: str) -> Chain:
     hashed as they are in `directory`; `stale` tells whether they match the stages above.
     Raises ValueError when dvc.lock lacks a stage above.
     """
-    above = STAGES[: STAGES.index(_FIGURES_FROM) + 1] if stage == FIGURES else STAGES[: STAGES.index(stage)]
+    above = STAGES[: STAGES.index(VIEWS[stage].after) + 1] if stage in VIEWS else STAGES[: STAGES.index(stage)]
     path = directory / LOCK
     entries = parse_lock(path.read_bytes()).get("stages") or {} if path.exists() else {}
     chain = _chain(entries, task, above)
     if len(chain.stages) != len(above):
         raise ValueError(f"{LOCK} lacks a stage above {stage}@{task}")
     running = _running_stage(directory, task, stage)
-    if stage == FIGURES:
-        return replace(chain, figures=running)
-    return _with_locked_figures(Chain(task, (*chain.stages, running)), entries)
+    if stage in VIEWS:
+        return replace(chain, views=(running,))
+    made = [name for name, view in VIEWS.items() if view.after in above]  # not of what the stage is about to write
+    return _with_locked_views(Chain(task, (*chain.stages, running)), entries, made)
 
 
 def _running_stage(directory: Path, task: str, name: str) -> Stage:

@@ -71,7 +71,9 @@ def _changed(status: Iterable[Any]) -> Iterator[str]:
 
 
 def _first_difference(committed: Chain, own: Chain) -> Stage | None:
-    for one, other in zip(committed.executed, own.executed, strict=False):
+    mine = {stage.name: stage for stage in own.executed}
+    for one in (stage for stage in committed.executed if stage.name in mine):
+        other = mine[one.name]
         if one.params != other.params:
             was, now = leaves(one.params), leaves(other.params)
             names = ", ".join(sorted(name for name in {*was, *now} if was.get(name) != now.get(name)))

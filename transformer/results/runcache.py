@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.results.chain import FIGURES, STAGES, Chain, Stage, declared, plain, stage_from_entry, with_figures
+from transformer.results.chain import STAGES, VIEWS, Chain, Stage, declared, plain, stage_from_entry, with_view
 from transformer.results.lockfile import parse_lock
 
 # A stage is identified by an output that only it writes (docs/design.md).
@@ -18,8 +18,7 @@ _KNOWN_BY = {
     "train": re.compile(r"models/(\w+)/trained"),
     "evaluate": re.compile(r"reports/(\w+)/evaluation\.json"),
     "export": re.compile(r"models/(\w+)/bundle"),
-    FIGURES: re.compile(r"reports/(\w+)/figures"),
-}
+} | {name: re.compile(view.path(r"(\w+)")) for name, view in VIEWS.items()}
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,9 @@ def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
             chain = Chain(export.task, tuple(stages))
             if chain.stale:  # two stages below read different outputs of one above
                 continue
-            for figures in entries.get((export.task, FIGURES), ())[::-1]:  # the first that were drawn of it
-                chain = with_figures(chain, figures.stage)
+            for name in VIEWS:
+                for view in entries.get((export.task, name), ())[::-1]:  # the first that was made of it
+                    chain = with_view(chain, view.stage)
             yield chain, export.time
 
 

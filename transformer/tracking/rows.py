@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from transformer.core.files import read_json, write_json
 from transformer.core.task import family_module, open_task
 from transformer.results import git
-from transformer.results.chain import FIGURES, Chain, bundle_path, chains_in_lock, figures_path
+from transformer.results.chain import FIGURES, VIEWS, Chain, bundle_path, chains_in_lock
 from transformer.results.content import Content, MissingContentError, file_md5, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
@@ -99,7 +99,7 @@ def recorded_views(store: Store) -> dict[str, Views]:
 def views(chain: Chain, directory: Path) -> Views:
     """The views of a result that DVC and the workspace have; None for a missing one."""
     page = page_path(directory, chain.task)
-    return Views(chain.figures_md5, file_md5(page) if is_page_of(directory, chain) else None)
+    return Views(chain.view_md5(FIGURES), file_md5(page) if is_page_of(directory, chain) else None)
 
 
 def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
@@ -110,7 +110,7 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
         store.client.set_tag(run_id, "report", new.report)
     if new.figures in (None, tags.get("figures")):
         return
-    path = figures_path(chain.task)
+    path = VIEWS[FIGURES].path(chain.task)
     with suppress(MissingContentError), gathered(content, [path], store.root / ".dvc" / "tmp") as folder:
         store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
         store.client.set_tag(run_id, "figures", new.figures)

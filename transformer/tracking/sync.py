@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.core.errors import UserError
-from transformer.results.chain import Chain, all_chains, chains_in_lock
+from transformer.results.chain import FIGURES, Chain, all_chains, chains_in_lock, with_view
 from transformer.results.dvc_inside import run_cache
 from transformer.results.git import snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
@@ -153,9 +153,10 @@ def _distinct(root: Path, results: list[_Known]) -> list[_Known]:
         key = known.chain.row_key()
         origin = noted_origin(root, key) or known.origin
         first = found.setdefault(key, _Known(known.chain, origin, known.commit))
-        # The newest lock's figures; the run cache's only if no lock has any.
-        if known.chain.figures and (known.locked or not first.chain.figures):
-            found[key] = replace(first, chain=replace(first.chain, figures=known.chain.figures))
+        # The newest lock's views; the run cache's only if no lock has any.
+        for view in known.chain.views:
+            if known.locked or not first.chain.view(view.name):
+                first = found[key] = replace(first, chain=with_view(first.chain, view))
     return sorted(found.values(), key=lambda known: known.origin.time)
 
 
@@ -203,7 +204,7 @@ def missing_rows(root: Path) -> bool:
         if recorded_elsewhere(location):
             return True
         rows = {key: rest for key, *rest in connection.execute(ROWS)}
-        wanted = {chain.row_key(): chain.figures_md5 for chain in chains}
+        wanted = {chain.row_key(): chain.view_md5(FIGURES) for chain in chains}
         return not all(key in rows and _is_whole(figures, *rows[key]) for key, figures in wanted.items())
     except sqlite3.Error:
         return True
