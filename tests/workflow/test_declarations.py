@@ -49,7 +49,10 @@ _WIDER = {
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
         *("export/exporting", "export/pyfunc"),
         *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
-        *(f"families/*/{name}" for name in ("figures", "nn/weights", "options", "report", "shown", "tokenize", "train")),
+        *(
+            f"families/*/{name}"
+            for name in ("figures", "nn/weights", "options", "report", "shown", "tokenize", "train")
+        ),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
         *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores")),
     },
