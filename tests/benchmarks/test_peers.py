@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from benchmarks.peers import recomputing
-from benchmarks.peers.ctranslate2_model import CTranslate2Translator, convert
 from benchmarks.peers.straightforward import StraightforwardClassifier, load_into_ours, load_ours
 from benchmarks.peers.torch_transformer import TorchTranslator
 from benchmarks.translation import sizes, straightforward
@@ -19,6 +18,8 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.tensors import pad
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.classifier.nn.config import ClassifierParams
+from transformer.families.seq2seq.conversion.ctranslate2_decoder import CTranslate2Decoder
+from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
@@ -112,7 +113,7 @@ def test_peers_refuse_what_they_cannot_express() -> None:
 
 
 @pytest.mark.parametrize("positions", ["rotary", "none"])
-def test_peers_refuse_positions_that_are_not_added_to_embeddings(positions: str, tmp_path: Path) -> None:
+def test_peers_refuse_positions_that_are_not_added_to_embeddings(positions: str) -> None:
     ours, target = seq2seq(positions=positions), vocabulary(30)
     refused = pytest.raises(UserError, match=f"model.positions is `{positions}`")
     with refused:
@@ -123,8 +124,6 @@ def test_peers_refuse_positions_that_are_not_added_to_embeddings(positions: str,
 
     with refused:
         MarianTranslator(ours.config, target)
-    with refused:
-        convert(ours, vocabulary(40), target, tmp_path / "converted")
     with refused:
         StraightforwardClassifier(
             ClassifierParams(**(LAYERS | {"layers": 2, "pooling": "first", "positions": positions})), 40, 0, 2
@@ -151,11 +150,12 @@ def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids]
     load_ours(peer, ours)
     marian = MarianTranslator(ours.config, target).eval()
     marian.load_ours(ours)
-    convert(ours, vocabulary(40), target, tmp_path / "converted")
-    engine = CTranslate2Translator(tmp_path / "converted", vocabulary(40), target, compute="float32", threads=1)
+    write_ctranslate2(tmp_path / "converted", ours, vocabulary(40), target, int8=False)
+    engine = CTranslate2Decoder(tmp_path / "converted", vocabulary(40), target, positions=32, threads=1)
     assert recomputing.greedy(peer, pad(sources, 0), target, LIMIT) == found
     assert marian.generate(pad(sources, 0), beams=1, limit=LIMIT) == found
-    assert engine.decode(sources, beams=1, limit=LIMIT, batch_size=4) == found
+    answers = engine(sources, params(max_length=LIMIT, batch_size=4), Observer(), None)
+    assert [hypotheses[0].ids for hypotheses in answers] == found
 
     beams = our_ids(ours, sources, target, params(method="beam", max_length=LIMIT))
     assert beams != found
