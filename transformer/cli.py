@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
         command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
         command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
-        command.add_argument("-e", "--engine", choices=ENGINES, help="what computes; default: what the model is of, torch")
+        command.add_argument(
+            "-e", "--engine", choices=ENGINES, help="what computes; default: what the model is of, torch"
+        )
         command.set_defaults(run=_ask, family=family, anywhere=True)
         options.add_options(command)
     attention = commands.add_parser(

@@ -1,16 +1,11 @@
 """Runs ONNX models with ONNX Runtime."""
 
-import os
 from pathlib import Path
 
 import onnxruntime
 
+from transformer.conversion.cores import usable_cores
 from transformer.core.errors import UserError
-
-
-def usable_cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_session(path: Path, threads: int | None = None) -> onnxruntime.InferenceSession:

@@ -13,6 +13,7 @@ from transformer.report.render import render
 from transformer.report.result import (
     Result,
     all_figures,
+    conversions,
     duplicates,
     explained,
     facts,
@@ -95,7 +96,7 @@ def _page(root: Path, task: str) -> Page:
         headline=". ".join(filter(None, (code.summary(result), shortfall(result.evaluation)))),
         weaknesses=list(code.weaknesses(declared, result)),
         facts=[*_origin(root, chain), *facts(result)],
-        sections=[*code.sections(declared, result), _change(task, before, own)],
+        sections=[*code.sections(declared, result), *conversions(result), _change(task, before, own)],
         folded=[
             explained(result),
             *([training_times(points)] if (points := times_of(root, chain)) else []),

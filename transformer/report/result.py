@@ -13,6 +13,7 @@ from transformer.report.charts import Columns, line_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.results.headline import metric_label, splits, with_interval
 
+_LEAD = "_minus_exported"
 _EXPLAINED = {
     "positions": "The sinusoidal table of positions (Vaswani et al. 2017, section 3.5).",
     "scale": "The softmax of scores with and without division by the root of d_k (section 3.2.1).",
@@ -43,6 +44,13 @@ class Result:
     def training(self) -> dict[str, Any]:
         """training.json."""
         content: dict[str, Any] = read_json(self.reports / "training.json")
+        return content
+
+    @cached_property
+    def conversion(self) -> dict[str, dict[str, Any]]:
+        """conversion.json; empty where nothing was converted."""
+        path = self.reports / "conversion.json"
+        content: dict[str, dict[str, Any]] = read_json(path) if path.is_file() else {}
         return content
 
     @cached_property
@@ -135,6 +143,40 @@ def training_times(points: Sequence[Mapping[str, float]]) -> Section:
     ys = {"tokens_per_second": "tokens read"}
     chart = line_chart("Speed of training", shown, x="step", ys=ys, y_label="tokens/s", x_label="updates")
     return Section("Where training spent its time", text, [chart] if rates else [])
+
+
+def conversions(result: Result) -> Iterator[Section]:
+    """The model in other formats: size, agreement with the exported model and quality; none where there is none."""
+    if not result.conversion:
+        return
+    rows = [_conversion(engine, found) for engine, found in result.conversion.items() if "bytes" in found]
+    refused = [
+        f"Not {engine}: {found['refused']}." for engine, found in result.conversion.items() if "refused" in found
+    ]
+    text = (
+        "The exported model for engines without PyTorch, compared with it on the validation split: answers by the same"
+    )
+    text += " greedy search or labels, and the largest difference of a probability (of translations: of a token's log"
+    text += " probability)."
+    header = ["engine", "megabytes", "same answers", "largest difference", "score", "change of the score"]
+    tables = [Table("Converted models", header, rows)] if rows else []
+    yield Section("Other formats", " ".join([text, *refused]), tables=tables)
+
+
+def _conversion(engine: str, found: Mapping[str, Any]) -> list[str]:
+    (name,) = (name.removesuffix(_LEAD) for name in found if name.endswith(_LEAD) and not name.startswith("as_"))
+    lead, ends = f"{found[name + _LEAD]:+.2f}", [found.get(f"{name}{_LEAD}_{end}") for end in ("low", "high")]
+    interval = f" [{ends[0]:+.2f}, {ends[1]:+.2f}]" if None not in ends else ""
+    same = f"{found['equal']:,} of {found['rows']:,}"
+    size = f"{found['bytes'] / 1e6:.2f}"
+    return [
+        engine,
+        size,
+        same,
+        f"{found['worst_difference']:g}",
+        f"{metric_label(name)} {found[name]:.2f}",
+        lead + interval,
+    ]
 
 
 def duplicates(result: Result) -> Section:

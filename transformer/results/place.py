@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from transformer.results.chain import FIGURES, Chain
+from transformer.results.chain import VIEWS, Chain
 from transformer.results.find import results_before
 from transformer.results.origin import origin_of, uncommitted_code
 
@@ -27,7 +27,7 @@ def made_from(root: Path, chain: Chain) -> str:
     before, origin = results_before(root, chain), origin_of(root, chain)
     content = [
         chain.row_key(),
-        chain.view_md5(FIGURES),
+        *(chain.view_md5(name) for name in VIEWS),
         [origin.commit, origin.experiment, uncommitted_code(root, chain, origin.commit)],
         before and [before.commit, before.chains[chain.task].row_key()],
     ]

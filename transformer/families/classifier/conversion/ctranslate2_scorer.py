@@ -7,7 +7,7 @@ import ctranslate2
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.conversion.onnx_session import usable_cores
+from transformer.conversion.cores import usable_cores
 from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 

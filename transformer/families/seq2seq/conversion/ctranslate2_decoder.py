@@ -7,7 +7,7 @@ from typing import Any
 
 import ctranslate2
 
-from transformer.conversion.onnx_session import usable_cores
+from transformer.conversion.cores import usable_cores
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
