@@ -63,6 +63,13 @@ stages:
     deps: ["models/${item.task}/trained", "reports/${item.task}/evaluation.json", "data/${item.task}/vocab"]
     params: ["${item.task}.export"]
     outs: ["models/${item.task}/bundle"]
+  convert:
+    matrix: {task: [translation, sentiment]}
+    cmd: python pipeline.py convert ${item.task}
+    deps: ["models/${item.task}/bundle", "reports/${item.task}/predictions.tsv"]
+    params: ["${item.task}.convert"]
+    outs: ["models/${item.task}/converted"]
+    metrics: ["reports/${item.task}/conversion.json": {cache: false}]
   report:
     matrix: {task: [translation, sentiment]}
     cmd: python pipeline.py report ${item.task}
@@ -78,6 +85,7 @@ TASK_PARAMS = """\
   figures: {{sentences: [a]}}
   evaluate: {{bonus: 0, batch_size: 1.0}}
   export: {{registered_name: {task}-model, alias: best}}
+  convert: {{formats: [onnx]}}
 """
 PARAMS = "hardware: {device: cpu, threads: 2}\nruntime: {tracking: true}\n" + "".join(
     TASK_PARAMS.format(task=task) for task in ("translation", "sentiment")

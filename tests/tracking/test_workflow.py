@@ -1,5 +1,6 @@
 """Rows of a pipeline that DVC really runs: written once, complete, and identical after the database is lost."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from tests.tracking.conftest import run_in
+from transformer.export.converted import engines_of
 from transformer.tracking.sync import missing_rows
 
 SYNC = """
@@ -60,8 +62,17 @@ class Reader:
             "inputs": sorted((i.dataset.name, i.dataset.digest, i.tags[0].value) for i in run.inputs.dataset_inputs),
             "files": {str(f.relative_to(artifacts)): f.read_bytes() for f in artifacts.rglob("*") if f.is_file()},
             "models": len(run.outputs.model_outputs),
+            "converted": self._converted(run),
             "versions": self._versions(run),
         }
+
+    def _converted(self, run: Any) -> dict[str, bytes]:
+        """The converted models beside the bundle of the row's model."""
+        (output,) = run.outputs.model_outputs
+        model = Path(self.client.get_logged_model(output.model_id).artifact_location.removeprefix("file://"))
+        folder = model / "artifacts" / "converted"
+        assert engines_of(model / "artifacts" / "bundle") == sorted(path.name for path in folder.glob("*"))
+        return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
     def _versions(self, run: Any) -> list[Any]:
         found = self.client.search_model_versions(f"tags.row_key = '{run.data.tags['row_key']}'")
@@ -115,6 +126,8 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     story.step("synced")
     edit(root, "sentences: [a]", "sentences: [b]")
     story.step("redrawn", "dvc", "repro")
+    edit(root, "formats: [onnx]", "formats: [onnx-int8, onnx]")
+    story.step("converted again", "dvc", "repro", "convert@translation")
     return story
 
 
@@ -141,7 +154,9 @@ def test_a_result_is_one_complete_row(story: Story) -> None:
     assert [step for step, _, _ in row["curves"]["train_loss"]] == [10, 20, 30]
     assert row["curves"]["validation.score"][0][1] == pytest.approx(0.1)
     assert [name for name, _, _ in row["inputs"]] == [f"translation/{s}" for s in ("test", "train", "validation")]
+    assert row["curves"]["convert.onnx.bytes"] == [(0, len(str({"formats": ["onnx"]})), 0)]
     reports = (
+        "conversion.json",
         "evaluation.json",
         "figures/attention_1.svg",
         "history.tsv",
@@ -179,7 +194,7 @@ def test_executed_stages_are_children_of_their_row(story: Story) -> None:
     assert {run.data.tags["mlflow.parentRunId"] in parents for run in children} == {True}
     executed = [run.data.tags["stage"] for run in children if run.data.tags["task"] == "sentiment"]
     assert sorted(executed) == sorted(
-        ["download", "tokenize", "build_vocab", "train", "figures", *["evaluate", "export"] * 2]
+        ["download", "tokenize", "build_vocab", "train", "figures", *["evaluate", "export", "convert"] * 2]
     )
 
 
@@ -210,7 +225,20 @@ def test_figures_go_to_the_row_that_they_show_and_make_no_other(story: Story) ->
     for rows, sentence in ((before, b"['a']"), (after, b"['b']")):
         assert rows[drawn[0]]["files"]["reports/figures/attention_1.svg"].endswith(sentence)
     assert all(row["tags"]["figures"].endswith(".dir") for row in after.values())
+    assert all(row["tags"]["converted"].endswith(".dir") for row in after.values())
     assert after[drawn[0]]["params"]["evaluate.batch_size"] == "2"
+
+
+def test_a_conversion_goes_to_the_model_of_its_row_and_makes_no_other_row(story: Story) -> None:
+    before, after = story.steps["redrawn"], story.steps["converted again"]
+    assert all({"onnx/config.json", "onnx/model/weights"} == row["converted"].keys() for row in before.values())
+    (key,) = (key for key in after if before[key] != after[key])
+    assert before.keys() == after.keys() and after[key]["params"]["evaluate.batch_size"] == "2"
+    assert {"onnx/config.json", "onnx-int8/model/weights"} < after[key]["converted"].keys()
+    sizes = [value for _, value, _ in after[key]["curves"]["convert.onnx.bytes"]]
+    assert sizes == [len(str({"formats": names})) for names in (["onnx"], ["onnx-int8", "onnx"])]
+    assert json.loads(after[key]["files"]["reports/conversion.json"])["onnx-int8"] == {"bytes": sizes[1]}
+    assert len(after[key]["versions"]) == after[key]["models"] == 1
 
 
 def test_a_lost_database_comes_back(story: Story) -> None:
@@ -219,17 +247,20 @@ def test_a_lost_database_comes_back(story: Story) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert missing_rows(story.root)
     assert f"rows {len(story.steps['redrawn'])}\n" in sync(story.root)
-    assert without_pages(story.read().rows()) == without_pages(story.steps["redrawn"])
+    assert without_pages(story.read().rows()) == without_pages(story.steps["converted again"])
     assert sync(story.root) == "rows 0\n"
 
 
 def without_pages(rows: dict[str, Row]) -> dict[str, Row]:
-    """The rows without their reports: a workspace has only its own result's report."""
+    """The rows without their reports: a workspace has only its own result's report. Of conversions, the last one."""
     return {
         key: {
             **row,
             "tags": {name: value for name, value in row["tags"].items() if name != "report"},
             "files": {name: content for name, content in row["files"].items() if name != "reports/report.html"},
+            "curves": {
+                name: points[-1][1] if name.startswith("convert.") else points for name, points in row["curves"].items()
+            },
         }
         for key, row in rows.items()
     }

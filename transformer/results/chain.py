@@ -163,6 +163,11 @@ def bundle_path(task: str) -> str:
     return f"models/{task}/bundle"
 
 
+def conversion_path(task: str) -> str:
+    """What `convert` reports: for each engine the bytes of its model, and how it answers."""
+    return f"reports/{task}/conversion.json"
+
+
 def _digest(content: Any) -> str:
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -10,15 +10,28 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain as concatenated
 from pathlib import Path
 from typing import IO
 
-from transformer.results.chain import REPORT, STAGES, Chain, bundle_path, chains_in_lock, running_chain
+from transformer.results.chain import (
+    CONVERT,
+    REPORT,
+    STAGES,
+    VIEWS,
+    Chain,
+    bundle_path,
+    chains_in_lock,
+    conversion_path,
+    running_chain,
+    with_view,
+)
 from transformer.results.lockfile import LOCK
 from transformer.results.origin import current_origin
 from transformer.results.partial import in_words as partial_in_words
 from transformer.results.times import TRAIN, noted
+from transformer.results.workspace import hashes
 from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.store import Store, find_root, in_words, open_store
 
@@ -71,7 +84,7 @@ def batches(events: Events, *, seconds: float) -> Iterator[list[Event]]:
 
 
 def follow(task: str, stage: str, events: Events, started: int) -> None:
-    """Observe the stage. After `export`, write the result's row; after `report`, add the row's figures and page."""
+    """Observe the stage. After `export`, write the result's row; after `convert` and `report`, add the row's views."""
     directory = Path.cwd()
     root = find_root(directory)
     if stage == REPORT:
@@ -79,11 +92,11 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
         return
     chain = running_chain(directory, task, stage)
     child = child_of(chain, stage, current_origin(root), started)
-    stream = batches(events, seconds=0.0 if stage == _LAST else _SHORT_SECONDS)
+    stream = batches(events, seconds=0.0 if stage in (_LAST, CONVERT) else _SHORT_SECONDS)
     if stage == TRAIN:
         stream = noted(stream, directory, root, task)
     beginning = next(stream)
-    if status_of(beginning) == "FINISHED" and stage != _LAST:
+    if status_of(beginning) == "FINISHED" and stage not in (_LAST, CONVERT):
         keep(root, child, beginning)
         return
     store = open_store(root, task)
@@ -97,6 +110,19 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
         except ChangedError:
             store.client.set_terminated(run_id, status="FAILED")
             raise
+    if stage == CONVERT and status == "FINISHED" and not chain.stale and chain.holds(CONVERT):
+        _write_row(store, _with_converted(chain, directory), directory, root)
+
+
+def _with_converted(chain: Chain, directory: Path) -> Chain:
+    """The chain with what `convert` has just written: DVC records it only when the stage has ended."""
+    from dvc.repo import Repo
+
+    running = chain.view(CONVERT)
+    assert running is not None
+    with Repo(str(directory)) as repo:
+        written = hashes(repo, (VIEWS[CONVERT].path(chain.task), conversion_path(chain.task)))
+    return with_view(chain, replace(running, outs={path: md5 for path, md5 in written.items() if md5}))
 
 
 def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, running: bool = False) -> None:
@@ -117,7 +143,7 @@ def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, runni
 
 
 def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:
-    """Add the figures and the page to the row of the result in dvc.lock; they did not exist when `export` ended."""
+    """Add its views to the row of the result in dvc.lock; they did not exist when `export` ended."""
     if not any(status_of(batch) == "FINISHED" for batch in batches(events, seconds=0.0)):
         return
     store = open_store(root, task)

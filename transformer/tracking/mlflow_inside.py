@@ -29,15 +29,16 @@ FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name IN ({nam
 """
 """The artifact folders of the named experiments."""
 ROWS = """
-SELECT t.value, f.value, r.artifact_uri,
+SELECT t.value, f.value, c.value, r.artifact_uri,
 (SELECT m.artifact_location FROM logged_models m WHERE m.source_run_id = r.run_uuid AND m.lifecycle_stage = 'active'),
 EXISTS (SELECT 1 FROM model_versions v WHERE v.run_id = r.run_uuid AND v.current_stage != 'Deleted_Internal')
 FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
 JOIN tags k ON k.run_uuid = t.run_uuid AND k.key = 'kind' AND k.value = 'result'
 LEFT JOIN tags f ON f.run_uuid = t.run_uuid AND f.key = 'figures'
+LEFT JOIN tags c ON c.run_uuid = t.run_uuid AND c.key = 'converted'
 WHERE t.key = 'row_key' AND r.status = 'FINISHED' AND r.lifecycle_stage = 'active'
 """
-"""All complete rows: key, figures, artifact location, model location, and whether a version is registered."""
+"""All complete rows: key, figures, converted, artifact location, model location, whether a version is registered."""
 
 
 @contextmanager

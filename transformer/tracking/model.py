@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from transformer.core.files import read_json
 from transformer.core.task import family_module, open_task
+from transformer.export.converted import CONVERTED, bundle_digest
 from transformer.tracking.alias import living_run, place_alias
+from transformer.tracking.artifacts import local_folder
 from transformer.tracking.mlflow_inside import global_uri
 from transformer.tracking.store import Store
 
 if TYPE_CHECKING:
-    from mlflow.entities import LoggedModel
+    from mlflow.entities import LoggedModel, Run
     from mlflow.models import ModelSignature
     from mlflow.tracking import MlflowClient
 
+BUNDLE, ARTIFACTS = "bundle", "artifacts"
+"""The name of the model's artifact; and where MLflow puts artifacts, each under its folder's name."""
 _PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "spacy")
 
 
@@ -43,6 +47,35 @@ def log_model_files(store: Store, run_id: str, model: "LoggedModel", bundle: Pat
         store.client.log_model_artifacts(model.model_id, str(local))
 
 
+def log_converted(store: Store, run_id: str, model: "LoggedModel", bundle: Path, converted: Path) -> None:
+    """Add converted models to a logged model, beside its bundle. converted: their folder, which may be missing.
+
+    A model with another bundle than theirs, as older code exported it, is written again with this one.
+    """
+    if not _has_bundle(model, bundle):
+        log_model_files(store, run_id, model, bundle)
+    if converted.is_dir():
+        store.client.log_model_artifacts(model.model_id, str(converted), f"{ARTIFACTS}/{CONVERTED}")
+
+
+def _has_bundle(model: "LoggedModel", bundle: Path) -> bool:
+    folder = local_folder(model.artifact_location)
+    return folder is not None and bundle_digest(folder / ARTIFACTS / BUNDLE) == bundle_digest(bundle)
+
+
+def model_of(store: Store, row: "Run") -> "LoggedModel | None":
+    """The row's model; if one was deleted, its replacement."""
+    from mlflow.exceptions import MlflowException
+
+    for output in row.outputs.model_outputs if row.outputs else []:
+        try:
+            return store.client.get_logged_model(output.model_id)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+    return None
+
+
 def _save(local: Path, bundle: Path, task: str, *, run_id: str, model_id: str, location: str) -> None:
     from mlflow import pyfunc
     from mlflow.models import Model
@@ -51,7 +84,7 @@ def _save(local: Path, bundle: Path, task: str, *, run_id: str, model_id: str, l
     pyfunc.save_model(
         path=str(local),
         python_model=str(package / "export" / "pyfunc.py"),
-        artifacts={"bundle": str(bundle)},
+        artifacts={BUNDLE: str(bundle)},
         code_paths=[str(package)],
         signature=_signature(task),
         pip_requirements=[f"{name}=={_public_version(name)}" for name in _PACKAGES],

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from transformer.export.converted import CONVERTED
 from transformer.results.chain import Chain
 from transformer.results.content import Content, gathered
 from transformer.results.origin import Origin
 from transformer.tracking import model
 from transformer.tracking.alias import Entry, all_versions
 from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder
-from transformer.tracking.rows import all_runs, log_files, register_row, row_paths
+from transformer.tracking.rows import Views, all_runs, log_files, register_row, row_paths
 from transformer.tracking.store import Store, locked
 
 if TYPE_CHECKING:
-    from mlflow.entities import LoggedModel, Run
+    from mlflow.entities import Run
 
-_VIEWS = ("figures", "report")
 _NAMED = 3
 
 
@@ -33,25 +33,27 @@ def damaged_rows(store: Store) -> "dict[str, list[Run]]":
 
 
 def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin: Origin) -> None:
-    """Restore what a row of the chain lacks, keeping its id; `write_row` adds its figures and page.
+    """Restore what a row of the chain lacks, keeping its id; `write_row` adds its views.
 
     Raises content.MissingContentError, with nothing written, when a file of the chain cannot be found.
     """
     run_id = row.info.run_id
     with locked(store.root), gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
         bundle = folder / "models" / chain.task / "bundle"
-        logged = _model(store, row)
+        logged, lost = model.model_of(store, row), set[str]()
         if logged is None:
             model_id = model.log_model(store, run_id, bundle)
+            lost.add(CONVERTED)
         else:
             model_id = logged.model_id
             if not _has_model(store, row):
                 model.log_model_files(store, run_id, logged, bundle)
+                lost.add(CONVERTED)
         if not _has_files(store, row):
             log_files(store, chain, run_id, folder)
-            for view in _VIEWS:
-                if view in row.data.tags:
-                    store.client.delete_tag(run_id, view)
+            lost.update(Views._fields)
+        for view in lost & row.data.tags.keys():
+            store.client.delete_tag(run_id, view)
         register_row(store, chain, origin, run_id, model_id, folder)
 
 
@@ -64,19 +66,6 @@ def notice(damaged: "Sequence[Run]") -> str:
     )
 
 
-def _model(store: Store, row: "Run") -> "LoggedModel | None":
-    """The row's model; if one was deleted, its replacement."""
-    from mlflow.exceptions import MlflowException
-
-    for output in row.outputs.model_outputs if row.outputs else []:
-        try:
-            return store.client.get_logged_model(output.model_id)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-    return None
-
-
 def _has_files(store: Store, row: "Run") -> bool:
     if (folder := local_folder(row.info.artifact_uri)) is not None:
         return has_files(folder)
@@ -84,7 +73,7 @@ def _has_files(store: Store, row: "Run") -> bool:
 
 
 def _has_model(store: Store, row: "Run") -> bool:
-    logged = _model(store, row)
+    logged = model.model_of(store, row)
     if logged is None:
         return False
     if (folder := local_folder(logged.artifact_location)) is not None:

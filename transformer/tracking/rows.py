@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from transformer.core.files import read_json, write_json
 from transformer.core.task import family_module, open_task
 from transformer.results import git
-from transformer.results.chain import FIGURES, VIEWS, Chain, bundle_path, chains_in_lock
+from transformer.results.chain import CONVERT, FIGURES, VIEWS, Chain, bundle_path, chains_in_lock, conversion_path
 from transformer.results.content import Content, MissingContentError, file_md5, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
@@ -16,6 +16,7 @@ from transformer.results.naming import export_params, registered_name, row_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.results.partial import claim_in_words, never_run
 from transformer.results.place import is_page_of, page_path
+from transformer.results.workspace import folder_md5
 from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS
@@ -38,7 +39,7 @@ class UnrunParametersError(Exception):
 def write_row(
     store: Store, chain: Chain, content: Content, origin: Origin, confirm: Callable[[], None] = lambda: None
 ) -> bool:
-    """Write the row of a chain if it does not exist yet, and add missing views (figures and page).
+    """Write the row of a chain if it does not exist yet, and add missing views (figures, converted models and page).
 
     Returns whether the row was written. confirm: called when all but the registered version has been written; raises
     if the chain is no longer a result.
@@ -84,9 +85,10 @@ def finished_row(store: Store, row_key: str) -> "Run | None":
 
 
 class Views(NamedTuple):
-    """The MD5 of a row's views: its figures and its report page."""
+    """The MD5 of a row's views, by tag: its figures, its converted models and its report page."""
 
     figures: str | None
+    converted: str | None
     report: str | None
 
 
@@ -99,21 +101,45 @@ def recorded_views(store: Store) -> dict[str, Views]:
 def views(chain: Chain, directory: Path) -> Views:
     """The views of a result that DVC and the workspace have; None for a missing one."""
     page = page_path(directory, chain.task)
-    return Views(chain.view_md5(FIGURES), file_md5(page) if is_page_of(directory, chain) else None)
+    report = file_md5(page) if is_page_of(directory, chain) else None
+    return Views(chain.view_md5(FIGURES), chain.view_md5(CONVERT), report)
 
 
 def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
-    """Log changed views, which replace earlier ones by name. Figures whose files cannot be found are skipped."""
+    """Log changed views, which replace earlier ones by name. Views whose files cannot be found are skipped."""
     run_id, tags, new = row.info.run_id, row.data.tags, views(chain, content.directory)
     if new.report not in (None, tags.get("report")):
         store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), REPORTS)
         store.client.set_tag(run_id, "report", new.report)
-    if new.figures in (None, tags.get("figures")):
-        return
-    path = VIEWS[FIGURES].path(chain.task)
-    with suppress(MissingContentError), gathered(content, [path], store.root / ".dvc" / "tmp") as folder:
-        store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
-        store.client.set_tag(run_id, "figures", new.figures)
+    near = store.root / ".dvc" / "tmp"
+    if new.figures not in (None, tags.get("figures")):
+        path = VIEWS[FIGURES].path(chain.task)
+        with suppress(MissingContentError), gathered(content, [path], near) as folder:
+            store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
+            store.client.set_tag(run_id, "figures", new.figures)
+    if new.converted not in (None, tags.get("converted")):
+        paths = [bundle_path(chain.task), conversion_path(chain.task)]
+        if new.converted != folder_md5({}):  # `convert.formats: []`
+            paths.append(VIEWS[CONVERT].path(chain.task))
+        with suppress(MissingContentError), gathered(content, paths, near) as folder:
+            _log_converted(store, chain, row, folder)
+            store.client.set_tag(run_id, "converted", new.converted)
+
+
+def _log_converted(store: Store, chain: Chain, row: "Run", folder: Path) -> None:
+    """Add the converted models to the row's model, and their sizes to the row; `folder` has them and the bundle."""
+    from mlflow.entities import Metric
+
+    run_id, report = row.info.run_id, folder / conversion_path(chain.task)
+    if logged := model.model_of(store, row):
+        converted = folder / VIEWS[CONVERT].path(chain.task)
+        model.log_converted(store, run_id, logged, folder / bundle_path(chain.task), converted)
+    store.client.log_artifact(run_id, str(report), REPORTS)
+    sizes = {f"{CONVERT}.{engine}.bytes": found.get("bytes") for engine, found in read_json(report).items()}
+    changed = [name for name, size in sizes.items() if size not in (None, row.data.metrics.get(name))]
+    # A step for each conversion, since MLflow shows the last one's.
+    steps = {name: len(store.client.get_metric_history(run_id, name)) for name in changed}
+    store.client.log_batch(run_id, metrics=[Metric(name, sizes[name], 0, step) for name, step in steps.items()])
 
 
 def mark_mixed(store: Store, row_keys: Collection[str]) -> int:

@@ -2,13 +2,13 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.core.errors import UserError
-from transformer.results.chain import FIGURES, Chain, all_chains, chains_in_lock, with_view
+from transformer.results.chain import CONVERT, FIGURES, Chain, Stage, all_chains, chains_in_lock, with_view
 from transformer.results.dvc_inside import run_cache
 from transformer.results.git import snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
@@ -153,11 +153,26 @@ def _distinct(root: Path, results: list[_Known]) -> list[_Known]:
         key = known.chain.row_key()
         origin = noted_origin(root, key) or known.origin
         first = found.setdefault(key, _Known(known.chain, origin, known.commit))
-        # The newest lock's views; the run cache's only if no lock has any.
-        for view in known.chain.views:
-            if known.locked or not first.chain.view(view.name):
-                first = found[key] = replace(first, chain=with_view(first.chain, view))
+        if known.locked:
+            chain = _newest(first.chain, known.chain)
+            found[key] = replace(first, chain=chain, commit=known.commit or first.commit)
+        else:
+            found[key] = replace(first, chain=_with_views(first.chain, known.chain.views, replacing=False))
     return sorted(found.values(), key=lambda known: known.origin.time)
+
+
+def _newest(first: Chain, newer: Chain) -> Chain:
+    """A result's first chain with what a newer lock has of what no key includes: its bundle and its views."""
+    *above, export = first.stages
+    chain = replace(first, stages=(*above, replace(export, outs=newer.stages[-1].outs)), views=())
+    return _with_views(chain, (*first.views, *newer.views), replacing=True)
+
+
+def _with_views(chain: Chain, views: Iterable[Stage], *, replacing: bool) -> Chain:
+    for view in views:
+        if replacing or chain.view(view.name) is None:
+            chain = with_view(chain, view)
+    return chain
 
 
 def _sources(root: Path, run_cache: Path) -> Iterator[_Known]:
@@ -183,7 +198,7 @@ def _workspace_lock(root: Path) -> bytes:
 
 
 def missing_rows(root: Path) -> bool:
-    """Whether a result in the workspace lacks a row or its figures, as when DVC restored a stage from its cache.
+    """Whether a result in the workspace lacks a row or a view of it, as when DVC restored a stage from its cache.
 
     Also whether its row lost its files, model or registered version. Reads the local database without importing
     MLflow; a server is not queried, and False is returned for it.
@@ -204,19 +219,26 @@ def missing_rows(root: Path) -> bool:
         if recorded_elsewhere(location):
             return True
         rows = {key: rest for key, *rest in connection.execute(ROWS)}
-        wanted = {chain.row_key(): chain.view_md5(FIGURES) for chain in chains}
-        return not all(key in rows and _is_whole(figures, *rows[key]) for key, figures in wanted.items())
+        wanted = {chain.row_key(): [*map(chain.view_md5, (FIGURES, CONVERT))] for chain in chains}
+        return not all(key in rows and _is_whole(views, *rows[key]) for key, views in wanted.items())
     except sqlite3.Error:
         return True
     finally:
         connection.close()
 
 
-def _is_whole(figures: str | None, recorded: str | None, artifacts: str, model: str | None, registered: int) -> bool:
-    """Whether a row has these figures and a registered model, and its files are where the database says."""
+def _is_whole(
+    views: list[str | None],
+    figures: str | None,
+    converted: str | None,
+    artifacts: str,
+    model: str | None,
+    registered: int,
+) -> bool:
+    """Whether a row has these views and a registered model, and its files are where the database says."""
     files, logged = local_folder(artifacts), local_folder(model)
     return (
-        figures in (None, recorded)
+        all(new in (None, old) for new, old in zip(views, (figures, converted), strict=True))
         and bool(model and registered)
         and (files is None or has_files(files))
         and (logged is None or has_model(logged))
