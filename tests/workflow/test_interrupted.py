@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
+from transformer.registry import STAGES, TASKS
 
 pytestmark = pytest.mark.stress
 
@@ -84,7 +85,7 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
 
 def test_killed_between_any_two_stages(workflow: Clone, tmp_path: Path) -> None:
     """Kill at the start of every stage: the next run begins with that stage, and the outputs are unaffected."""
-    clone, remaining = make_clone(tmp_path / "clone", PYTHONUNBUFFERED="1"), 16
+    clone, remaining = make_clone(tmp_path / "clone", PYTHONUNBUFFERED="1"), len(STAGES) * len(TASKS)
     while remaining := remaining - 1:
         begun = killed_at_the_second_stage(clone)
         assert len(begun) == 2
