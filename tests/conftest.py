@@ -4,7 +4,9 @@ import gc
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,8 @@ from transformer.commands.profiles import profile_params
 
 # Before torch is loaded: the test processes share the cores, so more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+MEMORY, MEMORY_LEFT = 4 << 30, 4 << 30
+"""Bytes that the tests' files may take, and that must be left for their processes."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,26 @@ def uses_workflow(file: Path) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the folder that the session's processes share; xdist's workers inherit it."""
     if FOLDER not in os.environ:
-        os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-"), str(os.getpid())
+        memory = memory_folder()
+        if memory is not None:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
+        parent = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-", dir=parent), str(os.getpid())
+
+
+def memory_folder() -> str | None:
+    """A file system in memory with enough space: on a disk, tests wait for it for a fifth of their time.
+
+    Commits of git and SQLite wait until the disk has them.
+    """
+    folder = Path("/dev/shm")
+    if not folder.is_dir():
+        return None
+    place = os.statvfs(folder)
+    meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    free = min(place.f_bavail * place.f_frsize, available - MEMORY_LEFT)
+    return str(folder) if free > MEMORY and not place.f_flag & os.ST_NOEXEC else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -147,6 +170,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler | None:
     """The scheduler of `make test`; None leaves the choice to xdist."""
     return Scheduler(config, log) if config.option.dist == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """Set torch back to one thread, after tests that ran a stage: with two, tiny models take three times the CPU."""
+    try:
+        yield
+    finally:
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
 
 
 def pytest_collection_finish() -> None:
