@@ -49,7 +49,7 @@ class Clone:
         return subprocess.Popen(
             command,
             cwd=self.root,
-            env=self.environment,
+            env=self.commands,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -102,7 +102,7 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
             clone = make_clone(tmp_path_factory.mktemp("made") / "clone", warm=True)
             assert len(clone.repro()) == 16
             clone.commit("result")
-            clone.root.rename(made)
+            shutil.move(clone.root, made)
     root = tmp_path_factory.mktemp("workflow") / "clone"
     copied = clone_at(Path(shutil.copytree(made, root, symlinks=True)), warm=True)
     copied.run("transformer", "sync")  # MLflow's database was moved
