@@ -172,8 +172,7 @@ def uses_workflow(file: Path) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the folder that the session's processes share; xdist's workers inherit it."""
     if FOLDER not in os.environ:
-        memory = memory_folder()
-        if memory is not None:
+        if config.option.basetemp is None and (memory := memory_folder()) is not None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
         parent = os.environ.get("PYTEST_DEBUG_TEMPROOT")
         os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-", dir=parent), str(os.getpid())
