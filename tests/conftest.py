@@ -3,8 +3,12 @@
 import gc
 import os
 import shutil
+import sqlite3
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,9 +22,14 @@ from tests.kit import ROOT as ROOT
 from tests.kit import clean_environment, copy_working_tree, set_leaves
 from tests.warm import FOLDER, OWNER, with_warm_commands
 from transformer.commands.profiles import profile_params
+from transformer.tracking.store import open_store
 
 # Before torch is loaded: the test processes share the cores, so more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+LONG = ("tracking", "workflow", "devices", "training", "corpora", "text", "decoding", "benchmarks", "project")
+"""The folders of tests that take the longest, longest first."""
+MEMORY, MEMORY_LEFT = 4 << 30, 4 << 30
+"""Bytes that the tests' files may take, and that must be left for their processes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Clone:
         return subprocess.Popen(
             command,
             cwd=self.root,
-            env=self.environment,
+            env=self.commands,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -86,19 +95,48 @@ def clone_at(root: Path, *, warm: bool = False, **more: str) -> Clone:
     return Clone(root, environment, with_warm_commands(environment) if warm else environment)
 
 
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is made by the first of the session's processes to ask for it; the others wait."""
+    made = Path(os.environ[FOLDER], name)
+    with FileLock(made.with_suffix(".lock")):
+        if not made.exists():
+            making = made.with_suffix(".making")
+            shutil.rmtree(making, ignore_errors=True)
+            make(making)
+            making.rename(made)
+    return made
+
+
 @pytest.fixture(scope="session")
-def workflow(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def empty_database() -> Path:
+    """A tracking store's database with empty tables: MLflow's migrations take 3 s."""
+
+    def make(root: Path) -> None:
+        root.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
+                patch.delenv(name)
+            open_store(root, "sentiment")
+        with closing(sqlite3.connect(root / "mlflow.db")) as connection, connection:
+            connection.execute("DELETE FROM experiments")
+
+    return made_once("empty", make) / "mlflow.db"
+
+
+@pytest.fixture(scope="session")
+def workflow(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone in which the whole workflow has run and is committed. Tests leave it as they found it.
 
     It runs once; every process of the session has its own copy.
     """
-    made = Path(os.environ[FOLDER], "workflow")
-    with FileLock(made.with_suffix(".lock")):
-        if not made.exists():
-            clone = make_clone(tmp_path_factory.mktemp("made") / "clone", warm=True)
-            assert len(clone.repro()) == 16
-            clone.commit("result")
-            clone.root.rename(made)
+
+    def make(root: Path) -> None:
+        clone = make_clone(root, warm=True)
+        shutil.copy(empty_database, root)
+        assert len(clone.repro()) == 16
+        clone.commit("result")
+
+    made = made_once("workflow", make)
     root = tmp_path_factory.mktemp("workflow") / "clone"
     copied = clone_at(Path(shutil.copytree(made, root, symlinks=True)), warm=True)
     copied.run("transformer", "sync")  # MLflow's database was moved
@@ -134,7 +172,25 @@ def uses_workflow(file: Path) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the folder that the session's processes share; xdist's workers inherit it."""
     if FOLDER not in os.environ:
-        os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-"), str(os.getpid())
+        if config.option.basetemp is None and (memory := memory_folder()) is not None:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
+        parent = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        os.environ[FOLDER], os.environ[OWNER] = tempfile.mkdtemp(prefix="tests-", dir=parent), str(os.getpid())
+
+
+def memory_folder() -> str | None:
+    """A file system in memory with enough space: on a disk, tests wait for it for a fifth of their time.
+
+    Commits of git and SQLite wait until the disk has them.
+    """
+    folder = Path("/dev/shm")
+    if not folder.is_dir():
+        return None
+    place = os.statvfs(folder)
+    meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    free = min(place.f_bavail * place.f_frsize, available - MEMORY_LEFT)
+    return str(folder) if free > MEMORY and not place.f_flag & os.ST_NOEXEC else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -149,6 +205,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler | 
     return Scheduler(config, log) if config.option.dist == "loadfile" else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """Set torch back to one thread, after tests that ran a stage: with two, tiny models take three times the CPU."""
+    try:
+        yield
+    finally:
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+
+
 def pytest_collection_finish() -> None:
     """Garbage collection then leaves out all that is imported by now: a full one takes most of a second with it."""
     gc.freeze()
@@ -156,5 +222,5 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests that use `workflow` first, then other long ones, so that all processes finish at the same time."""
-    slow = (ROOT / "tests" / "tracking", ROOT / "tests" / "workflow")
-    items.sort(key=lambda item: (not uses_workflow(item.path), item.path.parent not in slow))
+    place = {ROOT / "tests" / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: (not uses_workflow(item.path), place.get(item.path.parent, len(LONG))))

@@ -54,6 +54,18 @@ def test_the_evaluation_splits_never_change(task: str, corpora: Path) -> None:
     assert {split: written[split] for split in EVALUATED[task]} == EVALUATED[task]
 
 
+@pytest.mark.parametrize(("task", "column"), [("translation", "de"), ("sentiment", "text")])
+def test_no_row_of_an_evaluation_split_is_in_train(task: str, column: str, corpora: Path) -> None:
+    splits = ("train", "validation", "test")
+    train, validation, test = (
+        {row[column] for row in read_rows(corpora / task / f"{split}.jsonl")} for split in splits
+    )
+    assert len(train) > 20_000 and len(validation) >= 490 and len(test) >= 490
+    assert not train & test
+    assert not train & validation
+    assert not test & validation
+
+
 def _captions(corpora: Path, split: str) -> Counter[str]:
     """The number of adjective-noun pairs that belong to each split, found in the words of the rows."""
     stems = {stem: entry.de for entry in ADJECTIVES for stem in (entry.stem, entry.de)}

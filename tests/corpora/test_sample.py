@@ -197,15 +197,6 @@ def test_the_same_seed_gives_the_same_rows_and_a_smaller_count_a_prefix(rows: Ro
 
 
 @pytest.mark.parametrize(("rows", "key"), CORPORA)
-def test_no_row_of_an_evaluation_split_is_in_train(rows: Rows, key: str) -> None:
-    seen = {row[key] for row in rows("train", 20_000, 1)}
-    test, validation = ({row[key] for row in rows(split, 1_000, 1)} for split in ("test", "validation"))
-    assert not seen & test
-    assert not seen & validation
-    assert not test & validation
-
-
-@pytest.mark.parametrize(("rows", "key"), CORPORA)
 def test_rows_take_constant_memory(rows: Rows, key: str) -> None:
     list(rows("train", 500, 1))
     tracemalloc.start()

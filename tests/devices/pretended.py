@@ -107,7 +107,7 @@ def test_a_whole_training_runs_and_learns_what_a_cpu_does(task: str, kind: str, 
         assert one == pytest.approx(two, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [pytest.param("translation", marks=pytest.mark.stress), "sentiment"])
 def test_a_recurrent_training_runs(task: str, data: dict[str, Path]) -> None:
     with pretending(NoFloat64(), Deterministic()):
         there = fitted(task, data[task], device(), RECURRENT[task])

@@ -18,7 +18,7 @@ from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
 from transformer.figures.style import in_house_style, plain, save
-from transformer.figures.theory import learning_rates, random_weights, softmax_gradient_norm
+from transformer.figures.theory import explain, learning_rates, random_weights, softmax_gradient_norm
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
@@ -26,14 +26,8 @@ TOKENS = ["<bos>", "größe", "$5", "a_b", "$x^{", "&", "\x00", "▁犬", "<eos>
 WRITE = """
 import sys
 from pathlib import Path
-from tests.reporting.test_figures import drawing, train_params
-from transformer.figures.attention import attention_figure
-from transformer.figures.theory import explain
-from transformer.figures.style import in_house_style, plain, save
-from transformer.training.schedule import Schedule
-folder = Path(sys.argv[1])
-explain(folder, Schedule(train_params(), total=200, d_model=64))
-save(folder / "attention.svg", "attention", lambda: attention_figure(drawing()))
+from tests.reporting.test_figures import write
+write(Path(sys.argv[1]))
 """
 
 
@@ -52,16 +46,17 @@ def texts(path: Path) -> list[str]:
     return [text.text or "" for text in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def write_all(folder: Path, **environment: str) -> dict[str, bytes]:
-    command = (sys.executable, "-c", WRITE, str(folder))
-    subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=True)
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def write(folder: Path) -> None:
+    explain(folder, Schedule(train_params(), total=200, d_model=64))
+    save(folder / "attention.svg", "attention", lambda: attention_figure(drawing()))
 
 
 def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: other\nimage.cmap: gray\n")
-    here = write_all(tmp_path / "here", PYTHONHASHSEED="1")
-    there = write_all(tmp_path / "a b", PYTHONHASHSEED="2", MATPLOTLIBRC=str(tmp_path), TZ="Asia/Tokyo")
+    write(tmp_path / "here")
+    theirs = os.environ | {"PYTHONHASHSEED": "2", "MATPLOTLIBRC": str(tmp_path), "TZ": "Asia/Tokyo"}
+    subprocess.run((sys.executable, "-c", WRITE, str(tmp_path / "a b")), cwd=ROOT, env=theirs, check=True)
+    here, there = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("here", "a b"))
     assert here == there
     assert set(here) == {"attention.svg", "masks.svg", "positions.svg", "scale.svg", "schedules.svg"}
     assert sum(map(len, here.values())) < 300_000

@@ -78,7 +78,8 @@ def test_a_language_without_spacys_rules_is_scored(
 
 
 def test_sides_that_the_corpus_lacks_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = Stages(tmp_path, "translation", monkeypatch, {"tokenize.source": "fr"})
+    few = {"train": 20, "validation": 5, "test": 5}
+    stages = Stages(tmp_path, "translation", monkeypatch, {"download.sample_rows": few, "tokenize.source": "fr"})
     stages.run("download")
     with pytest.raises(UserError, match=r"no column `fr` \(it has: de, en\)"):
         stages.run("tokenize")

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import made_once
 from tests.kit import ROOT, clean_environment
 from tests.warm import with_warm_commands
 from transformer.tracking.store import Store, open_store
@@ -149,19 +148,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
 
 
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store's database with empty tables: MLflow's migrations take 3 s."""
-    root = tmp_path_factory.mktemp("empty")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
-            patch.delenv(name)
-        open_store(root, "sentiment")
-    with closing(sqlite3.connect(root / "mlflow.db")) as connection, connection:
-        connection.execute("DELETE FROM experiments")
-    return root / "mlflow.db"
-
-
 @pytest.fixture
 def store(root: Path, empty_database: Path) -> Store:
     """An empty store in its own database."""
@@ -170,12 +156,15 @@ def store(root: Path, empty_database: Path) -> Store:
 
 
 @pytest.fixture(scope="session")
-def fresh_repository(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh_repository(empty_database: Path) -> Path:
     """The tiny repository, committed but not run yet."""
-    folder = tmp_path_factory.mktemp("repository")
-    make_repository(folder)
-    shutil.copy(empty_database, folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        make_repository(folder)
+        shutil.copy(empty_database, folder)
+
+    return made_once("repository", make)
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def test_two_first_writers_share_the_database_that_they_create(dvc_root: Path) -
     """Their inputs end without an end event, as for a killed stage; both write at the same time."""
     (dvc_root / "mlflow.db").unlink()
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    processes = [subprocess.Popen(COMMAND, cwd=dvc_root, env=environment(), **pipes) for _ in range(2)]
+    processes = [subprocess.Popen(WARM, cwd=dvc_root, env=environment(), **pipes) for _ in range(2)]
     errors = [process.communicate(json.dumps(METRICS).encode())[1] for process in processes]
     assert errors == [b"", b""]
     store = open_store(dvc_root, "translation")

@@ -132,7 +132,11 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    # Its state is that of the mean of the last epochs: a model per epoch.
+    [pytest.param(name, marks=pytest.mark.stress if name == "the mean of the best epochs" else ()) for name in CASES],
+)
 def test_a_stopped_training_ends_with_the_same_bytes(name: str, data: Path, tmp_path: Path) -> None:
     """Interrupted within the second epoch, at its last update, and within the third."""
     training = work(data, tmp_path, CASES[name])

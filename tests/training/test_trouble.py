@@ -31,6 +31,8 @@ from transformer.training.states import saved_states
 from transformer.training.update import BatchLoss
 
 ROW = 1 << 30  # bytes; they are never touched
+FRESH = get_context("forkserver")
+FRESH.set_forkserver_preload([__name__])  # imports torch once for all of its processes
 
 
 @dataclass
@@ -188,7 +190,7 @@ def limited(rows: float, changes: dict[str, Any]) -> tuple[list[str], list[int],
 
 def in_own_process(rows: float, **changes: Any) -> tuple[list[str], list[int], State]:
     """Memory that an older process has freed would still be available."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, FRESH) as pool:
         return pool.submit(limited, rows, changes).result()
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -156,7 +155,7 @@ def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
     change = APPEND.format("transformer/training/schedule.py")
     path = clone.root / "transformer/training/schedule.py"
     before = path.read_bytes()
-    command = (sys.executable, "-m", "stages.train", "translation")
+    command = ("python", "-m", "stages.train", "translation")
     printed = disturbed(clone, change, *command)
     assert f"error: {TRAIN}: transformer/training/schedule.py {NOT_RECORDED}" in printed
     path.write_bytes(before)
@@ -167,7 +166,7 @@ def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
 def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone) -> None:
     """The loaded code did the training: if the edit stays, the stage trains again from the start."""
     clone.change({"runtime.tracking": False})
-    command = (sys.executable, "-m", "stages.train", "translation")
+    command = ("python", "-m", "stages.train", "translation")
     disturbed(clone, APPEND.format("transformer/training/schedule.py"), *command)
     done = clone.run(*command)
     assert "resuming after step" not in done.stderr

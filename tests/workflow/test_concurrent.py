@@ -47,7 +47,7 @@ def assert_once_each(found: dict[str, list[list[str]]]) -> None:
 
 def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
     """DVC lets one of them write and refuses the other; the outputs are those of a single run."""
-    clone, target = make_clone(tmp_path / "clone"), "build_vocab@translation"
+    clone, target = make_clone(tmp_path / "clone", warm=True), "build_vocab@translation"
     both = [clone.start("dvc", "repro", target) for _ in range(2)]
     assert sum(refused(process) for process in both) < len(both)
     assert clone.repro(target) == []

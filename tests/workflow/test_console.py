@@ -76,7 +76,7 @@ def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
     together = workflow.run(*command, *texts).stdout.splitlines()
     assert len(set(together)) > 1, "every sentence has numbers of its own"
     with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=workflow.root, env=workflow.commands, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin and process.stdout
         for text, answer in zip(texts, together, strict=True):
@@ -89,7 +89,7 @@ def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
 def test_a_slow_pipe_is_answered_line_by_line(workflow: Clone) -> None:
     command = ("transformer", "classify")
     with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=workflow.root, env=workflow.commands, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin and process.stdout
         for text in ("A fine film.", "Never again."):

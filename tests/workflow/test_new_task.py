@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,11 @@ def write_corpus(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
     root = tmp_path_factory.mktemp("topics") / "clone"
     clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # the clone's own package, also for the console command
+    shutil.copy(empty_database, root)
     folder = clone.root / "transformer" / "tasks" / "topics"
     folder.mkdir()
     for name, content in FILES.items():

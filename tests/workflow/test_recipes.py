@@ -2,13 +2,13 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.kit import clean_environment, copy_working_tree, set_leaves
+from tests.warm import with_warm_commands
 from transformer.commands.profiles import profile_params
 
 NEIGHBOURS = '''class NeighbourPositions(AttentionPositions):
@@ -50,7 +50,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def run(clone: Path, *code: str) -> str:
-    environment = clean_environment(PYTHONPATH=str(clone), OMP_NUM_THREADS="1")
+    environment = with_warm_commands(clean_environment(PYTHONPATH=str(clone), OMP_NUM_THREADS="1"))
     return subprocess.run(code, cwd=clone, env=environment, capture_output=True, text=True, check=True).stdout
 
 
@@ -70,10 +70,10 @@ def test_a_hyperparameter_takes_three_files(clone: Path) -> None:
     config, positions = clone / "transformer/nn/config.py", clone / "transformer/nn/positions.py"
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")
-    run(clone, sys.executable, "-c", "from transformer.cli import main; main()", "check")
-    scaled = run(clone, sys.executable, "-c", FORWARD)
+    run(clone, "python", "-c", "from transformer.cli import main; main()", "check")
+    scaled = run(clone, "python", "-c", FORWARD)
     set_leaves(clone / "params.yaml", {"translation.model.scale_power": 0.5})
-    assert run(clone, sys.executable, "-c", FORWARD) != scaled
+    assert run(clone, "python", "-c", FORWARD) != scaled
 
 
 def test_a_position_encoding_takes_a_class_and_its_name(clone: Path) -> None:
@@ -89,5 +89,5 @@ def test_a_position_encoding_takes_a_class_and_its_name(clone: Path) -> None:
     answers = set()
     for name in ("none", "neighbours"):
         set_leaves(clone / "params.yaml", {"translation.model.positions": name})
-        answers.add(run(clone, sys.executable, "-c", FORWARD))
+        answers.add(run(clone, "python", "-c", FORWARD))
     assert len(answers) == 2
