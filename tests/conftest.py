@@ -22,6 +22,7 @@ from tests.kit import ROOT as ROOT
 from tests.kit import clean_environment, copy_working_tree, set_leaves
 from tests.warm import FOLDER, OWNER, with_warm_commands
 from transformer.commands.profiles import profile_params
+from transformer.registry import STAGES, TASKS
 from transformer.tracking.store import open_store
 
 # Before torch is loaded: the test processes share the cores, so more threads would only wait for each other.
@@ -133,7 +134,7 @@ def workflow(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     def make(root: Path) -> None:
         clone = make_clone(root, warm=True)
         shutil.copy(empty_database, root)
-        assert len(clone.repro()) == 16
+        assert len(clone.repro()) == len(STAGES) * len(TASKS)
         clone.commit("result")
 
     made = made_once("workflow", make)

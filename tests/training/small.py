@@ -62,7 +62,7 @@ def own_torch_settings() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(False)
+        torch.set_deterministic_debug_mode("default")
 
 
 def outputs(root: Path) -> dict[str, bytes]:

@@ -314,7 +314,7 @@ def test_a_missing_device_is_one_clear_line() -> None:
         assert prepare(Hardware(device="cpu", precision="bf16", threads=1, deterministic=False)).precision == "bf16"
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(False)
+        torch.set_deterministic_debug_mode("default")
 
 
 def test_a_saved_model_opens_as_the_same(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_training_gives_back_what_it_has_freed(where: str, monkeypatch: pytest.M
         run(scattered, epochs=3)
         assert max(scattered.grown, resident() - scattered.before) < 100e6
     finally:
-        torch.use_deterministic_algorithms(False)
+        torch.set_deterministic_debug_mode("default")
 
 
 class Large(Line):

@@ -28,8 +28,9 @@ LIBRARIES = (
     *("mlflow.store.model_registry.sqlalchemy_store", "sqlalchemy.dialects.sqlite.pysqlite", "filelock", "psutil"),
     *("dvc.cli.parser", "dvc.repo", "dvc.repo.reproduce", "dvc.repo.experiments", "dvc.utils.hydra", "dvc.fs"),
     *("dvc_data.index", "dvc_objects.fs.local", "scmrepo.git", "pygit2", "dulwich.repo", "networkx"),
-    # What those import when they are first used; `torch.use_deterministic_algorithms` imports _inductor in 1.5 s.
-    *("torch._inductor", "torch._dynamo", "torch._decomp.decompositions_for_rng", "matplotlib.style", "vl_convert"),
+    *("onnx", "onnx.checker", "onnxruntime", "onnxruntime.quantization", "ctranslate2", "ctranslate2.specs"),
+    # What those import when they are first used.
+    *("torch._dynamo", "torch._decomp.decompositions_for_rng", "matplotlib.style", "vl_convert"),
     *("mlflow.tracing.processor.base_mlflow", "mlflow.store.tracking.sqlalchemy_workspace_store", "alembic.command"),
     *("mlflow.store.model_registry.sqlalchemy_workspace_store", "mlflow.store.tracking.file_store"),
     *("mlflow.system_metrics.system_metrics_monitor", "dvc_studio_client.post_live_metrics", "configobj"),
