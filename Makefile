@@ -13,7 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality parameters docs licenses ui lock clean-venv
+.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality bench-serving parameters docs licenses ui lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -46,6 +46,9 @@ bench-lasting: $(DEV)  ## measure whether training stays as fast as in its first
 
 bench-quality: $(DEV)  ## measure the time to reach the notebooks' quality, under an hour; DATA=path uses the real corpora
 	python -m benchmarks.quality $(if $(DATA),--data "$(DATA)") $(ARGS)
+
+bench-serving: $(DEV)  ## measure the translation model in every engine beside MarianMT, minutes; BUNDLE=path names another one, DATA=path as above
+	python -m benchmarks.serving $(if $(BUNDLE),--bundle "$(BUNDLE)") $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 ui: $(READY)  ## serve MLflow's UI, to this machine only
 	transformer ui --port $(or $(PORT),5000)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
@@ -42,6 +42,17 @@ class Work(NamedTuple):
 
 Contender = Callable[[int], Work]
 """Does the work of a round, given its number; all contenders get the same work in the same round."""
+
+
+class Timed(Protocol):
+    """What a contender did in a round."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+
+Done = TypeVar("Done", bound=Timed)
 
 
 class Target(NamedTuple):
@@ -187,12 +198,14 @@ def write(part: str, report: Report, options: Options, output: Path) -> None:
     draw(output / f"{part}.svg", content)
 
 
-def measured(contenders: Mapping[str, Contender], options: Options, *, warm: bool = True) -> dict[str, list[Work]]:
-    """The work of every contender in each round; every second round runs them in reverse order.
+def measured(
+    contenders: Mapping[str, Callable[[int], Done]], options: Options, *, warm: bool = True
+) -> dict[str, list[Done]]:
+    """What every contender did in each round; every second round runs them in reverse order.
 
     warm: run round 0 first as a warm-up, which does not count.
     """
-    done: dict[str, list[Work]] = {name: [] for name in contenders}
+    done: dict[str, list[Done]] = {name: [] for name in contenders}
     for number in range(0 if warm else 1, options.rounds + 1):
         order = list(contenders)[:: 1 if number % 2 else -1]
         for name in order:

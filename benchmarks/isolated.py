@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 
 import torch
 
-from benchmarks.harness import Contender, Work
 from transformer.core.errors import UserError
 
 Result = TypeVar("Result")
 Argument = TypeVar("Argument")
-_made: dict[str, Contender] = {}
+_made: dict[str, Callable[[Any], Any]] = {}
 
 
-def isolated(make: Callable[..., Contender], *arguments: Any, threads: int) -> Contender:
+def isolated(
+    make: Callable[..., Callable[[Argument], Result]], *arguments: Any, threads: int
+) -> Callable[[Argument], Result]:
     """The contender that `make(*arguments)` creates in a new process, which lives as long as this one.
 
     make: a module-level function; threads: of PyTorch. Raises UserError if the process dies.
@@ -30,8 +31,9 @@ def isolated(make: Callable[..., Contender], *arguments: Any, threads: int) -> C
         1, mp_context=get_context("spawn"), initializer=_start, initargs=(threads, make, arguments)
     )
 
-    def run(number: int) -> Work:
-        return _result(pool, _work, number)
+    def run(argument: Argument) -> Result:
+        result: Result = _result(pool, _work, argument)
+        return result
 
     return run
 
@@ -49,12 +51,14 @@ def _result(pool: ProcessPoolExecutor, function: Callable[..., Result], *argumen
         raise UserError("a contender's process died: see its output above, or free some memory") from error
 
 
-def _start(threads: int, make: Callable[..., Contender] | None = None, arguments: tuple[Any, ...] = ()) -> None:
+def _start(
+    threads: int, make: Callable[..., Callable[[Any], Any]] | None = None, arguments: tuple[Any, ...] = ()
+) -> None:
     os.environ.pop("ONEDNN_PRIMITIVE_CACHE_CAPACITY", None)  # inherited if our process has set it
     torch.set_num_threads(threads)
     if make is not None:
         _made["contender"] = make(*arguments)
 
 
-def _work(number: int) -> Work:
-    return _made["contender"](number)
+def _work(argument: Any) -> Any:
+    return _made["contender"](argument)

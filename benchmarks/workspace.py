@@ -83,12 +83,13 @@ def new_workspace(root: Path, *, data: Path | None = None, profile: str = "seed"
     return workspace
 
 
-def prepared(task: str, data: Path | None) -> Workspace:
-    """The workspace with a task's encoded store; rebuilt when the corpora, parameters or code have changed."""
+def prepared(task: str, data: Path | None, stages: Sequence[str] = DATA_STAGES) -> Workspace:
+    """The workspace with what these stages make; rebuilt when the corpora, parameters or code have changed."""
     if data is not None and not data.is_dir():
         raise UserError(f"there is no folder {data}: name the one with the real corpora, or leave it out")
-    workspace = new_workspace(FOLDER / ("sample" if data is None else "real"), data=data)
-    ensure(workspace, task, DATA_STAGES, data)
+    name = "sample" if data is None else "real"
+    workspace = new_workspace(FOLDER / (name if stages == DATA_STAGES else f"{name}-{stages[-1]}"), data=data)
+    ensure(workspace, task, stages, data)
     return workspace
 
 

@@ -4,12 +4,22 @@ import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no requests to the Hub
 
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.peers.positions import require_added
-from transformer.encoded.vocabulary import Vocabulary
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, sorted_batches
+from transformer.encoded.tensors import pad
+from transformer.encoded.vocabulary import Vocabulary, clip
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.interface import Hypothesis
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
@@ -39,11 +49,15 @@ class MarianTranslator(nn.Module):
     """MarianMT with the same interface as the other peers. Its positions are sinusoidal unless ours are loaded."""
 
     def __init__(self, config: Seq2SeqConfig, target: Vocabulary) -> None:
-        """Raises UserError if MarianMT does not support our kind of positions."""
+        """Raises UserError if MarianMT does not support our architecture."""
         super().__init__()
         params = config.model
         assert isinstance(params, Seq2SeqParams)
         require_added(params)
+        if params.norm != "post" or config.source_pad_id != config.target_pad_id:
+            raise UserError(
+                "MarianMT normalizes after each sublayer and has one padding id: compare with the profile `seed`"
+            )
         self.pad_id = config.target_pad_id
         self.marian = MarianMTModel(
             MarianConfig(
@@ -84,18 +98,14 @@ class MarianTranslator(nn.Module):
         logits: Tensor = output.logits
         return logits
 
-    @torch.no_grad()
     def generate(self, source: Tensor, *, beams: int, limit: int) -> list[list[int]]:
         """The output ids for each row of source (B, S), at most `limit`, without begin and end tokens."""
-        found = self.marian.generate(  # type: ignore[misc]  # its stubs do not know their own class
-            input_ids=source,
-            attention_mask=source != self.pad_id,
-            num_beams=beams,
-            do_sample=False,
-            max_new_tokens=limit,
-        )
-        end = self.marian.config.eos_token_id
-        return [row[: row.index(end)] if end in row else row for row in found[:, 1:].tolist()]
+        return generate(self.marian, source, beams=beams, limit=limit)
+
+    def save(self, folder: Path) -> None:
+        """Write the model as the library does, for its `from_pretrained`."""
+        self.marian._keys_to_ignore_on_save = []  # it would leave out positions, which may be learned ones
+        self.marian.save_pretrained(folder)
 
     def load_ours(self, ours: Seq2SeqTransformer) -> None:
         """Copy our weights and positions."""
@@ -103,6 +113,48 @@ class MarianTranslator(nn.Module):
         state["lm_head.weight"] = state.pop("output.weight")
         state["final_logits_bias"] = state.pop("output.bias")[None]
         self.marian.load_state_dict(state)
+
+
+class MarianDecoder:
+    """A saved model as a translator's `Decoder`: the best hypothesis of each source."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: written by `MarianTranslator.save`."""
+        self._marian = MarianMTModel.from_pretrained(folder)  # which also ends training mode
+
+    def __call__(
+        self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
+    ) -> list[list[Hypothesis]]:
+        """Greedy or beam search; scores are not reported. Of a long source the beginning is translated."""
+        config = self._marian.config
+        assert config.pad_token_id is not None
+        limit = min(params.max_length, config.max_position_embeddings - 1)
+        beams = params.beam_size if params.method == "beam" else 1
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for rows in sorted_batches(np.array([len(source) for source in sources]), params.batch_size):
+            clipped = [clip(sources[row], config.max_position_embeddings) for row in rows]
+            batch = pad(clipped, config.pad_token_id)
+            answers = generate(self._marian, batch, beams=beams, limit=limit, early_stopping=params.stopping == "first")
+            for row, ids in zip(rows, answers, strict=True):
+                found[row] = [Hypothesis(ids, 0.0, 0.0, finished=len(ids) < limit)]
+        return found
+
+
+@torch.no_grad()
+def generate(
+    marian: MarianMTModel, source: Tensor, *, beams: int, limit: int, early_stopping: bool = False
+) -> list[list[int]]:
+    """As `MarianTranslator.generate`. early_stopping: a sentence is done when `beams` hypotheses have finished."""
+    found = marian.generate(  # type: ignore[misc]  # its stubs do not know their own class
+        input_ids=source,
+        attention_mask=source != marian.config.pad_token_id,
+        num_beams=beams,
+        do_sample=False,
+        max_new_tokens=limit,
+        early_stopping=early_stopping and beams > 1,
+    )
+    end = marian.config.eos_token_id
+    return [row[: row.index(end)] if end in row else row for row in found[:, 1:].tolist()]
 
 
 def _renamed(name: str) -> str:

@@ -108,8 +108,13 @@ def test_our_weights_come_back_as_they_went(ours: Seq2SeqTransformer) -> None:
 
 
 def test_peers_refuse_what_they_cannot_express() -> None:
+    from benchmarks.peers.marian import MarianTranslator
+
+    config = seq2seq(norm="pre").config
     with pytest.raises(UserError, match="profile `seed`"):
-        straightforward(seq2seq(norm="pre").config)
+        straightforward(config)
+    with pytest.raises(UserError, match="profile `seed`"):
+        MarianTranslator(config, vocabulary(30))
 
 
 @pytest.mark.parametrize("positions", ["rotary", "none"])
@@ -137,7 +142,7 @@ def our_ids(
 
 
 def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids], tmp_path: Path) -> None:
-    from benchmarks.peers.marian import MarianTranslator
+    from benchmarks.peers.marian import MarianDecoder, MarianTranslator
 
     target = vocabulary(30)
     found = our_ids(ours, sources, target, params(max_length=LIMIT))
@@ -155,6 +160,9 @@ def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids]
     assert recomputing.greedy(peer, pad(sources, 0), target, LIMIT) == found
     assert marian.generate(pad(sources, 0), beams=1, limit=LIMIT) == found
     answers = engine(sources, params(max_length=LIMIT, batch_size=4), Observer(), None)
+    assert [hypotheses[0].ids for hypotheses in answers] == found
+    marian.save(tmp_path / "marian")
+    answers = MarianDecoder(tmp_path / "marian")(sources, params(max_length=LIMIT, batch_size=4), Observer(), None)
     assert [hypotheses[0].ids for hypotheses in answers] == found
 
     beams = our_ids(ours, sources, target, params(method="beam", max_length=LIMIT))

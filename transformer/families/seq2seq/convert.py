@@ -5,16 +5,14 @@ from functools import cached_property
 from pathlib import Path
 
 from transformer.checkpoint.device import prepare
-from transformer.conversion.onnx_graph import quantized, write_model
 from transformer.conversion.stage import Conversion, ConvertInputs, ConvertOutputs, ConvertParams, convert_all
-from transformer.core.files import write_json
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.export.bundle import open_bundle
 from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
 from transformer.families.seq2seq.conversion.examples import ctranslate2_example, onnx_example
-from transformer.families.seq2seq.conversion.onnx_model import decoder_graph, encoder_graph
+from transformer.families.seq2seq.conversion.onnx_model import write_onnx
 from transformer.families.seq2seq.conversion.verify import Verification
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
@@ -62,13 +60,7 @@ class _Converter:
             return "recurrent decoders (model.kind `recurrent`) are served by PyTorch alone"
 
         def write(folder: Path, int8: bool) -> None:
-            for name, graph in (
-                ("encoder", encoder_graph(model)),
-                ("decoder", decoder_graph(model, vocabularies["target"])),
-            ):
-                write_model(folder / f"{name}.onnx", quantized(graph) if int8 else graph)
-            for side, vocabulary in vocabularies.items():
-                write_json(folder / f"{side}.json", vocabulary.entries(range(vocabulary.size)))
+            write_onnx(folder, model, vocabularies["source"], vocabularies["target"], int8=int8)
 
         return self._conversion(onnx_example(*self._first, self._exported), write)
 

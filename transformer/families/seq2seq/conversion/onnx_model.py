@@ -1,11 +1,12 @@
 """The encoder-decoder as two ONNX graphs: the encoder with what the decoder reads of it, and one decoding step."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import onnx
 
-from transformer.conversion.onnx_graph import BOOLEAN, FLOAT, INTEGER, Graph
+from transformer.conversion.onnx_graph import BOOLEAN, FLOAT, INTEGER, Graph, quantized, write_model
 from transformer.conversion.onnx_layers import (
     Attention,
     array,
@@ -17,12 +18,21 @@ from transformer.conversion.onnx_layers import (
     normed,
     residual,
 )
+from transformer.core.files import write_json
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.nn.config import Seq2SeqParams
 from transformer.families.seq2seq.nn.decoder import DecoderLayer
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
 PARTS = ("key", "value")
+
+
+def write_onnx(folder: Path, model: Seq2SeqTransformer, source: Vocabulary, target: Vocabulary, *, int8: bool) -> None:
+    """Write both graphs into `folder`, and the entries of the vocabularies in the order of their ids."""
+    for name, graph in (("encoder", encoder_graph(model)), ("decoder", decoder_graph(model, target))):
+        write_model(folder / f"{name}.onnx", quantized(graph) if int8 else graph)
+    for side, vocabulary in (("source", source), ("target", target)):
+        write_json(folder / f"{side}.json", vocabulary.entries(range(vocabulary.size)))
 
 
 def encoder_graph(model: Seq2SeqTransformer) -> onnx.ModelProto:
