@@ -23,7 +23,7 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     lock = Path(__file__).parents[2] / "requirements.lock"
-    command = [python, "-m", "pip", "install", "-q", "-c", str(lock), *LIBRARIES[request.param]]
+    command = [str(python), "-m", "pip", "install", "-q", "-c", str(lock), *LIBRARIES[request.param]]
     subprocess.run(command, check=True, env=clean_environment())
     return request.param, python
 

@@ -42,7 +42,8 @@ def prepare(hardware: Hardware) -> Compute:
     if repeatable:
         # cuBLAS reads it at initialisation, before the first matrix product.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(repeatable)
+    # The same for all kernels as `use_deterministic_algorithms`, which also imports the compiler, in two seconds.
+    torch.set_deterministic_debug_mode("error" if repeatable else "default")
     # Deterministic kernels write all of their outputs; filling memory beforehand costs a tenth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property
     return Compute(device, _precision(hardware.precision, device), repeatable)
