@@ -13,7 +13,11 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
+<<<<<<< HEAD
 .PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality bench-serving parameters docs licenses ui lock clean-venv
+=======
+.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality parameters docs licenses ui serve lock clean-venv
+>>>>>>> h4
 
 repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -52,6 +56,9 @@ bench-serving: $(DEV)  ## measure the translation model in every engine beside M
 
 ui: $(READY)  ## serve MLflow's UI, to this machine only
 	transformer ui --port $(or $(PORT),5000)
+
+serve: $(READY)  ## serve the workspace's translation model, to this machine only; MODEL=models:/NAME@best another one
+	transformer serve --port $(or $(PORT),5001) $(if $(MODEL),--model "$(MODEL)")
 
 parameters: $(READY)  ## write docs/parameters.md from the sections that declare them
 	@echo '# Parameters' > docs/parameters.md

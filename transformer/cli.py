@@ -110,6 +110,15 @@ def _parser() -> argparse.ArgumentParser:
     ui = commands.add_parser("ui", help="serve MLflow's UI with all results, to this machine only")
     ui.add_argument("--port", type=int, default=5000, help="default: %(default)s")
     ui.set_defaults(run=_ui)
+    serve = commands.add_parser("serve", help="serve a registered translation model by HTTP, to this machine only")
+    serve.add_argument(
+        "-m",
+        "--model",
+        type=_given_model,
+        help="such as models:/NAME@best, or a folder; default: the workspace's result",
+    )
+    serve.add_argument("--port", type=int, default=5001, help="default: %(default)s")
+    serve.set_defaults(run=_serve)
     summary = commands.add_parser("summary", help="print the main metrics and where to find more")
     summary.add_argument("--task", choices=TASKS, help="only this task; default: all")
     summary.set_defaults(run=_summary)
@@ -286,6 +295,18 @@ def _ui(arguments: argparse.Namespace) -> None:
     from transformer.tracking.ui import serve
 
     serve(Path.cwd(), arguments.port)
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    from transformer.tracking.serving import serve
+
+    task = _own_model("seq2seq").parent.name
+    serve(Path.cwd(), task, arguments.model, arguments.port)
+
+
+def _given_model(text: str) -> str:
+    """A URI, or a path relative to the folder the user is in."""
+    return text if ":/" in text else str(given_path(text))
 
 
 def _report(arguments: argparse.Namespace) -> None:

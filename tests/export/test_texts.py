@@ -87,12 +87,12 @@ def served(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
     """The MLflow model of each bundle, loaded."""
     from mlflow import pyfunc
 
-    from transformer.tracking.model import _save
+    from transformer.tracking.model import save_model
 
     models = {}
     for task in TASKS:
         folder = tmp_path_factory.mktemp(f"served-{task}") / "model"
-        _save(folder, bundles[task], task, run_id="0" * 32, model_id="m", location=str(folder))
+        save_model(folder, bundles[task], task)
         models[task] = pyfunc.load_model(str(folder))
     return models
 

@@ -70,7 +70,9 @@ def evaluate(task: str, params: dict[str, Any]) -> None:
 def export(task: str, params: dict[str, Any]) -> None:
     score = json.loads(Path(f"reports/{task}/evaluation.json").read_text())["validation"]["score"]
     metric = {"name": "validation.score", "value": score, "higher_is_better": True}
-    write(f"models/{task}/bundle/config.json", {"task": task, "main_metric": metric})
+    decoding = {"method": "beam", "beam_size": 4, "n_best": 1}
+    write(f"models/{task}/bundle/config.json", {"task": task, "main_metric": metric, "decoding": decoding})
+    write(f"models/{task}/bundle/pretokenizer.json", {})
 
 
 def convert(task: str, params: dict[str, Any]) -> None:

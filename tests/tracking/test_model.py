@@ -6,13 +6,18 @@ import pandas as pd
 import pytest
 
 import transformer
-from transformer.tracking.model import log_model
+from transformer.tracking.model import log_model, save_model
 from transformer.tracking.store import Store
 
 
-def bundle_of(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"task": "sentiment"}))
+def result_in(folder: Path) -> Path:
+    """A folder with a bundle and its answers."""
+    bundle, reports = folder / "models" / "sentiment" / "bundle", folder / "reports" / "sentiment"
+    bundle.mkdir(parents=True)
+    (bundle / "config.json").write_text(json.dumps({"format": 1, "task": "sentiment", "decoding": {}}))
+    (bundle / "pretokenizer.json").write_text("{}")
+    reports.mkdir(parents=True)
+    (reports / "predictions.tsv").write_text("split\ttext\nvalidation\tgood\n")
     return folder
 
 
@@ -25,14 +30,14 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
     from mlflow import pyfunc
 
     run = store.client.create_run(store.experiment_id).info.run_id
-    model_id = log_model(store, run, bundle_of(root / "bundle"))
+    model_id = log_model(store, run, result_in(root / "result"), "sentiment")
     location = root / "mlartifacts" / "models" / model_id / "artifacts"
     assert (location / "code" / "transformer" / "export" / "pyfunc.py").is_file()
     assert not [*location.rglob("__pycache__")]
     opened: list[Path] = []
 
-    def load(path: str) -> Classifier:
-        opened.append(Path(path))
+    def load(path: Path, engine: str) -> Classifier:
+        opened.append(path / engine)
         return Classifier()
 
     monkeypatch.setattr(transformer, "load", load)
@@ -43,7 +48,54 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
     assert list(model.predict({"text": ["good"]})["label"]) == ["pos"]
     assert model.metadata.signature.inputs.input_names() == ["text"]
     assert model.metadata.signature.outputs.input_names() == ["label", "probability"]
-    assert (opened[0] / "config.json").is_file()
-    assert "torch==" in (location / "requirements.txt").read_text()
+    assert model.metadata.signature.params.to_dict() == [
+        {"name": "engine", "type": "string", "default": "best", "shape": None}
+    ]
+    assert opened == [location / "artifacts" / "bundle" / "torch"], "once, by the first request"
+    assert model.input_example.to_dict("list") == {"text": ["good"]}
+    required = (location / "requirements.txt").read_text()
+    assert all(f"{name}==" in required for name in ("torch", "ctranslate2", "onnxruntime"))
+    assert "spacy" not in required
     outputs = store.client.get_run(run).outputs
     assert outputs is not None and [output.model_id for output in outputs.model_outputs] == [model_id]
+
+
+@pytest.mark.parametrize(("rules", "needed"), [({"de": {}}, False), ({}, True), ({"en": {}}, True)])
+def test_spacy_is_required_where_a_bundle_lacks_a_language_s_rules(
+    rules: dict[str, Any], needed: bool, root: Path
+) -> None:
+    bundle = result_in(root / "result") / "models" / "sentiment" / "bundle"
+    side = {"kind": "spacy", "language": "de", "lowercase": True}
+    (bundle / "pretokenizer.json").write_text(json.dumps({"text": side}))
+    (bundle / "rules.json").write_text(json.dumps(rules))
+    save_model(root / "model", bundle, "sentiment")
+    assert ("spacy==" in (root / "model" / "requirements.txt").read_text()) is needed
+
+
+OLD = """
+import pandas as pd
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel
+
+
+class BundleModel(PythonModel):
+    def load_context(self, context):
+        import transformer
+        self.model = transformer.load(context.artifacts["bundle"])
+
+    def predict(self, context, model_input, params=None):
+        return pd.DataFrame(self.model.table(model_input["text"]))
+
+
+set_model(BundleModel())
+"""
+
+
+def test_models_that_older_code_registered_still_load(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow import pyfunc
+
+    save_model(root / "model", result_in(root / "result") / "models" / "sentiment" / "bundle", "sentiment")
+    (root / "model" / "pyfunc.py").write_text(OLD)
+    monkeypatch.setattr(transformer, "load", lambda path: Classifier())
+    model = pyfunc.load_model(str(root / "model"))
+    assert list(model.predict(pd.DataFrame({"text": ["good"]}))["label"]) == ["pos"]

@@ -11,7 +11,7 @@ import pytest
 
 import transformer
 from tests.tracking.test_alias import FIRST
-from tests.tracking.test_model import Classifier, bundle_of
+from tests.tracking.test_model import Classifier, result_in
 from transformer.core.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.model import log_model, register
@@ -57,7 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         (root / ".dvc").mkdir(parents=True)
         store = open_store(root, "sentiment")
         run = write(store, "first")
-        model = log_model(store, run, bundle_of(root / "bundle"))
+        model = log_model(store, run, result_in(root / "result"), "sentiment")
         tags = FIRST.tags() | {"alias": "best"}
         register(store.client, name="reviews", alias="best", tags=tags, run_id=run, model_id=model)
         store.client.create_experiment("someone's", artifact_location=(root.parent / "theirs").as_uri())
@@ -91,10 +91,10 @@ def test_a_copied_repository_never_writes_into_the_original(
     new = write(store, "second")
     assert read(store, run) == "first"
     assert (copy / "mlartifacts" / new / "artifacts/reports/x.txt").is_file()
-    log_model(store, new, copy / "bundle")
+    log_model(store, new, copy / "result", "sentiment")
     assert contents(root) == before
 
-    monkeypatch.setattr(transformer, "load", lambda path: Classifier())
+    monkeypatch.setattr(transformer, "load", lambda path, engine: Classifier())
     best = store.client.get_model_version_by_alias("reviews", "best")
     path = store.client.get_model_version_download_uri("reviews", best.version)
     assert path.startswith(here)

@@ -1,5 +1,6 @@
 """What `transformer sync` restores, from any folder of a repository whose pipeline DVC really ran."""
 
+import json
 import re
 import shlex
 import shutil
@@ -18,6 +19,9 @@ from mlflow.tracking import MlflowClient
 
 from tests.tracking.conftest import environment, run_in
 from tests.tracking.test_workflow import Reader
+from transformer.core.errors import UserError
+from transformer.tracking.location import locate
+from transformer.tracking.serving import _given, _own, _request
 from transformer.tracking.sync import missing_rows
 
 NAME = "translation-model"
@@ -108,6 +112,24 @@ def test_a_deleted_registered_model_comes_back_with_its_alias(project: Project) 
     assert project.row()["versions"] == before
     assert not missing_rows(project.root)
     assert project.sync() == "0 rows written\n"
+
+
+def test_the_version_of_the_workspace_s_result_is_what_is_served(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    project.sync()
+    served = _own(project.root, "translation")
+    assert served == (f"models:/{NAME}/1", f"{NAME}, version 1")
+    assert _given(project.root, "translation", f"models:/{NAME}@best") == served
+    example = json.loads(_request(served.uri, locate(project.root).uri))
+    assert example == {"dataframe_split": {"columns": ["text"], "data": [["a"]]}}
+    project.change(lambda client: client.delete_registered_model(NAME))
+    with pytest.raises(UserError, match=f"is not registered as {NAME}"):
+        _own(project.root, "translation")
+    (project.root / "dvc.lock").unlink()
+    with pytest.raises(UserError, match="no complete result of translation"):
+        _own(project.root, "translation")
 
 
 @pytest.mark.stress

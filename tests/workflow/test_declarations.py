@@ -38,7 +38,7 @@ _WIDER = {
     "export": {
         *("nn/kernels/cross_entropy", "nn/objective"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
-        "export/pyfunc",
+        *("export/pyfunc", "export/serving"),
         "families/*/nn/weights",
         "text/parallel",
         "text/tokens",
@@ -47,11 +47,11 @@ _WIDER = {
         *("nn/kernels/cross_entropy", "nn/objective", "text/parallel", "text/tokens"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
-        *("export/exporting", "export/pyfunc"),
+        *(f"export/{name}" for name in ("exporting", "pyfunc", "serving")),
         *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
         *(
             f"families/*/{name}"
-            for name in ("figures", "nn/weights", "options", "report", "shown", "tokenize", "train")
+            for name in ("figures", "nn/weights", "options", "report", "serving", "shown", "tokenize", "train")
         ),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
         *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores")),

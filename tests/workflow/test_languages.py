@@ -72,10 +72,10 @@ def ask(address: str, text: str) -> dict[str, Any]:
 
 def served_answer(clone: Clone, task: str, text: str) -> dict[str, Any]:
     """The answer of a server for the workspace's bundle."""
-    from transformer.tracking.model import _save
+    from transformer.tracking.model import save_model
 
     folder = clone.root / "served"
-    _save(folder, clone.root / "models" / task / "bundle", task, run_id="0" * 32, model_id="m", location=str(folder))
+    save_model(folder, clone.root / "models" / task / "bundle", task)
     with server(folder) as address:
         return ask(address, text)
 

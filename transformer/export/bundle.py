@@ -49,14 +49,7 @@ def open_bundle(
     the converted model beside the bundle. threads: of a converted model; None for all processors.
     Raises UserError when it is not a bundle of this format, or the device or the engine is not available.
     """
-    if not (path / CONFIG).is_file():
-        raise UserError(
-            f"{path} is not an exported model ({CONFIG} is missing): run `dvc repro` or name another folder"
-        )
-    config = read_json(path / CONFIG)
-    task = _task_of(config)
-    if task is None:
-        raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
+    config, task = config_of(path)
     own = config.get("engine", "torch")
     if engine not in (None, own):
         if engine not in ENGINES:
@@ -79,6 +72,19 @@ def open_bundle(
             f"{path} needs more memory than is available: close other programs, or export it again"
         ) from error
     return predictor
+
+
+def config_of(path: Path) -> tuple[dict[str, Any], Task]:
+    """A bundle's config.json, and the task of its model. Raises UserError when it is not a bundle of this format."""
+    if not (path / CONFIG).is_file():
+        raise UserError(
+            f"{path} is not an exported model ({CONFIG} is missing): run `dvc repro` or name another folder"
+        )
+    config = read_json(path / CONFIG)
+    task = _task_of(config)
+    if task is None:
+        raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
+    return config, task
 
 
 def _task_of(config: Any) -> Task | None:

@@ -1,28 +1,54 @@
 """The MLflow model of a bundle, saved as code: MLflow runs this file when it loads the model."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from mlflow.exceptions import MlflowException
 from mlflow.models import set_model
+from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
+
+
+class _Refusal(MlflowException):
+    """A request that cannot be answered: status 400.
+
+    Its message stays one line: MLflow's server would put the request's data before it.
+    """
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        super().__init__(line, error_code=INVALID_PARAMETER_VALUE)
+
+    @property
+    def message(self) -> str:
+        return self._line
+
+    @message.setter
+    def message(self, given: str) -> None:
+        pass
 
 
 class _Answers:
     # Not in the model class itself, where MLflow would demand type hints and infer a signature without names from them.
 
-    model: Any
+    serving: Any
 
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
         """Map a data frame with a column `text` to one with the answers' columns (`ANSWERS` in families/F/shown.py).
 
-        The index stays the same. Raises MlflowException when a text is missing.
+        The index stays the same. params: those of the model's signature. Raises MlflowException when a text is
+        missing, or the parameters do not fit.
         """
+        from transformer.core.errors import UserError
+
         frame = pd.DataFrame(model_input)
         try:
-            answers = self.model.table(frame["text"])
-        except TypeError as error:  # a missing text: a server responds with status 400
-            raise MlflowException.invalid_parameter_value(f"column `text`: {error}") from error
+            answers = self.serving.table(frame["text"], params or {})
+        except TypeError as error:  # a missing text
+            raise _Refusal(f"column `text`: {error}") from error
+        except UserError as error:
+            raise _Refusal(str(error)) from error
         return pd.DataFrame(answers, index=frame.index)
 
 
@@ -30,10 +56,10 @@ class BundleModel(_Answers, PythonModel):
     """Predicts from raw text: one row per text, in the same order."""
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Open the bundle."""
-        import transformer
+        """Find the bundle and its converted models; the first request opens one."""
+        from transformer.export.serving import Serving
 
-        self.model = transformer.load(context.artifacts["bundle"])
+        self.serving = Serving(Path(context.artifacts["bundle"]))
 
 
 set_model(BundleModel())

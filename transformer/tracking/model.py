@@ -2,14 +2,17 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.core.files import read_json
+from transformer.core.files import read_json, read_table
 from transformer.core.task import family_module, open_task
 from transformer.export.converted import CONVERTED, bundle_digest
+from transformer.export.serving import BEST
+from transformer.results.chain import CONVERT, VIEWS, bundle_path
+from transformer.text.pretokenize import read_pretokenizers, read_rules
 from transformer.tracking.alias import living_run, place_alias
 from transformer.tracking.artifacts import local_folder
 from transformer.tracking.mlflow_inside import global_uri
@@ -17,44 +20,51 @@ from transformer.tracking.store import Store
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run
-    from mlflow.models import ModelSignature
+    from mlflow.models import Model, ModelSignature
     from mlflow.tracking import MlflowClient
 
 BUNDLE, ARTIFACTS = "bundle", "artifacts"
 """The name of the model's artifact; and where MLflow puts artifacts, each under its folder's name."""
-_PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "spacy")
+_PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "ctranslate2", "onnxruntime")
 
 
-def log_model(store: Store, run_id: str, bundle: Path) -> str:
-    """Log the bundle as a pyfunc model of the run. Returns the model's id in MLflow."""
+def log_model(store: Store, run_id: str, folder: Path, task: str) -> str:
+    """Log a task's bundle as a pyfunc model of the run. Returns the model's id in MLflow.
+
+    folder: the result's bundle and answers, each at its own path in it.
+    """
     from mlflow.entities import LoggedModelOutput
 
     client = store.client
-    task = str(read_json(bundle / "config.json")["task"])
     model = client.create_logged_model(store.experiment_id, name=task, source_run_id=run_id)
-    log_model_files(store, run_id, model, bundle)
+    log_model_files(store, run_id, model, folder, task)
     client.finalize_logged_model(model.model_id, status="READY")
     client.log_outputs(run_id, models=[LoggedModelOutput(model.model_id, step=0)])
     return str(model.model_id)
 
 
-def log_model_files(store: Store, run_id: str, model: "LoggedModel", bundle: Path) -> None:
-    """Write the files of a model that the database already has."""
-    task = str(read_json(bundle / "config.json")["task"])
-    with tempfile.TemporaryDirectory(prefix="tracking-") as folder:
-        local = Path(folder, "model")
-        _save(local, bundle, task, run_id=run_id, model_id=model.model_id, location=model.artifact_location)
+def log_model_files(store: Store, run_id: str, model: "LoggedModel", folder: Path, task: str) -> None:
+    """Write the files of a model that the database already has. folder: as for `log_model`."""
+    from mlflow.models import Model
+
+    path, model_id = model.artifact_location, model.model_id
+    with tempfile.TemporaryDirectory(prefix="tracking-") as temporary:
+        local, bundle = Path(temporary, "model"), folder / bundle_path(task)
+        first = next(read_table(folder / "reports" / task / "predictions.tsv"), {})
+        example = first.get(_serving(task).QUESTION)
+        reference = Model(artifact_path=path, model_uuid=model_id, run_id=run_id, model_id=model_id)
+        save_model(local, bundle, task, example=example, model=reference)
         store.client.log_model_artifacts(model.model_id, str(local))
 
 
-def log_converted(store: Store, run_id: str, model: "LoggedModel", bundle: Path, converted: Path) -> None:
-    """Add converted models to a logged model, beside its bundle. converted: their folder, which may be missing.
+def log_converted(store: Store, run_id: str, model: "LoggedModel", folder: Path, task: str) -> None:
+    """Add converted models, if `folder` has any, to a logged model, beside its bundle. folder: as for `log_model`.
 
     A model with another bundle than theirs, as older code exported it, is written again with this one.
     """
-    if not _has_bundle(model, bundle):
-        log_model_files(store, run_id, model, bundle)
-    if converted.is_dir():
+    if not _has_bundle(model, folder / bundle_path(task)):
+        log_model_files(store, run_id, model, folder, task)
+    if (converted := folder / VIEWS[CONVERT].path(task)).is_dir():
         store.client.log_model_artifacts(model.model_id, str(converted), f"{ARTIFACTS}/{CONVERTED}")
 
 
@@ -76,30 +86,46 @@ def model_of(store: Store, row: "Run") -> "LoggedModel | None":
     return None
 
 
-def _save(local: Path, bundle: Path, task: str, *, run_id: str, model_id: str, location: str) -> None:
+def save_model(
+    local: Path, bundle: Path, task: str, *, example: str | None = None, model: "Model | None" = None
+) -> None:
+    """Save a task's bundle as a pyfunc model. example: a text to ask it; model: how MLflow's database knows it."""
+    import pandas as pd
     from mlflow import pyfunc
-    from mlflow.models import Model
 
-    package = Path(__file__).parents[1]
+    package, params = Path(__file__).parents[1], _serving(task).params_of(read_json(bundle / "config.json"))
+    packages = (*_PACKAGES, *(["spacy"] if _needs_spacy(bundle) else []))
     pyfunc.save_model(
         path=str(local),
         python_model=str(package / "export" / "pyfunc.py"),
         artifacts={BUNDLE: str(bundle)},
         code_paths=[str(package)],
-        signature=_signature(task),
-        pip_requirements=[f"{name}=={_public_version(name)}" for name in _PACKAGES],
-        mlflow_model=Model(artifact_path=location, model_uuid=model_id, run_id=run_id, model_id=model_id),
+        signature=_signature(task, params),
+        input_example=None if example is None else pd.DataFrame({"text": [example]}),
+        pip_requirements=[f"{name}=={_public_version(name)}" for name in packages],
+        mlflow_model=model,
     )
     for cache in [*local.rglob("__pycache__")]:
         shutil.rmtree(cache)
 
 
-def _signature(task: str) -> "ModelSignature":
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, Schema
+def _serving(task: str) -> Any:
+    return family_module(open_task(task), "serving")
 
+
+def _needs_spacy(bundle: Path) -> bool:
+    """Whether the bundle lacks the rules of a side that is split as spaCy does."""
+    rules = read_rules(bundle)
+    return any(side.kind == "spacy" and side.language not in rules for side in read_pretokenizers(bundle).values())
+
+
+def _signature(task: str, params: Sequence[tuple[str, str, Any]]) -> "ModelSignature":
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
+
+    specs = [ParamSpec(name, kind, default) for kind, name, default in (("string", "engine", BEST), *params)]
     outputs = Schema([ColSpec(kind, name) for kind, name in family_module(open_task(task), "shown").ANSWERS])
-    return ModelSignature(inputs=Schema([ColSpec("string", "text")]), outputs=outputs)
+    return ModelSignature(Schema([ColSpec("string", "text")]), outputs, ParamSchema(specs))
 
 
 def _public_version(package: str) -> str:

@@ -39,15 +39,14 @@ def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin:
     """
     run_id = row.info.run_id
     with locked(store.root), gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
-        bundle = folder / "models" / chain.task / "bundle"
         logged, lost = model.model_of(store, row), set[str]()
         if logged is None:
-            model_id = model.log_model(store, run_id, bundle)
+            model_id = model.log_model(store, run_id, folder, chain.task)
             lost.add(CONVERTED)
         else:
             model_id = logged.model_id
             if not _has_model(store, row):
-                model.log_model_files(store, run_id, logged, bundle)
+                model.log_model_files(store, run_id, logged, folder, chain.task)
                 lost.add(CONVERTED)
         if not _has_files(store, row):
             log_files(store, chain, run_id, folder)

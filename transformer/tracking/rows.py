@@ -118,7 +118,7 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
             store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
             store.client.set_tag(run_id, "figures", new.figures)
     if new.converted not in (None, tags.get("converted")):
-        paths = [bundle_path(chain.task), conversion_path(chain.task)]
+        paths = [*row_paths(chain), conversion_path(chain.task)]
         if new.converted != folder_md5({}):  # `convert.formats: []`
             paths.append(VIEWS[CONVERT].path(chain.task))
         with suppress(MissingContentError), gathered(content, paths, near) as folder:
@@ -127,13 +127,12 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
 
 
 def _log_converted(store: Store, chain: Chain, row: "Run", folder: Path) -> None:
-    """Add the converted models to the row's model, and their sizes to the row; `folder` has them and the bundle."""
+    """Add the converted models to the row's model, and their sizes to the row; `folder` has all of the files."""
     from mlflow.entities import Metric
 
     run_id, report = row.info.run_id, folder / conversion_path(chain.task)
     if logged := model.model_of(store, row):
-        converted = folder / VIEWS[CONVERT].path(chain.task)
-        model.log_converted(store, run_id, logged, folder / bundle_path(chain.task), converted)
+        model.log_converted(store, run_id, logged, folder, chain.task)
     store.client.log_artifact(run_id, str(report), REPORTS)
     sizes = {f"{CONVERT}.{engine}.bytes": found.get("bytes") for engine, found in read_json(report).items()}
     changed = [name for name, size in sizes.items() if size not in (None, row.data.metrics.get(name))]
@@ -225,9 +224,8 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
 
 def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
     """Log the row's content. Returns the id of the logged model."""
-    reports, bundle = folder / "reports" / chain.task, folder / bundle_path(chain.task)
-    model_id = model.log_model(store, run_id, bundle)
-    _log_figures(store, chain, run_id, reports, model_id)
+    model_id = model.log_model(store, run_id, folder, chain.task)
+    _log_figures(store, chain, run_id, folder / "reports" / chain.task, model_id)
     _log_inputs(store, chain, run_id, folder / "data" / chain.task / "corpus")
     log_files(store, chain, run_id, folder)
     return model_id

@@ -1,0 +1,50 @@
+"""Answers the requests that a server gets for one bundle, with the engine that each asks for."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import transformer
+from transformer.core.task import family_module
+from transformer.export.bundle import config_of
+from transformer.export.converted import engines_of
+
+BEST = "best"
+"""The fastest engine at hand that answers as `evaluate` did."""
+
+
+class Serving:
+    """A bundle and the models converted from it, each opened by the first request that needs it.
+
+    Requests may come from several threads: their answers are those that they get one after another.
+    """
+
+    def __init__(self, bundle: Path) -> None:
+        """Raises UserError when the folder is not a bundle."""
+        self._bundle, (self._config, self._task) = bundle, config_of(bundle)
+        self._engines = engines_of(bundle)
+        self._models: dict[str, Any] = {}
+        self._opening, self._torch = Lock(), Lock()
+
+    def table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """The answers as columns. params: `engine`, and what `params_of` in families/F/serving.py names.
+
+        Raises UserError for parameters that cannot be fulfilled, and TypeError for a text that is not a string.
+        """
+        serving, opening = (family_module(self._task, name) for name in ("serving", "conversion.opening"))
+        config = serving.asked(self._config, params)
+        engine = params.get("engine", BEST)
+        if engine == BEST:
+            engine = opening.best_engine(config, self._engines)
+        model = self._model(engine)
+        with self._torch if engine == "torch" else nullcontext():  # the other engines are thread-safe
+            found: dict[str, list[Any]] = serving.answers(model, config, texts)
+        return found
+
+    def _model(self, engine: str) -> Any:
+        with self._opening:
+            if engine not in self._models:
+                self._models[engine] = transformer.load(self._bundle, engine=engine)
+            return self._models[engine]

@@ -1,0 +1,44 @@
+"""What a request to a served translation model may ask for; importable without the rest of the family."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformer.families.seq2seq.decoding.config import DecodingParams
+    from transformer.families.seq2seq.decoding.translator import Translator
+
+QUESTION = "source"
+"""The column of predictions.tsv with the texts that a model is asked."""
+
+
+def params_of(config: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    """MLflow type, name and default of a request's parameters. config: the bundle's."""
+    decoding = config["decoding"]
+    beam_size = decoding["beam_size"] if decoding["method"] == "beam" else 1
+    return (("long", "beam_size", beam_size), ("long", "n_best", decoding["n_best"]))
+
+
+def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """The bundle's config with the decoding that a request asks for; a beam of more than 1 is beam search.
+
+    Raises UserError, one line, for numbers that do not fit together.
+    """
+    changes: dict[str, Any] = {
+        name: int(params[name]) for _, name, default in params_of(config) if params.get(name, default) != default
+    }
+    if "beam_size" in changes:
+        changes |= {"method": "beam" if changes["beam_size"] > 1 else "greedy"}
+    decoding = config["decoding"] | changes
+    return {**config, "decoding": _validated(decoding).model_dump() if changes else decoding}
+
+
+def answers(model: "Translator", config: Mapping[str, Any], texts: Sequence[str]) -> dict[str, list[str]]:
+    """The answers as columns. config: what `asked` returned."""
+    return model.table(texts, _validated(config["decoding"]))
+
+
+def _validated(decoding: dict[str, Any]) -> "DecodingParams":
+    from transformer.core.validation import validate
+    from transformer.families.seq2seq.decoding.config import DecodingParams
+
+    return validate(DecodingParams, decoding, where="params", prefix="decoding")
