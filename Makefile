@@ -13,11 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-<<<<<<< HEAD
-.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality bench-serving parameters docs licenses ui lock clean-venv
-=======
-.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality parameters docs licenses ui serve lock clean-venv
->>>>>>> h4
+.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality bench-serving parameters docs licenses ui serve lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
