@@ -249,12 +249,19 @@ def test_sigterm_under_load_loses_no_accepted_request(workspace: Path, expected:
     server = Server(workspace)
     try:
         assert server.answers(TEXTS, engine="torch") == expected
-        with ThreadPoolExecutor(9) as pool:
-            asked = [pool.submit(server.answers, TEXTS * 60, engine="torch") for _ in range(8)]
-            time.sleep(1)  # all are accepted
+
+        def long_request() -> list[str]:
+            return server.answers(TEXTS * 200, engine="torch", beam_size=8)
+
+        start = time.monotonic()
+        serial = long_request()
+        seconds = time.monotonic() - start
+        with ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(long_request) for _ in range(8)]
+            time.sleep(2 * seconds)  # all are accepted
             waiting = sum(not request.done() for request in asked)
             server.process.send_signal(signal.SIGTERM)
-            assert [request.result() for request in asked] == [expected * 60] * len(asked)
+            assert [request.result() for request in asked] == [serial] * len(asked)
         assert waiting > 1, "no load"
         with pytest.raises(urllib.error.URLError, match="refused"):
             server.answers(TEXTS)

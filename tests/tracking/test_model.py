@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,8 @@ import pandas as pd
 import pytest
 
 import transformer
-from transformer.tracking.model import log_model, save_model
+from transformer.export.converted import bundle_digest, engines_of
+from transformer.tracking.model import log_converted, log_model, save_model
 from transformer.tracking.store import Store
 
 
@@ -99,3 +101,20 @@ def test_models_that_older_code_registered_still_load(root: Path, monkeypatch: p
     monkeypatch.setattr(transformer, "load", lambda path: Classifier())
     model = pyfunc.load_model(str(root / "model"))
     assert list(model.predict(pd.DataFrame({"text": ["good"]}))["label"]) == ["pos"]
+
+
+def test_converted_models_bring_the_bundle_that_they_are_of(store: Store, root: Path) -> None:
+    """A row that older code wrote may have another bundle, which is in no key."""
+    result, run = result_in(root / "result"), store.client.create_run(store.experiment_id).info.run_id
+    model_id = log_model(store, run, result, "sentiment")
+    logged = store.client.get_logged_model(model_id)
+    bundle, converted = (result / "models" / "sentiment" / name for name in ("bundle", "converted"))
+    (bundle / "rules.json").write_text("{}")
+    (converted / "onnx").mkdir(parents=True)
+    (converted / "onnx" / "config.json").write_text(json.dumps({"made_from": bundle_digest(bundle)}))
+    log_converted(store, run, logged, result, "sentiment")
+    log_converted(store, run, logged, result, "sentiment")
+    artifacts = root / "mlartifacts" / "models" / model_id / "artifacts" / "artifacts"
+    assert engines_of(artifacts / "bundle") == ["onnx"]
+    shutil.rmtree(converted)
+    log_converted(store, run, logged, result, "sentiment")  # `convert.formats: []`

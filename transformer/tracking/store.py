@@ -75,6 +75,7 @@ def quiet_mlflow() -> None:
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore")
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow.pyfunc").setLevel(logging.ERROR)  # if mlflow was imported before
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it logs the errors that it raises
 
 
