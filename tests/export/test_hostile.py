@@ -125,7 +125,7 @@ def test_a_mistake_of_the_code_is_not_blamed_on_the_model(
         raise AttributeError("our own mistake")
 
     opening = family_module(open_task(task), "decoding.opening")
-    monkeypatch.setattr(opening, "Translator" if task == "translation" else "Classifier", mistaken)
+    monkeypatch.setattr(opening, "TorchTranslator" if task == "translation" else "TorchClassifier", mistaken)
     with pytest.raises(AttributeError, match="our own mistake"):
         open_bundle(bundles[task], "cpu")
 

@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
+from transformer.registry import STAGES
 
 CLASSES = ("sports", "science", "business", "world")
 FILES = {
@@ -82,7 +83,7 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     workflow.write_text(text)
     clone.commit("topics")
     clone.run("transformer", "check")
-    assert len(clone.repro("report@topics")) == 8
+    assert len(clone.repro("report@topics")) == len(STAGES)
     return clone
 
 

@@ -90,7 +90,7 @@ def test_a_leaf_of_each_section_makes_just_its_declaring_stages_stale(
     every = list(leaves(read_params(restored.params)))
     random.Random(0).shuffle(every)
     of_section = {leaf.rpartition(".")[0].removesuffix(".sample_rows"): (leaf, value) for leaf, value in every}
-    assert len(of_section) == 18
+    assert len(of_section) == 20
     check_leaves(restored, monkeypatch, [*of_section.values()])
 
 
@@ -138,7 +138,7 @@ def test_a_change_reruns_its_stage_and_what_its_output_reaches_and_going_back_on
     original, lock = restored.params.read_bytes(), (restored.root / "dvc.lock").read_bytes()
     model = (restored.root / "models/sentiment/trained/model.safetensors").read_bytes()
     restored.change({"sentiment.train.learning_rate": 5e-3})
-    stages = ("train", "figures", "evaluate", "export", "report")
+    stages = ("train", "figures", "evaluate", "export", "convert", "report")
     assert sorted(restored.repro()) == sorted(f"{stage}@sentiment" for stage in stages)
     assert (restored.root / "models/sentiment/trained/model.safetensors").read_bytes() != model
     restored.params.write_bytes(original)

@@ -102,7 +102,7 @@ def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
 
     with TemporaryDirectory() as folder:
         before, after = Path(folder, "before.onnx"), Path(folder, "after.onnx")
-        before.write_bytes(model.SerializeToString(deterministic=True))
+        write_model(before, model)
         logging.disable(logging.WARNING)  # it recommends a preparation that is for images
         try:
             quantize_dynamic(before, after, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)

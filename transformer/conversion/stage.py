@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from transformer.core.errors import UserError
-from transformer.core.files import read_table, write_json
+from transformer.core.files import atomic_write, read_table, write_json
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
 from transformer.evaluation.bootstrap import Floats, interval
@@ -100,9 +100,19 @@ def convert_all(
             conversion.write(draft / MODEL, int8)
             write_surroundings(draft, inputs.bundle, engine=engine, model=conversion.model, example=conversion.example)
             report[engine] = {"bytes": size_of(draft / MODEL)} | conversion.verify(draft, int8)
+            _add_to_card(draft / "README.md", engine, report[engine])
             draft.rename(outputs.converted / engine)
     write_json(outputs.report, report)
     return {f"{engine}_mb": round(found["bytes"] / 1e6, 2) for engine, found in report.items() if "bytes" in found}
+
+
+def _add_to_card(card: Path, engine: str, figures: Mapping[str, Any]) -> None:
+    """Append to the exported model's card what this conversion is, and how it compares."""
+    rows = [f"| {name} | {value} |" for name, value in figures.items()]
+    title = f"## Converted to {engine}\n\nCompared with the exported model on the validation split:\n"
+    before = card.read_text(encoding="utf-8")
+    with atomic_write(card) as stream:
+        stream.write("\n".join([before, title, "| figure | value |", "|---|---|", *rows, ""]).encode())
 
 
 def require_close(engine: str, differences: Sequence[float], what: str) -> dict[str, float]:

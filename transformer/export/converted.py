@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.core.files import copy_file, copy_folder, read_json, write_json
+from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
 
 CONFIG, MODEL, EXAMPLE = "config.json", "model", "example.py"
 CONVERTED = "converted"
@@ -43,7 +43,8 @@ def write_surroundings(folder: Path, bundle: Path, *, engine: str, model: Mappin
             copy_file(path, folder / path.name)
     own = {"engine": engine, MADE_FROM: bundle_digest(bundle), MODEL: dict(model)}
     write_json(folder / CONFIG, read_json(bundle / CONFIG) | own)
-    (folder / EXAMPLE).write_text(example, encoding="utf-8")
+    with atomic_write(folder / EXAMPLE) as stream:
+        stream.write(example.encode())
 
 
 def converted_of(bundle: Path, engine: str) -> Path:
