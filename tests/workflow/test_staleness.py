@@ -43,7 +43,7 @@ def another(value: Any) -> Any:
     if isinstance(value, int | float):
         return value + 1
     if isinstance(value, list):
-        return list(reversed(value)) or ["another"]
+        return list(reversed(value)) if len(value) > 1 else [] if value else ["another"]
     return "profiles" if value.startswith("data/") else f"{value}x"  # a path must be one that exists
 
 
