@@ -110,6 +110,8 @@ class MarianTranslator(nn.Module):
     def load_ours(self, ours: Seq2SeqTransformer) -> None:
         """Copy our weights and positions."""
         state = {_renamed(name): tensor for name, tensor in ours.state_dict().items()}
+        sinusoids = {name: table for name, table in ours.named_buffers() if name.endswith("positions.table")}
+        state |= {f"{_renamed(name)}.weight": table for name, table in sinusoids.items()}
         state["lm_head.weight"] = state.pop("output.weight")
         state["final_logits_bias"] = state.pop("output.bias")[None]
         self.marian.load_state_dict(state)
