@@ -161,7 +161,11 @@ def test_graphs_have_the_same_bytes_each_time_and_no_path(tmp_path: Path) -> Non
         to_ctranslate2(tmp_path / f"{name}-ctranslate2", model_of({}))
         files.append([path.read_bytes() for path in sorted(tmp_path.glob(f"{name}*/*"))])
     assert files[0] == files[1]
-    assert not any(word in content for content in files[0] for word in (str(ROOT).encode(), str(tmp_path).encode(), b"site-packages"))
+    assert not any(
+        word in content
+        for content in files[0]
+        for word in (str(ROOT).encode(), str(tmp_path).encode(), b"site-packages")
+    )
 
 
 def test_eight_bits_are_near(tmp_path: Path) -> None:
