@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from transformer.core.files import write_json
-from transformer.report.result import Result, conversions
+from transformer.report.result import Result, conversions, explained
 
 FOUND = {
     "ctranslate2": {
@@ -48,3 +48,18 @@ def test_without_conversions_there_is_no_section(tmp_path: Path) -> None:
     assert not [*conversions(Result(tmp_path, "t"))]
     write_json(tmp_path / "reports" / "t" / "conversion.json", {})
     assert not [*conversions(Result(tmp_path, "t"))]
+
+
+def test_files_that_are_not_this_results_are_not_shown(tmp_path: Path) -> None:
+    """A result may lack its views, while those of another lie in the workspace."""
+    reports = tmp_path / "reports" / "t"
+    write_json(reports / "conversion.json", FOUND)
+    write_json(reports / "figures" / "attention.json", {})
+    (reports / "figures" / "masks.svg").write_text("<svg/>")
+    own, other = Result(tmp_path, "t"), Result(tmp_path, "t", views=frozenset())
+    assert own.conversion
+    assert own.attention()
+    assert explained(own).pictures
+    assert not other.conversion
+    assert not other.attention()
+    assert not explained(other).pictures

@@ -83,8 +83,9 @@ def missing_pages(root: Path) -> list[str]:
 
 
 def _page(root: Path, task: str) -> Page:
-    own, result = find_results(root, WORKSPACE, task), Result(root, task)
+    own = find_results(root, WORKSPACE, task)
     chain = own.chains[task]
+    result = Result(root, task, views=frozenset(view.name for view in chain.views))
     require_outputs(root, _shown(chain))
     declared = with_labels(open_task(task), root / "data" / task / "corpus")
     code: PageCode = family_module(declared, "report")

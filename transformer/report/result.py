@@ -11,6 +11,7 @@ from transformer.core.files import read_json, read_table
 from transformer.figures.packed import FILE
 from transformer.report.charts import Columns, line_chart
 from transformer.report.content import Picture, Section, Table
+from transformer.results.chain import CONVERT, FIGURES, VIEWS
 from transformer.results.headline import metric_label, splits, with_interval
 
 _LEAD, _AS_EVALUATED = "_minus_exported", "as_evaluated_"
@@ -28,6 +29,8 @@ class Result:
 
     root: Path
     task: str
+    views: frozenset[str] = frozenset(VIEWS)
+    """The views that the result has; another result's files may lie where a missing one would."""
 
     @property
     def reports(self) -> Path:
@@ -50,7 +53,7 @@ class Result:
     def conversion(self) -> dict[str, dict[str, Any]]:
         """conversion.json; empty where nothing was converted."""
         path = self.reports / "conversion.json"
-        content: dict[str, dict[str, Any]] = read_json(path) if path.is_file() else {}
+        content: dict[str, dict[str, Any]] = read_json(path) if CONVERT in self.views and path.is_file() else {}
         return content
 
     @cached_property
@@ -79,6 +82,8 @@ class Result:
 
     def attention(self) -> str:
         """The content of attention.json; empty if the model has no attention."""
+        if FIGURES not in self.views:
+            return ""
         path = self.reports / "figures" / FILE
         try:
             return path.read_text(encoding="utf-8")
@@ -196,7 +201,7 @@ def explained(result: Result) -> Section:
     pictures = []
     for name, alt in _EXPLAINED.items():
         path = result.reports / "figures" / f"{name}.svg"
-        if path.is_file():
+        if FIGURES in result.views and path.is_file():
             pictures.append(Picture(alt, path.read_bytes()))
     return Section("How it works", "docs/paper.md walks through the paper with these.", pictures)
 
