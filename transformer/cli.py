@@ -2,11 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.lines import available_lines
 from transformer.commands.workspace import enter_workspace, given_path, require_workspace
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.task import family_names, import_family, open_task
@@ -14,7 +12,6 @@ from transformer.export.converted import ENGINES
 from transformer.registry import TASKS
 
 _FILES_SHOWN = 3  # per stage
-_WORDS_SHOWN = 10
 
 
 def main() -> None:
@@ -150,30 +147,16 @@ def _require_text(arguments: argparse.Namespace) -> None:
 
 
 def _ask(arguments: argparse.Namespace) -> None:
-    if arguments.texts and arguments.file:
-        raise UserError("give texts or --file, not both")
-    model = _opened(arguments)
-    if model.family != arguments.family:
-        command = import_family(model.family, "options").COMMAND[0]
-        raise UserError(f"{arguments.model} is a model for `transformer {command}`: choose another with --model")
-    options = import_family(model.family, "options")
-    _answer(arguments, options.answering(model, arguments))
-    if arguments.texts and (unknown := _unknown(*options.read_by(model, arguments.texts))):
-        print(f"note: words that training never had: {', '.join(unknown)}", file=sys.stderr)
+    from transformer.commands.asking import ask
 
-
-def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:
-    """The words that a vocabulary of words does not have, at most a few; pieces can spell any."""
-    words = dict.fromkeys(word for text in tokens for word in text.split())
-    ids = vocabulary.encode([*words])
-    found = [word for word, each in zip(words, ids, strict=True) if each[1:-1].tolist() == [vocabulary.unknown_id]]
-    return [*found[:_WORDS_SHOWN], *(["..."] if len(found) > _WORDS_SHOWN else [])]
+    ask(arguments)
 
 
 def _attention(arguments: argparse.Namespace) -> None:
+    from transformer.commands.asking import opened
     from transformer.commands.attention import show_attention
 
-    show_attention(lambda: _opened(arguments), arguments)
+    show_attention(lambda: opened(arguments), arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> None:
@@ -202,37 +185,6 @@ def _verify(arguments: argparse.Namespace) -> None:
 
     for line in verify(Path.cwd(), arguments.revision, exact=arguments.exact):
         print(line)
-
-
-def _opened(arguments: argparse.Namespace) -> Any:
-    from transformer.export.bundle import open_bundle  # imports torch, which takes seconds
-
-    model = open_bundle(arguments.model, arguments.device, getattr(arguments, "engine", None))
-    _warn_of_another_result(arguments.model)
-    return model
-
-
-def _warn_of_another_result(model: Path) -> None:
-    """Warn when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
-    from transformer.results.chain import bundle_path
-    from transformer.results.workspace import folder_is_as_locked, not_as_locked
-
-    root = Path.cwd()
-    own = next((path for path in map(bundle_path, TASKS) if (root / path).resolve() == model.resolve()), None)
-    if own and not folder_is_as_locked(root, own):
-        print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)
-
-
-def _answer(arguments: argparse.Namespace, answer: Callable[[list[str]], list[str]]) -> None:
-    """Print the answers as they become available, one line per text."""
-    if arguments.texts:
-        for line in answer(arguments.texts):
-            print(line)
-        return
-    for chunk in available_lines(arguments.file):
-        for line in answer(chunk):
-            print(line)
-        sys.stdout.flush()
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from transformer.families.classifier.conversion.onnx_model import classifier_gra
 from transformer.families.classifier.conversion.onnx_scorer import OnnxScorer
 from transformer.families.classifier.decoding.with_torch import TorchScorer
 from transformer.families.classifier.nn.interface import ClassifierModel
+from transformer.families.classifier.nn.model import TransformerClassifier
 
 SIZE = 40
 POOLINGS = ("first", "cls", "mean", "max", "attention")
@@ -75,7 +76,8 @@ def test_a_transformer(changes: dict[str, Any], tmp_path: Path) -> None:
     found = to_onnx(tmp_path, model)
     assert found.logits(batch()) == pytest.approx(expected, abs=2e-5)
     assert found.logits(batch()[2:3, :1]) == pytest.approx(expected[2:3], abs=2e-5), "one token, without padding"
-    write_ctranslate2(tmp_path / "model", model, vocabulary(SIZE), int8=False)  # type: ignore[arg-type]
+    assert isinstance(model, TransformerClassifier)
+    write_ctranslate2(tmp_path / "model", model, vocabulary(SIZE), int8=False)
     other = CTranslate2Scorer(tmp_path / "model", size=SIZE, positions=32, pad_id=0, classes=2, threads=1)
     assert other.logits(batch()) == pytest.approx(expected, abs=2e-5)
     assert TorchScorer(model).logits(batch()).tolist() == expected.tolist(), "a conversion changed the model itself"

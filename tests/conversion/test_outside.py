@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conversion.test_stage import Conversion
+from tests.conversion.converting import Conversion
 from tests.kit import clean_environment
 from transformer.export.converted import ENGINES
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conversion.converting import Conversion
 from tests.tracking.conftest import run_in
 from transformer.cli import main
 
@@ -15,6 +16,10 @@ stages:
     matrix: {{task: [translation, sentiment]}}
     cmd: cp -r {bundles}/${{item.task}} models/${{item.task}}/bundle
     outs: ["models/${{item.task}}/bundle"]
+  convert:
+    matrix: {{task: [sentiment]}}
+    cmd: cp -r {converted} models/${{item.task}}/converted
+    outs: ["models/${{item.task}}/converted"]
 """
 ASKED = {"translation": ("translate", "Ein Mann"), "sentiment": ("classify", "A fine film.")}
 
@@ -26,7 +31,9 @@ def exported(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
     for task, bundle in bundles.items():
         shutil.copytree(bundle, root / "bundles" / task)
         (root / "models" / task).mkdir(parents=True)
-    (root / "dvc.yaml").write_text(DVC_YAML.format(bundles=root / "bundles"))
+    conversion = Conversion("sentiment-transformer", root / "conversion")
+    conversion.run(formats=["onnx"], int8=False)
+    (root / "dvc.yaml").write_text(DVC_YAML.format(bundles=root / "bundles", converted=conversion.outputs.converted))
     run_in(root, "git", "init", "-q")
     run_in(root, "dvc", "init", "-q")
     run_in(root, "dvc", "repro", "-q")
@@ -71,3 +78,23 @@ def test_a_model_that_is_not_that_of_dvc_lock_answers_with_a_warning(
     (exported / "dvc.lock").rename(exported / "lock")
     assert asked() == (1, ""), "nothing to compare with"
     (exported / "lock").rename(exported / "dvc.lock")
+
+
+def test_so_does_a_converted_model(
+    exported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(exported)
+
+    def warning(folder: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["transformer", "classify", "--model", folder, "A fine film."])
+        main()
+        return capsys.readouterr().err
+
+    assert warning("models/sentiment/converted/onnx") == ""
+    card = exported / "models" / "sentiment" / "converted" / "onnx" / "README.md"
+    card.unlink()
+    card.write_text("another")
+    said = warning("models/sentiment/converted/onnx")
+    assert said.startswith("warning: models/sentiment/converted is not what dvc.lock says: run `dvc checkout`")
+    assert said.count("\n") == 1
+    assert warning("conversion/models/converted/onnx") == "", "bound to no dvc.lock"

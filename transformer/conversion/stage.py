@@ -97,13 +97,22 @@ def convert_all(
             engine = f"{name}{INT8 if int8 else ''}"
             observer.say(f"converting to {engine}, and comparing its answers with the exported model's")
             draft = outputs.converted / f".{engine}"
-            conversion.write(draft / MODEL, int8)
-            write_surroundings(draft, inputs.bundle, engine=engine, model=conversion.model, example=conversion.example)
-            report[engine] = {"bytes": size_of(draft / MODEL)} | conversion.verify(draft, int8)
-            _add_to_card(draft / "README.md", engine, report[engine])
-            draft.rename(outputs.converted / engine)
+            try:
+                report[engine] = _written(draft, conversion, engine, int8, inputs.bundle)
+                draft.rename(outputs.converted / engine)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
     write_json(outputs.report, report)
     return {f"{engine}_mb": round(found["bytes"] / 1e6, 2) for engine, found in report.items() if "bytes" in found}
+
+
+def _written(draft: Path, conversion: Conversion, engine: str, int8: bool, bundle: Path) -> dict[str, Any]:
+    """Write a converted model into `draft` and verify it. Returns its size and how it compares."""
+    conversion.write(draft / MODEL, int8)
+    write_surroundings(draft, bundle, engine=engine, model=conversion.model, example=conversion.example)
+    figures = {"bytes": size_of(draft / MODEL)} | conversion.verify(draft, int8)
+    _add_to_card(draft / "README.md", engine, figures)
+    return figures
 
 
 def _add_to_card(card: Path, engine: str, figures: Mapping[str, Any]) -> None:

@@ -9,11 +9,11 @@ from transformer.conversion.ctranslate2_layers import encoder_spec, entries
 from transformer.conversion.onnx_layers import array
 from transformer.core.files import atomic_write
 from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.classifier.conversion.ctranslate2_scorer import HEAD
 from transformer.families.classifier.nn.config import ClassifierParams
 from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.pooling import AttentionPooling
 
-HEAD = "head.npz"
 CLS = "[the first position]"
 """The entry of the token that pooling `cls` puts in front; no vocabulary has it, since words contain no space."""
 

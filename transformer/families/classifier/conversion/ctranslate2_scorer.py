@@ -2,12 +2,13 @@
 
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import ctranslate2
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.conversion.cores import usable_cores
+from transformer.conversion.ctranslate2_session import open_model
 from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 
@@ -23,15 +24,12 @@ class CTranslate2Scorer:
     ) -> None:
         """folder: written by `write_ctranslate2`; size: of the vocabulary. Raises UserError if one file is broken."""
         self.positions, self.pad_id, self.classes = positions, pad_id, classes
+        self._encoder = open_model(ctranslate2.Encoder, folder, threads)
         try:
-            self._encoder = ctranslate2.Encoder(
-                str(folder), device="cpu", intra_threads=threads or usable_cores(), inter_threads=1
-            )
             with np.load(folder / HEAD) as head:
                 self._head = {name: head[name] for name in head.files}
-        except (RuntimeError, ValueError, OSError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(f"{folder} is not a readable CTranslate2 model ({reason}): run `dvc repro`") from error
+        except (ValueError, OSError, BadZipFile) as error:
+            raise UserError(f"{folder / HEAD} cannot be read ({error}): run `dvc repro` to convert it again") from error
         self._pooling = str(self._head["pooling"])
         self._cls = [size] if self._pooling == "cls" else []
 
@@ -39,7 +37,7 @@ class CTranslate2Scorer:
         """As `Scorer.logits`."""
         real = token_ids != self.pad_id
         rows = [[*self._cls, *row[kept].tolist()] for row, kept in zip(token_ids, real, strict=True)]
-        states = np.asarray(self._encoder.forward_batch(rows).last_hidden_state)
+        states = np.asarray(self._encoder().forward_batch(rows).last_hidden_state)
         shown = np.arange(states.shape[1]) < np.array([len(row) for row in rows])[:, None]
         logits: Floats = self._pooled(states, shown[:, :, None]) @ self._head["weight"].T + self._head["bias"]
         return logits

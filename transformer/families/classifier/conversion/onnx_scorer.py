@@ -20,6 +20,6 @@ class OnnxScorer:
 
     def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
         """As `Scorer.logits`."""
-        (logits,) = self._session.run(["logits"], {"ids": token_ids})
+        (logits,) = self._session().run(["logits"], {"ids": token_ids})
         found: NDArray[np.floating[Any]] = logits
         return found

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.core.errors import UserError
+from transformer.conversion.parts import read_parts
 from transformer.core.task import Task
 from transformer.core.validation import validate
-from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, Scorer
 
 
@@ -16,11 +15,8 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
     Raises UserError when a part is missing or broken.
     """
     params = validate(ClassificationParams, config["decoding"], where=folder / "config.json", prefix="decoding")
-    vocabulary = read_vocabularies(folder / "vocab", "text")["text"]
-    try:
-        positions = int(config["model"]["positions"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{folder / 'config.json'} lacks the model's positions: run `dvc repro`") from error
+    vocabularies, positions = read_parts(folder, config)
+    vocabulary = vocabularies["text"]
     pad_id, classes = vocabulary.pad_id, len(task.classes)
     if config["engine"].startswith("onnx"):
         from transformer.families.classifier.conversion.onnx_scorer import OnnxScorer

@@ -7,7 +7,7 @@ from typing import Any
 
 import ctranslate2
 
-from transformer.conversion.cores import usable_cores
+from transformer.conversion.ctranslate2_session import open_model
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
@@ -34,13 +34,7 @@ class CTranslate2Decoder:
         self, folder: Path, source: Vocabulary, target: Vocabulary, *, positions: int, threads: int | None = None
     ) -> None:
         """folder: written by `write_ctranslate2`. Raises UserError when it is missing or broken."""
-        try:
-            self._translator = ctranslate2.Translator(
-                str(folder), device="cpu", intra_threads=threads or usable_cores(), inter_threads=1
-            )
-        except (RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(f"{folder} is not a readable CTranslate2 model ({reason}): run `dvc repro`") from error
+        self._translator = open_model(ctranslate2.Translator, folder, threads)
         self._source, self._target, self.positions = source, target, positions
         self._entries = target.tokenizer.get_vocab()
 
@@ -60,7 +54,7 @@ class CTranslate2Decoder:
             by_limit[params.limit(len(source) - 2, self.positions)].append(row)
         for limit, rows in by_limit.items():
             tokens = [self._source.entries(fitting[row]) for row in rows]
-            results = self._translator.translate_batch(tokens, **self._options(params, limit))
+            results = self._translator().translate_batch(tokens, **self._options(params, limit))
             for row, result in zip(rows, results, strict=True):
                 found[row] = [
                     self._hypothesis(hypothesis, score, params)
@@ -73,7 +67,7 @@ class CTranslate2Decoder:
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """The log probability of each target token, the end token included, given those before it."""
-        scored = self._translator.score_batch(
+        scored = self._translator().score_batch(
             [self._source.entries(source) for source in sources],
             [self._target.entries(target[1:-1]) for target in targets],
             max_batch_size=128,

@@ -49,14 +49,15 @@ class OnnxGenerator:
         self.positions, self.source_pad_id = positions, source_pad_id
         self._encoder = open_session(folder / "encoder.onnx", threads)
         self._decoder = open_session(folder / "decoder.onnx", threads)
-        self._made = [output.name for output in self._encoder.get_outputs()]
-        self._size = int(self._decoder.get_outputs()[2].shape[1])
-        self._present = [each.name for each in self._decoder.get_outputs() if each.name.startswith("present.")]
-        self._past = {each.name: each.shape for each in self._decoder.get_inputs() if each.name.startswith("past.")}
+        self._made = [output.name for output in self._encoder().get_outputs()]
+        inputs, outputs = self._decoder().get_inputs(), self._decoder().get_outputs()
+        self._size = next(int(each.shape[1]) for each in outputs if each.name == "log_probabilities")
+        self._present = [each.name for each in outputs if each.name.startswith("present.")]
+        self._past = {each.name: each.shape for each in inputs if each.name.startswith("past.")}
 
     def start(self, source_ids: Ids) -> _Cache:
         """As `Generator.start`."""
-        made = self._encoder.run_with_ort_values(self._made, _values({"ids": source_ids}))
+        made = self._encoder().run_with_ort_values(self._made, _values({"ids": source_ids}))
         none = {name: np.zeros((1, heads, 0, width), np.float32) for name, (_, heads, _, width) in self._past.items()}
         return _Cache(
             dict(zip(self._made, made, strict=True)), _values(none), rows=np.zeros(len(source_ids), dtype=np.int64)
@@ -81,7 +82,7 @@ class OnnxGenerator:
         shown = np.array([min(count, self._size)])
         given = {"last": last, "place": np.array([cache.length]), "rows": cache.rows, "count": shown}
         inputs = _values(given) | cache.source | cache.past
-        made = self._decoder.run_with_ort_values([*wanted, *self._present], inputs)
+        made = self._decoder().run_with_ort_values([*wanted, *self._present], inputs)
         cache.past = dict(zip(self._past, made[len(wanted) :], strict=True))
         cache.rows = np.arange(len(last))
         cache.length += 1

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.core.errors import UserError
+from transformer.conversion.parts import read_parts
 from transformer.core.task import Task
 from transformer.core.validation import validate
-from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.translator import Decoder, Translator
@@ -18,14 +17,8 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
     Raises UserError when a part is missing or broken.
     """
     decoding = validate(DecodingParams, config["decoding"], where=folder / "config.json", prefix="decoding")
-    vocabularies = read_vocabularies(folder / "vocab", "source", "target")
+    vocabularies, positions = read_parts(folder, config)
     source, target = vocabularies["source"], vocabularies["target"]
-    try:
-        positions = int(config["model"]["positions"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{folder / 'config.json'} lacks the model's positions: run `dvc repro` to convert again"
-        ) from error
     if config["engine"].startswith("onnx"):
         from transformer.families.seq2seq.conversion.onnx_generator import OnnxGenerator
 

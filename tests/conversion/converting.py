@@ -1,0 +1,92 @@
+"""Converts a fixture's bundle by the stage's code."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.stages import Said
+from tests.training.small import own_torch_settings
+from transformer.conversion.stage import ConvertInputs, ConvertOutputs, ConvertParams
+from transformer.core.files import read_json, write_table
+from transformer.core.schema import Hardware
+from transformer.core.task import Task, family_module, open_task
+from transformer.export.bundle import open_bundle
+from transformer.export.exporting import Row
+from transformer.text.pretokenize import read_pretokenizers, write_rules
+
+BUNDLES = Path(__file__).parents[1] / "export" / "bundles"
+TEXTS = {
+    "seq2seq": ["Ein Hund schläft.", "Zwei Frauen lesen ein Buch, und ein Mann singt!", "Kinder spielen."],
+    "classifier": ["I hated it.", "The film is a triumph, and the cast shines.", "Not bad at all!"],
+}
+
+
+def copied(name: str, folder: Path) -> Path:
+    """An exported model of the fixtures as today's export writes it: with the rules of its tokenizer."""
+    bundle = folder / "models" / "bundle"
+    shutil.copytree(BUNDLES / name, bundle)
+    (bundle / "answers.json").unlink()
+    (bundle / "README.md").write_text("# Model card\n")
+    write_rules(bundle, read_pretokenizers(bundle).values())
+    return bundle
+
+
+def predictions(bundle: Path, task: Task) -> Path:
+    """What evaluate would have written about the model."""
+    model: Any = open_bundle(bundle, "cpu")
+    rows: list[Row] = []
+    for number, text in enumerate(TEXTS[task.family] * 4):
+        text = f"{text} {number}" if number > 2 else text
+        if task.family == "seq2seq":
+            row = {"source": text, "reference": "A dog is sleeping .", "hypothesis": model.translate([text])[0]}
+        else:
+            (answer,) = model.classify([text])
+            row = {
+                "text": text,
+                "label": "positive",
+                "prediction": answer.label,
+                "probability": str(answer.probability),
+            }
+        rows.append({"split": "validation", **row})
+    path = bundle.parent / "predictions.tsv"
+    write_table(path, list(rows[0]), [[*row.values()] for row in rows])
+    return path
+
+
+class Conversion:
+    """The stage's code, run on a fixture."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.task = open_task(name.partition("-")[0])
+        self.bundle = copied(name, folder)
+        self.predictions = predictions(self.bundle, self.task)
+        self.outputs = ConvertOutputs(self.bundle.parent / "converted", self.bundle.parent / "conversion.json")
+        self.said = Said()
+
+        self.inputs = ConvertInputs(bundle=self.bundle, predictions=self.predictions)
+        self.code: Any = family_module(self.task, "convert")
+
+    def params(self, **changes: Any) -> Any:
+        hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)
+        leaves: dict[str, Any] = {"formats": ["ctranslate2", "onnx"], "int8": True, "verify_rows": None}
+        convert = ConvertParams(**(leaves | changes))
+        return self.code.Params.model_construct(convert=convert, hardware=hardware)
+
+    def converter(self) -> Any:
+        name = "Seq2SeqConverter" if self.task.family == "seq2seq" else "ClassifierConverter"
+        return getattr(self.code, name)(self.params(), self.inputs)
+
+    def run(self, **changes: Any) -> dict[str, Any]:
+        params = self.params(**changes)
+        with own_torch_settings():
+            self.code.run(self.task, params, inputs=self.inputs, outputs=self.outputs, observer=self.said)
+        report: dict[str, Any] = read_json(self.outputs.report)
+        return report
+
+    def written(self) -> list[str]:
+        return sorted(path.name for path in self.outputs.converted.iterdir())
+
+
+def answers(model: Any, task: Task) -> list[Any]:
+    asked = model.translate if task.family == "seq2seq" else model.classify
+    return [*asked([*TEXTS[task.family], ""])]

@@ -1,0 +1,69 @@
+"""The commands that ask an exported model: what `transformer translate` and `transformer classify` do."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.lines import available_lines
+from transformer.core.errors import UserError
+from transformer.core.task import import_family
+from transformer.registry import TASKS
+
+_WORDS_SHOWN = 10
+
+
+def ask(arguments: Namespace) -> None:
+    """Answer the texts of a command line, or of a file or stdin, one line per text. Raises UserError."""
+    if arguments.texts and arguments.file:
+        raise UserError("give texts or --file, not both")
+    model = opened(arguments)
+    if model.family != arguments.family:
+        command = import_family(model.family, "options").COMMAND[0]
+        raise UserError(f"{arguments.model} is a model for `transformer {command}`: choose another with --model")
+    options = import_family(model.family, "options")
+    _answer(arguments, options.answering(model, arguments))
+    if arguments.texts and (unknown := _unknown(*options.read_by(model, arguments.texts))):
+        print(f"note: words that training never had: {', '.join(unknown)}", file=sys.stderr)
+
+
+def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:
+    """The words that a vocabulary of words does not have, at most a few; pieces can spell any."""
+    words = dict.fromkeys(word for text in tokens for word in text.split())
+    ids = vocabulary.encode([*words])
+    found = [word for word, each in zip(words, ids, strict=True) if each[1:-1].tolist() == [vocabulary.unknown_id]]
+    return [*found[:_WORDS_SHOWN], *(["..."] if len(found) > _WORDS_SHOWN else [])]
+
+
+def opened(arguments: Namespace) -> Any:
+    """The model of a command line, with a warning if it is not the workspace's result. Raises UserError."""
+    from transformer.export.bundle import open_bundle  # imports torch, which takes seconds
+
+    model = open_bundle(arguments.model, arguments.device, getattr(arguments, "engine", None))
+    _warn_of_another_result(arguments.model)
+    return model
+
+
+def _warn_of_another_result(model: Path) -> None:
+    """Warn when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
+    from transformer.results.chain import CONVERT, VIEWS, bundle_path
+    from transformer.results.workspace import folder_is_as_locked, not_as_locked
+
+    root, given = Path.cwd(), model.resolve()
+    outputs = [path for task in TASKS for path in (bundle_path(task), VIEWS[CONVERT].path(task))]
+    own = next((path for path in outputs if (root / path).resolve() in (given, given.parent)), None)
+    if own and not folder_is_as_locked(root, own):
+        print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)
+
+
+def _answer(arguments: Namespace, answer: Callable[[list[str]], list[str]]) -> None:
+    """Print the answers as they become available, one line per text."""
+    if arguments.texts:
+        for line in answer(arguments.texts):
+            print(line)
+        return
+    for chunk in available_lines(arguments.file):
+        for line in answer(chunk):
+            print(line)
+        sys.stdout.flush()

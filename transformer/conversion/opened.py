@@ -1,0 +1,35 @@
+"""An engine's model, in this process and in copies of it."""
+
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+Model = TypeVar("Model")
+
+
+class Opened(Generic[Model]):
+    """A model that also answers in a forked child and after pickling, where it is opened again.
+
+    An engine's threads do not survive a fork, and the child would wait for them forever; there it has one thread.
+    """
+
+    def __init__(self, make: Callable[[int], Model], threads: int | None) -> None:
+        """make: opens the model with a number of threads; threads: None for all processors."""
+        self._make, self._threads = make, threads
+        self._process, self._model = os.getpid(), make(threads or _usable_cores())
+
+    def __call__(self) -> Model:
+        """The model of this process."""
+        if self._process != os.getpid():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._model))  # never freed: that would wait for its threads
+            self._process, self._model = os.getpid(), self._make(1)
+        return self._model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle how to open it."""
+        return type(self), (self._make, self._threads)
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
