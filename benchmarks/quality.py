@@ -38,7 +38,7 @@ from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.train import Params
 from transformer.nn.layers import count_parameters
 from transformer.training.loop import fit
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 OURS = "ours"
 STRAIGHTFORWARD = "straightforward"

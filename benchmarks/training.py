@@ -13,8 +13,8 @@ from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.loop import Trainable, fit
-from transformer.training.update import BatchLoss
+from transformer.training.loop import fit
+from transformer.training.trainable import BatchLoss, Trainable
 
 
 class Steps(NamedTuple):

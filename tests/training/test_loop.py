@@ -23,7 +23,7 @@ from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")
 

@@ -56,6 +56,10 @@ class Runtime(Section):
 
     workers: int = Field(ge=0, le=256)
     """Number of tokenizer processes; 0 tokenizes in the stage's own process."""
+    trainers: int = Field(ge=1, le=1024)
+    """Training processes, which compute the `train.shards` parts of an update; must divide their number."""
+    retries: int = Field(ge=0)
+    """How often training goes on after one of its processes was lost."""
     log_every: int = Field(ge=1)
     """Training steps between two live metric points."""
     progress: bool

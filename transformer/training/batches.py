@@ -13,7 +13,7 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 
 class Corpus(Protocol):
