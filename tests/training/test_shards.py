@@ -4,10 +4,12 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import numpy as np
 import psutil
@@ -17,9 +19,17 @@ from torch import Tensor
 
 from tests.training.golden import RECURRENT
 from tests.training.small import ROOT, outputs, smoke, train
+from tests.training.test_loop import CPU, Line, params
 from tests.training.test_resume import Changes, Watcher, Work, data, work
+from tests.training.test_trouble import Faulty
 from transformer.core.errors import UserError
+from transformer.core.schema import Hardware
+from transformer.encoded.batching import Ids
+from transformer.training.config import TrainParams
+from transformer.training.loop import fit
 from transformer.training.shards import TreeSum, cut, seed_part
+from transformer.training.team import Processes
+from transformer.training.trainable import BatchLoss, Opened
 
 __all__ = ["data"]  # a fixture
 SHARDS = 4
@@ -37,7 +47,6 @@ ALL: dict[str, Changes] = {
         "model": {"attention_dropout": 0.1, "activation_dropout": 0.1, "tie_embeddings": "all"},
     },
     "fewer rows than shards": {"train": {"batch_size": 3}},
-    "skipped updates": {"train": {"learning_rate": 1e30, "non_finite": "skip", "clip": None, "epochs": 1}},
     "a recurrent model": {"model": RECURRENT | {"teacher_forcing": 0.5}},
 }
 CASES = [
@@ -104,6 +113,58 @@ def test_a_lost_process_is_started_again_and_changes_no_byte(data: Path, tmp_pat
     with pytest.raises(UserError, match=r"a training process was lost at step 4 \(.*lower runtime.trainers") as lost:
         disturbed(training, kill=3)
     assert "\n" not in str(lost.value)
+    assert not active_children()
+
+
+class Full(Line):
+    """Runs out of memory with more than two rows, but not in the process that is given."""
+
+    def __init__(self, spared: int) -> None:
+        super().__init__()
+        self.spared = spared
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        if len(rows) > 2 and os.getpid() != self.spared:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return super().loss(rows)
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        return [np.arange(8)]
+
+
+def opened(kind: Callable[[int], Line], argument: int, settings: TrainParams) -> Opened:
+    config = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)  # any section
+    return Opened(trainable=kind(argument), config=config, params=settings, compute=CPU, truncated=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "changes", "said"),
+    [
+        (Faulty, 1, {"non_finite": "skip"}, "the loss or a gradient is not finite at step 2: skipped"),
+        (Full, None, {"out_of_memory": "halve"}, "out of memory: every batch is split into 2 from now on"),
+    ],
+)
+def test_what_to_do_with_trouble_is_decided_together(
+    kind: Callable[[int], Line], argument: int | None, changes: dict[str, Any], said: str
+) -> None:
+    """Also where only another process has it."""
+    settings, given = params(shards=2, epochs=2, **changes), os.getpid() if argument is None else argument
+    alone = fit(kind(0 if argument is None else argument), settings, CPU, log_every=1, observer=Watcher())
+    watcher, opening = Watcher(), partial(opened, kind, given, settings)
+    with Processes(2, opening, CPU, retries=0, observer=watcher) as team:
+        shared = fit(kind(given), settings, CPU, log_every=1, observer=watcher, team=team)
+    assert torch.equal(shared.state["weight"], alone.state["weight"])
+    assert (shared.skipped, shared.history) == (alone.skipped, alone.history)
+    assert f"warning: {said}" in watcher.lines
+
+
+def test_trouble_of_all_ends_in_its_own_line() -> None:
+    settings = params(shards=2)
+    with (
+        Processes(2, partial(opened, Faulty, 1, settings), CPU, retries=3, observer=Watcher()) as team,
+        pytest.raises(UserError, match=r"not finite at step 2 \(epoch 1, update 2\)"),
+    ):
+        fit(Faulty(1), settings, CPU, log_every=1, observer=Watcher(), team=team)
     assert not active_children()
 
 

@@ -95,7 +95,7 @@ class _Training:
         self.monitor = MONITORS[params.monitor]
         self.averaging: Averaging = make_averaging(params, self.monitor)
         each = len(accumulated(trainable.batches(1), params))
-        self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.d_model)
+        self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.model.d_model)
         self.history = History()
         self.step = 0
         self.done = 0

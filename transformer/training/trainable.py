@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformer.checkpoint.device import Compute
 from transformer.core.schema import Section
 from transformer.encoded.batching import Ids
+from transformer.nn.model import Model
 from transformer.training.config import TrainParams
 
 
@@ -43,8 +44,8 @@ class Trainable(Learner, Protocol):
     """What the loop needs."""
 
     @property
-    def d_model(self) -> int:
-        """The model's width."""
+    def model(self) -> Model:
+        """The model to train, which knows its width."""
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The epoch's batches of row numbers, in order."""
