@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from transformer.core.schema import Runtime
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
@@ -118,3 +119,10 @@ def recurrent_classifier(**changes: Any) -> RecurrentClassifier:
     }
     model = RecurrentClassifierParams(**(params | changes))
     return RecurrentClassifier(ClassifierConfig(model=model, size=40, pad_id=0, classes=2)).double().eval()
+
+
+def small_runtime(**changes: Any) -> Runtime:
+    """Nothing in other processes, nothing shown or recorded."""
+    given: dict[str, Any] = {"workers": 0, "trainers": 1, "engine": "processes", "address": None, "retries": 0}
+    given |= {"log_every": 1, "progress": False, "save_every": 0, "tracking": False}
+    return Runtime(**given | changes)

@@ -18,33 +18,34 @@ STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for st
 
 
 _WIDER = {
-    "download": {"tasks/*/words"},
+    "download": {"core/engine", "tasks/*/words"},
     "build_vocab": {"encoded/batching", "encoded/bpe_dropout", "encoded/tensors", "text/tokens"},
     "figures": {
-        *("nn/kernels/cross_entropy", "nn/objective"),
+        *("checkpoint/machine", "core/engine", "nn/kernels/cross_entropy", "nn/objective"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *("families/*/decoding/opening", "text/parallel", "text/tokens"),
-        *(f"training/{name}" for name in ("averaging", "batches", "history", "identity", "living", "loop")),
-        *(f"training/{name}" for name in ("resume", "stage", "states", "update")),
+        *(f"training/{name}" for name in ("averaging", "batches", "gradient", "group", "history", "identity")),
+        *(f"training/{name}" for name in ("living", "loop", "resume", "shards", "stage", "states", "team")),
+        *(f"training/{name}" for name in ("trainable", "update")),
     },
     "evaluate": {
         *("nn/kernels/cross_entropy", "nn/objective"),
         "families/*/decoding/opening",
         "families/*/evaluation/compare",
         "families/*/nn/weights",
-        "text/parallel",
+        "checkpoint/machine",
         "text/tokens",
     },
     "export": {
         *("nn/kernels/cross_entropy", "nn/objective"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
-        *("export/pyfunc", "export/serving"),
+        *("checkpoint/machine", "core/engine", "export/pyfunc", "export/serving"),
         "families/*/nn/weights",
         "text/parallel",
         "text/tokens",
     },
     "convert": {
-        *("nn/kernels/cross_entropy", "nn/objective", "text/parallel", "text/tokens"),
+        *("core/engine", "nn/kernels/cross_entropy", "nn/objective", "text/parallel", "text/tokens"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
         *(f"export/{name}" for name in ("exporting", "pyfunc", "serving")),
@@ -54,9 +55,10 @@ _WIDER = {
             for name in ("figures", "nn/weights", "options", "report", "serving", "shown", "tokenize", "train")
         ),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
-        *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores")),
+        *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores", "scoring", "searching")),
     },
     "report": {
+        *("core/engine", "families/*/evaluation/scoring", "families/*/evaluation/searching"),
         *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "evaluate", "groups", "linear")),
         *("families/*/evaluation/metrics", "results/content", "results/reproduction", "results/runcache"),
