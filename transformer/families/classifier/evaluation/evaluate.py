@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field
 
 from transformer.checkpoint.device import prepare
 from transformer.core.errors import UserError
@@ -32,6 +33,7 @@ from transformer.families.classifier.evaluation.scores import (
     precision_recall,
     roc,
 )
+from transformer.families.classifier.nn.ngrams import LONGEST
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
@@ -44,6 +46,9 @@ _MAIN = (
 
 class EvaluateParams(ClassificationParams, ScoringParams):
     """`evaluate`: how predictions are made and scored."""
+
+    linear_ngrams: int = Field(ge=1, le=LONGEST)
+    """The linear baseline reads n-grams of 1 to this many words."""
 
 
 class Params(StageParams):
@@ -74,7 +79,7 @@ def run(
     classifier = TorchClassifier(*opened, task.classes)
     answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
-    linear, commonest = _linear_answers(splits, classifier, inputs, observer)
+    linear, commonest = _linear_answers(splits, classifier, inputs, params.evaluate.linear_ngrams, observer)
     leakage = LeakageCheck(_texts(inputs, "train"))
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
@@ -132,16 +137,16 @@ def _answered(
 
 
 def _linear_answers(
-    splits: Sequence[str], classifier: TorchClassifier, inputs: EvaluationInputs, observer: Observer
+    splits: Sequence[str], classifier: TorchClassifier, inputs: EvaluationInputs, longest: int, observer: Observer
 ) -> tuple[dict[str, Floats], int]:
     """The linear baseline's probabilities by split, and the class that most texts of train have.
 
-    The baseline trains on the same tokens as the model, but on full texts.
+    The baseline trains on the same tokens as the model, but on full texts. longest: of its n-grams.
     """
     observer.say("training the linear baseline")
     train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *splits))
     model = LinearBaselines(
-        _whole(train), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes)
+        _whole(train), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes), longest
     )
     commonest = int(np.bincount(train.labels).argmax())
     return {encoded.split: model.probabilities(_whole(encoded)) for encoded in rest}, commonest
