@@ -9,13 +9,14 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from transformer.evaluation.bootstrap import Floats, resamples
 from transformer.evaluation.leakage import Duplicates
+from transformer.families.classifier.data.naive_bayes import log_count_ratio
 from transformer.families.classifier.evaluation.calibration import (
     expected_calibration_error,
     fitted_temperature,
     reliability,
     rescaled,
 )
-from transformer.families.classifier.evaluation.linear import LinearBaseline, log_count_ratio
+from transformer.families.classifier.evaluation.linear import LinearBaseline
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     Labels,

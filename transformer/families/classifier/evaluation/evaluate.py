@@ -13,7 +13,6 @@ from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels
-from transformer.encoded.batching import Ids
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
@@ -37,10 +36,10 @@ from transformer.families.classifier.nn.ngrams import LONGEST
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
-_SHOWN = 20  # errors per split in the table
+_SHOWN = 20  # errors per split, and n-grams per class, in the tables
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
-    *("loss", "roc_auc", "linear_accuracy", "duplicates"),
+    *("loss", "roc_auc", "linear_accuracy", "wide_accuracy", "duplicates"),
 )
 
 
@@ -66,6 +65,8 @@ class _Answers:
     labels: Labels
     probabilities: Floats
     """As in scores.py."""
+    branches: Mapping[str, Floats]
+    """The same of the network and of the wide branch alone, by name, if the model has both."""
 
 
 def run(
@@ -83,7 +84,7 @@ def run(
     leakage = LeakageCheck(_texts(inputs, "train"))
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
-        others = {"linear": linear[split]}
+        others = {"linear": linear[split], **given.branches}
         if baseline and (rows := baseline.of_split(split, given.texts, "text", observer)):
             others["baseline"] = np.array([_probabilities(row, task.classes, baseline.name) for row in rows])
         duplicates = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
@@ -100,6 +101,8 @@ def run(
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
+    if classifier.wide is not None:
+        write_table(outputs.tables / "ngrams.tsv", ("class", "ngram", "weight"), _heaviest(classifier))
     _write_plots(outputs.plots, answers["test"], task)
     write_json(outputs.metrics, figures)
     write_table(outputs.predictions, COLUMNS, _rows(answers, task.classes))
@@ -132,8 +135,9 @@ def _answered(
 ) -> _Answers:
     encoded = EncodedTexts(inputs.encoded / split, classifier.model.config)
     encoded.report(task, observer)
-    probabilities = classifier.probabilities([encoded.sequence(row) for row in range(len(encoded))], observer)
-    return _Answers(_texts(inputs, split), np.asarray(encoded.labels), probabilities)
+    return _Answers(
+        _texts(inputs, split), np.asarray(encoded.labels), *classifier.by_branch(list(encoded.whole()), observer)
+    )
 
 
 def _linear_answers(
@@ -146,15 +150,10 @@ def _linear_answers(
     observer.say("training the linear baseline")
     train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *splits))
     model = LinearBaselines(
-        _whole(train), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes), longest
+        train.whole(), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes), longest
     )
     commonest = int(np.bincount(train.labels).argmax())
-    return {encoded.split: model.probabilities(_whole(encoded)) for encoded in rest}, commonest
-
-
-def _whole(encoded: EncodedTexts) -> Iterator[Ids]:
-    """The ids of all texts, without cutting them to the model's positions."""
-    return (encoded.text[row] for row in range(len(encoded)))
+    return {encoded.split: model.probabilities(encoded.whole()) for encoded in rest}, commonest
 
 
 def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
@@ -178,6 +177,14 @@ def _errors(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator
         for row in confident_errors(given.labels, given.probabilities, _SHOWN):
             answer = prediction(given.probabilities[row], classes)
             yield split, classes[given.labels[row]], *answer, given.texts[row]
+
+
+def _heaviest(classifier: TorchClassifier) -> Iterator[tuple[object, ...]]:
+    """The n-grams of the wide branch that speak most for each class, and what they add to its logit."""
+    assert classifier.wide is not None
+    for number, name in enumerate(classifier.classes):
+        for each in classifier.wide.heaviest(number, _SHOWN):
+            yield name, classifier.named(each), round(float(each.weights[number]), 4)
 
 
 def _write_plots(plots: Path, test: _Answers, task: Task) -> None:
