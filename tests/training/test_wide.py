@@ -1,5 +1,9 @@
 """The wide branch: fitted on training texts alone, trained beside, written and read again."""
 
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,18 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import transformer
 from tests.builders import LAYERS, TRAIN
 from tests.stages import Stages
 from tests.training.small import outputs
 from transformer.checkpoint.device import inference_device
 from transformer.core.errors import UserError
-from transformer.core.files import read_json
+from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
 from transformer.encoded.store import ColumnWriter, write_labels
+from transformer.families.classifier import options
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, known_keys, margins, occurrence_matrix
 from transformer.families.classifier.data.wide import FittedWide, fit_wide
-from transformer.families.classifier.decoding.labels import ClassificationParams
+from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences, ngram_keys
@@ -189,3 +195,41 @@ def test_an_ngram_is_a_reason(stages: Stages) -> None:
     every = classifier.reasons(text, "positive", 10_000)
     logits = classifier.wide.logits(classifier.encode([text]))[0] - classifier.wide.bias
     assert sum(lead for _, lead in every) == pytest.approx(logits[1] - logits[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
+def test_every_engine_adds_the_same_ngrams(engine: str, stages: Stages, tmp_path: Path) -> None:
+    """From a folder of its own; the text of its example is longer than the network reads."""
+    models = stages.folder / "models" / "sentiment"
+    folder = tmp_path / engine
+    shutil.copytree(models / "converted" / engine, folder)
+    texts = ["The film is a triumph, and the cast shines.", "Nobody would call it dull or weak. " * 9, "", "hardly"]
+    exported, converted = transformer.load(models / "bundle"), transformer.load(folder)
+    assert isinstance(exported, Classifier) and isinstance(converted, Classifier)
+    expected = exported.probabilities(exported.encode(texts), Observer())
+    assert converted.probabilities(converted.encode(texts), Observer()) == pytest.approx(expected, abs=1e-4)
+    assert converted.reasons(texts[0], "positive", 3) == exported.reasons(texts[0], "positive", 3)
+    run = subprocess.run([sys.executable, "example.py"], cwd=folder, check=True, capture_output=True, text=True)
+    (first, *_) = read_table(stages.reports / "predictions.tsv")
+    label, probability = run.stdout.split()
+    assert label == first["prediction"]
+    assert float(probability) == pytest.approx(float(first["probability"]), abs=1e-4)
+    (folder / "model" / WIDE).unlink()
+    with pytest.raises(UserError, match=r"wide\.npz cannot be read .* run `dvc repro` to make it again"):
+        transformer.load(folder)
+
+
+def test_the_command_says_which_ngrams_weigh(stages: Stages) -> None:
+    model = transformer.load(stages.folder / "models" / "sentiment" / "bundle")
+    assert isinstance(model, Classifier)
+    asked = Namespace(ngrams=2, model="bundle")
+    answer, *reasons = options.answering(model, asked)(["The film is a triumph."])
+    assert answer.endswith("The film is a triumph.")
+    assert reasons == [
+        f"\t{lead:+.4f}\t{name}" for name, lead in model.reasons("The film is a triumph.", answer.split("\t")[0], 2)
+    ]
+    assert len(options.answering(model, Namespace(ngrams=0, model="bundle"))(["The film is a triumph."])) == 1
+    model.wide = None
+    for wrong, message in ((1, "has no wide branch"), (-1, "must be 0 or more")):
+        with pytest.raises(UserError, match=message):
+            options.answering(model, Namespace(ngrams=wrong, model="bundle"))
