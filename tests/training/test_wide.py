@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 import transformer
 from tests.builders import LAYERS, TRAIN
 from tests.stages import Stages
 from tests.training.small import outputs
-from transformer.checkpoint.device import inference_device
+from transformer.checkpoint.device import Compute, inference_device
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
@@ -30,6 +32,7 @@ from transformer.families.classifier.nn.config import ClassifierConfig, Classifi
 from transformer.families.classifier.nn.ngrams import Occurrences, ngram_keys
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.families.classifier.nn.wide import WIDE, WideBranch, read_wide
+from transformer.families.classifier.train import ClassifierTraining
 
 SIZE = 30
 WIDE_TRAIN: dict[str, Any] = {
@@ -66,6 +69,34 @@ def test_a_training_text_is_scored_by_a_branch_that_has_not_seen_its_block(tmp_p
     assert np.abs(found.train[:5].numpy()).max() < 0.3, "the bias alone"
     assert (found.train[5:].argmax(dim=1).numpy() == labels[5:]).all()
     assert found.validation.numpy() == pytest.approx(own, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "own", "r_drop"), [(0.0, 0.0, 0.0), (0.0, 0.5, 0.0), (1 - 1e-9, 0.0, 0.0), (0.0, 0.5, 1.0)]
+)
+def test_the_loss_is_of_the_sum_and_of_the_network_alone(
+    dropped: float, own: float, r_drop: float, tmp_path: Path
+) -> None:
+    """Without dropout, so that both passes of R-Drop are the same."""
+    labels = [row % 2 for row in range(40)]
+    train = texts_in(tmp_path, [[9, 11 + label, row % 5 + 4] for row, label in enumerate(labels)], labels)
+    settings = {**TRAIN, **WIDE_TRAIN, "wide_dropout": dropped, "network_loss": own, "r_drop": r_drop}
+    compute = Compute(torch.device("cpu"), "fp32", repeatable=True)
+    training = ClassifierTraining(train, train, ClassifierTrainParams(**settings), compute, None)
+    training.wide = fitted(train)
+    rows = np.array([3, 8, 21])
+    ids, answers = train.batch(rows, compute.device)
+    network = training.model(ids)
+    beside = network if dropped else network + training.wide.train[rows]
+    expected = F.cross_entropy(beside, answers, reduction="sum")
+    loss = training.loss(rows)
+    assert loss.nll.item() == pytest.approx(expected.item(), rel=1e-5)
+    expected = expected + own * F.cross_entropy(network, answers, reduction="sum")
+    assert loss.total.item() == pytest.approx(expected.item(), rel=1e-5)
+    whole = training.model(train.batch(np.arange(40), compute.device)[0]) + training.wide.validation
+    assert training.validate()["validation_loss"] == pytest.approx(
+        F.cross_entropy(whole, torch.tensor(labels)).item(), rel=1e-5
+    )
 
 
 def test_blocks_stay_together_and_labels_are_spread() -> None:
