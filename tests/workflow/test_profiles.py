@@ -109,7 +109,8 @@ def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
     use_profile(project, "mine", None)
     content = read_params(project / "params.yaml")
     assert content["sentiment"]["model"] == {"kind": "recurrent", "cell": "gru"}
-    assert content["sentiment"]["tokenize"] == {"kind": "spacy", "language": "en", "lowercase": True}
+    others = {"language": "en", "lowercase": True, "html_breaks": "keep"}
+    assert content["sentiment"]["tokenize"] == {"kind": "spacy", **others}
     assert "kind: recurrent # mine\n" in (project / "params.yaml").read_text()
 
 
