@@ -57,7 +57,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
 def _against_linear(result: Result) -> str:
     """The comparison with the linear baseline."""
     linear = value("accuracy", result.evaluation[result.main_split]["linear_accuracy"])
-    return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear')}."
+    return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear', 'it')}."
 
 
 def _against_wide(result: Result) -> Iterator[str]:
@@ -65,15 +65,15 @@ def _against_wide(result: Result) -> Iterator[str]:
     figures = result.evaluation[result.main_split]
     if "accuracy_minus_wide" in figures:
         wide, network = (value("accuracy", figures[f"{name}_accuracy"]) for name in ("wide", "network"))
-        yield f"The network alone has {network}, its n-grams {wide}: the sum is {_lead(result, 'wide')}."
+        yield f"The network alone has {network}, its n-grams {wide}: the sum is {_lead(result, 'wide', 'its n-grams')}."
 
 
-def _lead(result: Result, other: str) -> str:
+def _lead(result: Result, other: str, called: str) -> str:
     """The difference to another system in points, with its interval."""
     figures, name = result.evaluation[result.main_split], f"accuracy_minus_{other}"
     ends = [figures[f"{name}_{end}"] for end in ("low", "high") if f"{name}_{end}" in figures]
     sure = f" (95 % interval {100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
-    return f"{100 * figures[name]:+.1f} points from it{sure}"
+    return f"{100 * figures[name]:+.1f} points from {called}{sure}"
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:
