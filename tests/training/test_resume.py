@@ -260,12 +260,16 @@ def test_a_state_of_another_training_is_never_taken(
 
 
 def test_the_code_in_the_key_is_what_dvc_yaml_declares() -> None:
+    """The code that fits a wide branch is loaded where there is one, before the key is computed."""
     code = """
 import sys
 from transformer.core.task import open_task, stage_code
 from transformer.training.identity import loaded_code
 import stages.train
-stage_code(open_task(sys.argv[1]), "train")
+task = open_task(sys.argv[1])
+stage_code(task, "train")
+if task.family == "classifier":
+    import transformer.families.classifier.data.wide
 print("\\n".join(sorted(loaded_code())))
 """
     for task in TASKS:
