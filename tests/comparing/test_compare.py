@@ -34,12 +34,14 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def write_result(root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download") -> None:
+def write_result(
+    root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download", linear: float = 0.8
+) -> None:
     """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
     rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
     write_table(root / PREDICTIONS, HEADER, rows)
     right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
-    figures = {"test": {"accuracy": right, "f1": 0.5}, "signatures": {"name": "text"}}
+    figures = {"test": {"accuracy": right, "f1": 0.5, "linear_accuracy": linear}, "signatures": {"name": "text"}}
     (root / EVALUATION).write_text(json.dumps(figures))
     outs = {stage: {f"data/sentiment/{stage}": stage} for stage in STAGES}
     outs["download"] = {"data/sentiment/corpus": corpus}
@@ -232,3 +234,14 @@ def test_scores_of_different_corpora_have_no_difference(repository: Path) -> Non
     found = rows()
     assert not any("+0.5" in row for row in found)
     assert found[-1].startswith("The results are of different corpora: scores compare only where there is an interval.")
+
+
+def test_other_linear_baselines_are_said(repository: Path) -> None:
+    def note() -> str:
+        return next(tables(compared(repository, "HEAD"), "HEAD", "workspace")).note
+
+    assert "linear" not in note()
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, linear=0.913)
+    assert "The linear baselines differ (test 80.0 % and 91.3 %): leads over them do not compare." in note()
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, linear=0.913, corpus="another")
+    assert "linear" not in note(), "the corpora differ, which is said"

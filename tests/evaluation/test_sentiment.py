@@ -9,13 +9,14 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from transformer.evaluation.bootstrap import Floats, resamples
 from transformer.evaluation.leakage import Duplicates
+from transformer.families.classifier.data.naive_bayes import log_count_ratio
 from transformer.families.classifier.evaluation.calibration import (
     expected_calibration_error,
     fitted_temperature,
     reliability,
     rescaled,
 )
-from transformer.families.classifier.evaluation.linear import Ids, LinearBaseline, log_count_ratio
+from transformer.families.classifier.evaluation.linear import LinearBaseline
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     Labels,
@@ -26,6 +27,7 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
     scores,
 )
+from transformer.families.classifier.nn.ngrams import Ids
 
 Sample = tuple[Labels, Floats]
 
@@ -137,6 +139,15 @@ def test_the_linear_baseline_learns_from_pairs_of_words() -> None:
     assert (found == LinearBaseline(texts, labels, 12).positive(others)).all()
     alone = [np.array([2, *sorted(text[1:-1]), 3]) for text in others]  # the same words, without their order
     assert 0.3 < ((model.positive(alone) >= 0.5) == expected).mean() < 0.7
+
+
+def test_the_linear_baseline_learns_from_longer_ngrams_if_asked() -> None:
+    """Both kinds of text have the same words and pairs; only the order of the two detours from 5 differs."""
+    labels = np.random.default_rng(3).integers(2, size=300).astype(np.int8)
+    texts = [np.array([2, *((5, 6, 5, 7, 5) if label else (5, 7, 5, 6, 5)), 3]) for label in labels]
+    right = {n: ((LinearBaseline(texts, labels, 12, n).positive(texts) >= 0.5) == labels).mean() for n in (2, 3)}
+    assert right[2] < 0.7
+    assert right[3] == 1.0
 
 
 def test_a_linear_baseline_with_nothing_to_learn_says_the_share() -> None:

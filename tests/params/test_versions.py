@@ -82,7 +82,7 @@ def test_writing_changes_just_the_files_of_what_changed_once(root: Path) -> None
     assert write_versions(root) == []
     locked = read_versions(root / "requirements.lock")
     relock(root, f"scikit-learn=={locked['scikit-learn']}", "scikit-learn==99.1")
-    assert write_versions(root) == [Path("versions/classifier/evaluate.txt")]
+    assert write_versions(root) == [Path(f"versions/classifier/{stage}.txt") for stage in ("evaluate", "train")]
     assert "scikit-learn==99.1\n" in (root / "versions/classifier/evaluate.txt").read_text()
     assert write_versions(root) == []
     relock(root, f"# python=={locked['python']}", "# python==3.99")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,20 @@ def test_the_page_of_parameters_is_current() -> None:
     found = list(parameters(read_params(ROOT / "params.yaml")))
     assert page.endswith(as_markdown(found)), "run `make parameters`"
     assert [each.path for each in found if not each.meaning] == []
+
+
+def test_every_leaf_of_params_yaml_has_a_meaning() -> None:
+    content = read_params(ROOT / "params.yaml")
+    known = {each.path for each in parameters(content)}
+
+    def unknown(path: str, value: Any) -> list[str]:
+        if path in known:
+            return []
+        if not isinstance(value, dict):
+            return [path]
+        return [leaf for name, inner in value.items() for leaf in unknown(f"{path}.{name}", inner)]
+
+    assert [leaf for name, value in content.items() for leaf in unknown(name, value)] == []
 
 
 def test_messages_in_troubleshooting_are_those_of_the_code() -> None:

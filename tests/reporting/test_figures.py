@@ -122,8 +122,8 @@ def test_the_gradients_norm_is_that_of_autograd() -> None:
 
 @pytest.mark.parametrize("schema", [TrainParams, ClassifierTrainParams])
 def test_schedules_are_those_of_the_schema_and_this_trainings_own(schema: type[TrainParams]) -> None:
-    own = {"class_weights": "none"} if schema is ClassifierTrainParams else {}
-    params = schema.model_validate(train_params().model_dump() | own)
+    own = read_params(ROOT / "params.yaml")["sentiment"]["train"] if schema is ClassifierTrainParams else {}
+    params = schema.model_validate(own | train_params().model_dump())
     rates = learning_rates(Schedule(params, total=300, d_model=64), [1, 50, 100, 200])
     assert params.schedule in rates
     assert set(rates) == {"constant", "noam", "inverse_sqrt", "linear", "cosine"}

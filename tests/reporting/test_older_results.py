@@ -11,10 +11,9 @@ TASK = Task(name="reviews", family="classifier", classes=("bad", "good"), unit="
 CONFUSION = "actual\tpredicted\treviews\nbad\tbad\t3\nbad\tgood\t1\ngood\tbad\t2\ngood\tgood\t4\n"
 
 
-def test_a_classifier_without_scores_by_label_has_a_report(tmp_path: Path) -> None:
-    """Results before 0.2 have neither `majority_accuracy` nor plots/classes.tsv."""
-    reports = tmp_path / "reports" / "reviews"
-    scored = {"accuracy": 0.7, "linear_accuracy": 0.6, "accuracy_minus_linear": 0.1}
+def written(root: Path, scored: dict[str, float], **more: str) -> Result:
+    """A result with these figures and little else. more: tables by name."""
+    reports = root / "reports" / "reviews"
     write_json(reports / "evaluation.json", {"test": scored, "validation": scored})
     write_json(reports / "training.json", {"best_epoch": 1, "epochs": 2})
     (reports / "history.tsv").write_text("epoch\ttrain_loss\tvalidation_loss\n1\t1\t1\n2\t1\t1\n")
@@ -25,11 +24,35 @@ def test_a_classifier_without_scores_by_label_has_a_report(tmp_path: Path) -> No
         "plots/roc.tsv": "false_positive_rate\ttrue_positive_rate\n0\t0\n1\t1\n",
         "plots/precision_recall.tsv": "recall\tprecision\n0\t1\n1\t0.5\n",
         "tables/errors.tsv": "split\tlabel\tprediction\tprobability\ttext\n",
+        **{f"tables/{name}.tsv": text for name, text in more.items()},
     }.items():
         (reports / path).parent.mkdir(exist_ok=True)
         (reports / path).write_text(text)
-    result = Result(tmp_path, "reviews")
+    return Result(root, "reviews")
+
+
+SCORED = {"accuracy": 0.7, "linear_accuracy": 0.6, "accuracy_minus_linear": 0.1}
+
+
+def test_a_classifier_without_scores_by_label_has_a_report(tmp_path: Path) -> None:
+    """Results before 0.2 have neither `majority_accuracy` nor plots/classes.tsv."""
+    result = written(tmp_path, SCORED)
     assert "It calls 1 bad ones good and 2 good ones bad." in weaknesses(TASK, result)
-    tables = [table.caption for section in sections(TASK, result) for table in section.tables]
+    shown = list(sections(TASK, result))
+    tables = [table.caption for section in shown for table in section.tables]
     assert "Reviews by label and prediction" in tables
     assert not any(title.startswith("By label") for title in tables)
+    assert "N-grams that weigh most" not in [section.title for section in shown]
+    assert not any("n-grams" in line for line in weaknesses(TASK, result))
+
+
+def test_what_each_branch_of_a_classifier_adds_is_said(tmp_path: Path) -> None:
+    branches = {"wide_accuracy": 0.69, "network_accuracy": 0.62, "accuracy_minus_wide": 0.01}
+    ends = {"accuracy_minus_wide_low": -0.005, "accuracy_minus_wide_high": 0.025}
+    result = written(tmp_path, SCORED | branches | ends, ngrams="class\tngram\tweight\ngood\twell worth\t0.66\n")
+    assert (
+        "The network alone has 62.0 %, its n-grams 69.0 %: the sum is +1.0 points from its n-grams (95 % interval -0.5"
+        " to +2.5)."
+    ) in weaknesses(TASK, result)
+    section = next(section for section in sections(TASK, result) if section.title == "N-grams that weigh most")
+    assert [list(table.rows) for table in section.tables] == [[["good", "well worth", "0.66"]]]

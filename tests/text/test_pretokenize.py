@@ -33,6 +33,9 @@ def params(**changes: Any) -> PreTokenizerParams:
         ({}, "zwei  Hunde", "zwei \u2581 Hunde"),  # spaCy's second space is a token, and among the 7,853 words
         ({"kind": "whitespace"}, "a  b\tc ", "a b c"),
         ({"kind": "none", "lowercase": True}, "A  B.", "a  b."),
+        ({"language": "en"}, "Bad.<br /><br />Worse.", "Bad.<br /><br />Worse ."),
+        ({"language": "en", "html_breaks": "space"}, "Bad.<br /><br />Worse. <BR> <br/>", "Bad . Worse ."),
+        ({"kind": "none", "html_breaks": "space"}, "a <br /> b  c <br", "a b  c <br"),
     ],
 )
 def test_splitting(changes: dict[str, Any], text: str, tokens: str) -> None:

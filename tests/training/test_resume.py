@@ -155,6 +155,19 @@ def test_a_classifier_out_of_patience_ends_with_the_same_bytes(data: Path, tmp_p
     assert training.finish().lines.count("no better validation_accuracy for 2 epochs: stopped") == 1
 
 
+def test_a_classifier_beside_a_wide_branch_ends_with_the_same_bytes(data: Path, tmp_path: Path) -> None:
+    """The branch is fitted again; which texts go without it is drawn by the generator that the state has."""
+    changes: Changes = {
+        "train": {"wide_dropout": 0.5, "network_loss": 0.3, "averaging": "ema"},
+        "model": {"wide_ngrams": 2},
+    }
+    training = work(data, tmp_path, changes, task="sentiment")
+    assert "models/sentiment/trained/wide.npz" in training.undisturbed
+    for stop in (2, UPDATES, 2 * UPDATES + 1):
+        training.run(stop=stop)
+    assert training.finish().points == training.points
+
+
 @pytest.mark.parametrize("averaging", ["none", "ema"])
 def test_the_best_epoch_so_far_is_part_of_the_state(averaging: str, tmp_path: Path) -> None:
     """The second of four epochs is the best; interrupted within the third, of two updates."""

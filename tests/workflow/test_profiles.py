@@ -109,7 +109,8 @@ def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
     use_profile(project, "mine", None)
     content = read_params(project / "params.yaml")
     assert content["sentiment"]["model"] == {"kind": "recurrent", "cell": "gru"}
-    assert content["sentiment"]["tokenize"] == {"kind": "spacy", "language": "en", "lowercase": True}
+    others = {"language": "en", "lowercase": True, "html_breaks": "keep"}
+    assert content["sentiment"]["tokenize"] == {"kind": "spacy", **others}
     assert "kind: recurrent # mine\n" in (project / "params.yaml").read_text()
 
 
@@ -222,7 +223,9 @@ def test_make_runs_one_task_alone() -> None:
 
 
 def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no profile `nowhere`: choose one of default, cased, paper, rnn, seed, smoke"):
+    with pytest.raises(
+        UserError, match="no profile `nowhere`: choose one of default, cased, paper, rnn, seed, smoke, wide"
+    ):
         use_profile(project, "nowhere", None)
     with pytest.raises(UserError, match="has none of the folders imdb, sentiment, multi30k, translation"):
         use_profile(project, "seed", tmp_path / "profiles")

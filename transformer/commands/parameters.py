@@ -36,16 +36,17 @@ class Parameter(NamedTuple):
 
 def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
     """Every parameter in the order of the stages, those that all tasks share first. content: of a params.yaml."""
-    done = set()
+    found: dict[str, list[Parameter]] = {}
     for task in TASKS:
         for stage in STAGES:
             for name, field in stage_code(open_task(task), stage).Params.model_fields.items():
                 shared = name in SHARED_SECTIONS
                 path = name if shared else f"{task}.{name}"
-                if path not in done:
-                    done.add(path)
-                    section = content[name] if shared else content[task][name]
-                    yield from _leaves(field.annotation, path, section)
+                section = content[name] if shared else content[task][name]
+                leaves = list(_leaves(field.annotation, path, section))
+                found[path] = max(found.get(path, []), leaves, key=len)  # a stage may declare a part of a section
+    for leaves in found.values():
+        yield from leaves
 
 
 def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[Parameter]:

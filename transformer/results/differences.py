@@ -63,6 +63,8 @@ class Differences:
     scores: list[Score]
     without_answers: list[str]
     """The results whose predictions are in neither DVC's cache nor its remote; then no score has an interval."""
+    baselines: Sequence[Score] = ()
+    """What the linear baselines of the two results score, where that differs: leads over them do not compare."""
 
     @property
     def same(self) -> bool:
@@ -86,6 +88,7 @@ def differences(task: str, first: Results, second: Results, *, samples: int) -> 
         code=[path for path, _, _ in _changed(one.code, two.code)],
         scores=list(_scores(task, first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
+        baselines=list(_baselines(task, first, second)),
     )
 
 
@@ -123,6 +126,16 @@ def _scores(
                 found[metric] = Score(split, metric, one[split][metric], two[split][metric])
         order = sorted(found, key=lambda metric: metric in paired)
         yield from (found[metric] for metric in main_first(order, one))
+
+
+def _baselines(task: str, first: Results, second: Results) -> Iterator[Score]:
+    """The main metric of the linear baselines where the two results have different ones."""
+    one, two = first.figures(task), second.figures(task)
+    names = [f"linear_{metric}" for metric in family_module(open_task(task), "shown").HEADLINE]
+    for split in (split for split in one if split in two):
+        name = next((name for name in names if name in one[split] and name in two[split]), None)
+        if name and one[split][name] != two[split][name]:
+            yield Score(split, name, one[split][name], two[split][name])
 
 
 def _paired(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tabulate import tabulate
 
 from transformer.results.differences import Differences, Score
+from transformer.results.headline import value
 
 _CODE_SHOWN = 20
 _MD5 = 8
@@ -44,6 +45,8 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
         notes.insert(0, "The results are of different corpora: scores compare only where there is an interval.")
     if edge := ", ".join(f"{score.split} {score.metric}" for score in found.scores if score.at_the_edge):
         notes.append(f"{edge}: {_AT_THE_EDGE}")
+    if found.baselines and not found.other_corpus:
+        notes.append(_other_baselines(found))
     note = " ".join(notes)
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
     yield Shown("Scores", header, scores, note if scores else "no split that both have")
@@ -54,6 +57,13 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
     if len(found.code) > _CODE_SHOWN:
         code.append((f"and {len(found.code) - _CODE_SHOWN} more",))
     yield Shown("Code", ("changed",), code, _note(code))
+
+
+def _other_baselines(found: Differences) -> str:
+    """A sentence with the scores of the two results' linear baselines."""
+    named = [(each, each.metric.removeprefix("linear_")) for each in found.baselines]
+    pairs = ", ".join(f"{each.split} {value(name, each.first)} and {value(name, each.second)}" for each, name in named)
+    return f"The linear baselines differ ({pairs}): leads over them do not compare."
 
 
 def _note(rows: Sequence[object]) -> str:

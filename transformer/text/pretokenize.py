@@ -1,10 +1,11 @@
 """Pre-tokenizers: raw text to tokens separated by single spaces."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, write_json
@@ -15,6 +16,7 @@ from transformer.text.rules import RuleTokenizer, rules_of
 
 PRETOKENIZERS = "pretokenizer.json"
 RULES = "rules.json"
+_BREAKS = re.compile(r"\s*(?:<br\s*/?>\s*)+", re.IGNORECASE)
 SPACE = "\u2581"
 """Replaces a space inside a token: spaCy makes a second space a token, and tokens are separated by spaces."""
 
@@ -29,6 +31,14 @@ class PreTokenizerParams(Section):
     """The language code for spaCy's rules, such as `de`; may be null for the other kinds."""
     lowercase: bool
     """Lowercase the text, so that answers are lowercase as well."""
+    html_breaks: Literal["keep", "space"] = "keep"
+    """`space` reads HTML's `<br />`, which would otherwise be glued to the words beside it, as a space."""
+
+    @model_serializer(mode="wrap")
+    def _without_the_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Where breaks are kept, pretokenizer.json is as it was before anything else could be asked for."""
+        leaves: dict[str, Any] = serialize(self)
+        return {name: value for name, value in leaves.items() if (name, value) != ("html_breaks", "keep")}
 
     @model_validator(mode="after")
     def _spacy_needs_a_language(self) -> Self:
@@ -75,7 +85,9 @@ def write_rules(folder: Path, pretokenizers: Iterable[PreTokenizerParams]) -> No
 
 
 class PreTokenizer:
-    """Splits text as `params` say. Splitting never changes, adds or drops a character other than spaces."""
+    """Splits text as `params` say. Splitting never changes, adds or drops a character other than spaces and, if asked,
+    HTML's line breaks.
+    """
 
     def __init__(self, params: PreTokenizerParams, rules: dict[str, Any] | None = None) -> None:
         """rules: the language's, which kind `spacy` follows without spaCy; None to load spaCy.
@@ -88,6 +100,8 @@ class PreTokenizer:
 
     def __call__(self, texts: list[str]) -> list[str]:
         """One string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
+        if self.params.html_breaks == "space":
+            texts = [_BREAKS.sub(" ", text).strip() for text in texts]
         split = [self._split(text) for text in texts]
         return [text.lower() for text in split] if self.params.lowercase else split
 

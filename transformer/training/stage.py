@@ -94,6 +94,8 @@ def train_and_write(
             team=team,
         )
         _write(fitted, opened.config, compute, counts, paths)
+        if opened.save_beside is not None:
+            opened.save_beside(paths.trained)
         resume.finish()
     return fitted.figures
 

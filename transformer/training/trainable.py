@@ -1,7 +1,8 @@
 """What a family gives to training."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
@@ -65,3 +66,5 @@ class Opened:
     compute: Compute
     truncated: int
     """The number of training texts cut, for the metrics."""
+    save_beside: Callable[[Path], None] | None = None
+    """Writes what the kept weights need besides into their folder."""

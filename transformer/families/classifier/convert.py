@@ -1,5 +1,7 @@
 """convert: the exported classifier in CTranslate2 and ONNX, verified on validation texts."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transformer.conversion.converter import Converter, Params
@@ -38,8 +40,7 @@ class ClassifierConverter(Converter[TorchClassifier, Verification]):
         def write(folder: Path, int8: bool) -> None:
             write_ctranslate2(folder, model, vocabulary, int8=int8)
 
-        example = ctranslate2_example(self.rows[0]["text"], self.verification.sequences[0].tolist(), self.exported)
-        return self.conversion({"text": vocabulary}, self.exported.scorer.positions, example, write)
+        return self._conversion(ctranslate2_example, write)
 
     def onnx(self) -> Conversion:
         """As `Converter.onnx`."""
@@ -49,9 +50,23 @@ class ClassifierConverter(Converter[TorchClassifier, Verification]):
             graph = classifier_graph(model)
             write_model(folder / "classifier.onnx", quantized(graph) if int8 else graph)
 
-        example = onnx_example(self.rows[0]["text"], self.verification.sequences[0].tolist(), self.exported)
-        return self.conversion({"text": self.exported.vocabulary}, self.exported.scorer.positions, example, write)
+        return self._conversion(onnx_example, write)
 
     def verified_with(self, rows: list[dict[str, str]]) -> Verification:
         """As `Converter.verified_with`."""
         return Verification(self.exported, rows, self.params.hardware.threads)
+
+    def _conversion(
+        self, example: Callable[[str, Sequence[int], TorchClassifier], str], write: Callable[[Path, bool], None]
+    ) -> Conversion:
+        """A conversion with the wide branch, if there is one, beside the network that `write` writes."""
+        exported, wide = self.exported, self.exported.wide
+
+        def write_both(folder: Path, int8: bool) -> None:
+            write(folder, int8)
+            if wide is not None:
+                wide.save(folder)
+
+        code = example(self.rows[0]["text"], self.verification.sequences[0].tolist(), exported)
+        made = self.conversion({"text": exported.vocabulary}, exported.scorer.positions, code, write_both)
+        return made if wide is None else replace(made, model={**made.model, "wide_ngrams": wide.longest})

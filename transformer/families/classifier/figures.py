@@ -48,8 +48,10 @@ def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: 
     ids = clip(classifier.encode([text])[0], longest)
     device = next(classifier.model.parameters()).device
     with torch.inference_mode(), collect_attention(classifier.model) as maps:
-        logits = classifier.model(torch.from_numpy(ids)[None].to(device))
-    probabilities = logits[0].float().softmax(dim=-1).cpu().numpy()
+        logits = classifier.model(torch.from_numpy(ids)[None].to(device)).float().cpu()
+    if classifier.wide is not None:
+        logits = logits + torch.from_numpy(classifier.wide.logits([ids]))
+    probabilities = logits[0].softmax(dim=-1).numpy()
     answer = prediction(probabilities if len(probabilities) > 2 else probabilities[1], classifier.classes)
     put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
     return AttendedText(put_before + classifier.vocabulary.entries(ids), answer, maps)

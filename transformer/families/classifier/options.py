@@ -15,13 +15,25 @@ _EMPTY = "note: an empty text gives no evidence: its label is what the model ans
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add nothing: `classify` has no options of its own."""
+    """Add the command's own options."""
+    parser.add_argument(
+        "--ngrams",
+        type=int,
+        default=0,
+        metavar="N",
+        help="below each text, the N n-grams that weigh most, and by how much each favours the answer",
+    )
 
 
 def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
     """A function that turns texts, chunk by chunk, into lines to print; notes the first empty text on stderr."""
+    from transformer.core.errors import UserError
     from transformer.text.clean import one_line
 
+    if arguments.ngrams < 0:
+        raise UserError(f"--ngrams ({arguments.ngrams}) must be 0 or more")
+    if arguments.ngrams and model.wide is None:
+        raise UserError(f"--ngrams: the model in {arguments.model} has no wide branch (model.wide_ngrams)")
     noted = False
 
     def lines(texts: list[str]) -> list[str]:
@@ -29,8 +41,11 @@ def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]]
         if not noted and not all(text.strip() for text in texts):
             print(_EMPTY, file=sys.stderr)
             noted = True
-        answers = zip(model.classify(texts), texts, strict=True)
-        return [f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}" for answer, text in answers]
+        found: list[str] = []
+        for answer, text in zip(model.classify(texts), texts, strict=True):
+            found.append(f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}")
+            found += [f"\t{lead:+.4f}\t{ngram}" for ngram, lead in model.reasons(text, answer.label, arguments.ngrams)]
+        return found
 
     return lines
 

@@ -37,6 +37,7 @@ def summary(result: Result) -> str:
 def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     yield _against_linear(result)
+    yield from _against_wide(result)
     scored = result.evaluation[result.main_split]
     # An older result lacks it.
     if scored.get("majority_accuracy", 0) * len(task.classes) > _UNBALANCED:
@@ -55,13 +56,24 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
 
 def _against_linear(result: Result) -> str:
     """The comparison with the linear baseline."""
+    linear = value("accuracy", result.evaluation[result.main_split]["linear_accuracy"])
+    return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear', 'it')}."
+
+
+def _against_wide(result: Result) -> Iterator[str]:
+    """What the network adds to the wide branch, if the model has one."""
     figures = result.evaluation[result.main_split]
-    name = "accuracy_minus_linear"
-    points = 100 * figures[name]
+    if "accuracy_minus_wide" in figures:
+        wide, network = (value("accuracy", figures[f"{name}_accuracy"]) for name in ("wide", "network"))
+        yield f"The network alone has {network}, its n-grams {wide}: the sum is {_lead(result, 'wide', 'its n-grams')}."
+
+
+def _lead(result: Result, other: str, called: str) -> str:
+    """The difference to another system in points, with its interval."""
+    figures, name = result.evaluation[result.main_split], f"accuracy_minus_{other}"
     ends = [figures[f"{name}_{end}"] for end in ("low", "high") if f"{name}_{end}" in figures]
     sure = f" (95 % interval {100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
-    linear = value("accuracy", figures["linear_accuracy"])
-    return f"A linear model on the same tokens has {linear}: this one is {points:+.1f} points from it{sure}."
+    return f"{100 * figures[name]:+.1f} points from {called}{sure}"
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:
@@ -73,6 +85,13 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
         tables=[*_by_class(task, result), _confusion(task, result)],
         pictures=list(_charts(task, result)),
     )
+    if (result.reports / "tables/ngrams.tsv").exists():
+        ngrams = [list(row.values()) for row in result.table("tables/ngrams.tsv")]
+        text = (
+            "Each adds its weight to the logit of a class where it occurs; the network's logits are added to the sum."
+        )
+        table = Table("By label, the heaviest first", ["label", "n-gram", "weight"], ngrams, long=True)
+        yield Section("N-grams that weigh most", text, tables=[table])
     rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]
     header = ["split", "label", "prediction", "probability", task.unit]
     text = "What the model was most certain of and wrong about, of each split."

@@ -1,5 +1,9 @@
 """train: trains the classifier on the encoded texts."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -14,11 +18,16 @@ from transformer.families.classifier.nn.config import AnyClassifierParams, Class
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.model import build_model
 from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
+from transformer.families.classifier.nn.wide import WIDE
 from transformer.nn.dropout import drop_tokens
+from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
+
+if TYPE_CHECKING:  # a network alone is trained without scikit-learn
+    from transformer.families.classifier.data.wide import FittedWide
 
 
 class Params(TrainStageParams):
@@ -31,8 +40,11 @@ class Params(TrainStageParams):
 class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
 
+    params: ClassifierTrainParams
     weights: Tensor | None = None
     """(K,) The factors of the loss by class; None if all are 1."""
+    wide: "FittedWide | None" = None
+    """The wide branch, whose logits are added to the network's."""
 
     def build(self) -> ClassifierModel:
         """As `CorpusTraining.build`."""
@@ -42,13 +54,26 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         """The summed cross-entropy of the labels."""
         ids, labels = self.seen.batch(rows, self.compute.device)
         pad_id, share = self.model.config.pad_id, self.params.word_dropout
-        summed = objective(
-            lambda: (self._logits(drop_tokens(ids, pad_id, share)), labels),
-            smoothing=self.params.label_smoothing,
-            r_drop=self.params.r_drop,
-            weights=self.weights,
-        )
+        alone: list[Tensor] = []
+        """The network's logits of each pass."""
+
+        def predict() -> tuple[Tensor, Tensor]:
+            alone.append(self._logits(drop_tokens(ids, pad_id, share)))
+            return self._beside_wide(alone[-1], rows), labels
+
+        smoothing = self.params.label_smoothing
+        summed = objective(predict, smoothing=smoothing, r_drop=self.params.r_drop, weights=self.weights)
+        if self.wide is not None and self.params.network_loss:
+            own = [smoothed_cross_entropy(each.float(), labels, smoothing, self.weights)[0] for each in alone]
+            summed = summed._replace(total=summed.total + self.params.network_loss * torch.stack(own).mean())
         return BatchLoss(*summed, tokens=self.tokens(rows))
+
+    def _beside_wide(self, logits: Tensor, rows: Ids) -> Tensor:
+        """A pass's logits (B, K) on training texts plus those of the wide branch, which some texts go without."""
+        if self.wide is None:
+            return logits
+        stays = torch.rand(len(rows), 1, device=logits.device) >= self.params.wide_dropout
+        return logits.float() + stays * self.wide.train[rows].to(logits.device)
 
     def validate(self) -> dict[str, float]:
         """Mean loss per text and accuracy, in fp32."""
@@ -56,6 +81,8 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
             logits = self._logits(ids)
+            if self.wide is not None:
+                logits = logits + self.wide.validation[rows].to(logits.device)
             # Summed on the CPU: not every device has float64.
             loss += F.cross_entropy(logits, labels, reduction="none").cpu().double().sum().item()
             correct += int((logits.argmax(dim=-1) == labels).sum())
@@ -85,4 +112,25 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     training.weights = class_weights(params.train.class_weights, task.classes, train.labels, compute.device)
     train.report(task, observer)
     validation.report_classes(task, observer)
-    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)
+    if params.model.wide_ngrams:
+        training.wide = _fit_wide(train, validation, params, observer)
+
+    def save(trained: Path) -> None:
+        (trained / WIDE).unlink(missing_ok=True)  # of an earlier run by hand
+        if training.wide is not None:
+            training.wide.branch.save(trained)
+
+    return Opened(
+        trainable=training,
+        config=config,
+        params=params.train,
+        compute=compute,
+        truncated=train.truncated,
+        save_beside=save,
+    )
+
+
+def _fit_wide(train: EncodedTexts, validation: EncodedTexts, params: Params, observer: Observer) -> "FittedWide":
+    from transformer.families.classifier.data.wide import fit_wide
+
+    return fit_wide(train, validation, params.model, params.train, observer)

@@ -21,12 +21,27 @@ session = onnxruntime.InferenceSession("model/classifier.onnx")
 probabilities = session.run(["probabilities"], {{"ids": np.array([ids])}})[0][0]
 print(classes[probabilities.argmax()], probabilities.max())
 """
-_CTRANSLATE2 = """
+_ONNX_LOGITS = """
+session = onnxruntime.InferenceSession("model/classifier.onnx")
+logits = session.run(["logits"], {{"ids": np.array([{read}])}})[0][0]
+"""
+_CTRANSLATE2_LOGITS = """
 head = np.load("model/head.npz")
-states = np.asarray(ctranslate2.Encoder("model").forward_batch([{put_before} + ids]).last_hidden_state)[0]
+states = np.asarray(ctranslate2.Encoder("model").forward_batch([{put_before} + {read}]).last_hidden_state)[0]
 state = {pooled}
 logits = head["weight"] @ state + head["bias"]
-probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+"""
+_WIDE = """
+# The n-grams of the text add their weights; the network reads no more than {positions} ids.
+wide = np.load("model/wide.npz")
+inner, size = np.array(ids[1:-1], dtype=np.int64), int(wide["size"])
+keys = [inner]
+for length in range(2, int(wide["longest"]) + 1):
+    keys.append(size * (keys[-1][:-1] + 1) + inner[length - 1 :])
+known = np.isin(wide["keys"], np.concatenate(keys))
+logits = logits + wide["weights"][known].sum(axis=0) + wide["bias"]
+"""
+_ANSWER = """probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
 print(classes[probabilities.argmax()], probabilities.max())
 """
 _POOLED = {
@@ -42,7 +57,8 @@ _POOLED = {
 
 def onnx_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> str:
     """Code that classifies with ONNX Runtime."""
-    return (_HEAD + _ONNX).format(
+    rest = _ONNX if classifier.wide is None else _ONNX_LOGITS + _WIDE + _ANSWER
+    return (_HEAD + rest).format(
         library="ONNX Runtime", packages="onnxruntime numpy", module="onnxruntime", **_values(text, ids, classifier)
     )
 
@@ -50,7 +66,8 @@ def onnx_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> 
 def ctranslate2_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> str:
     """Code that classifies with CTranslate2's encoder and NumPy."""
     config = classifier.model.config
-    return (_HEAD + _CTRANSLATE2).format(
+    rest = _CTRANSLATE2_LOGITS + _ANSWER if classifier.wide is None else _CTRANSLATE2_LOGITS + _WIDE + _ANSWER
+    return (_HEAD + rest).format(
         library="CTranslate2",
         packages="ctranslate2 numpy",
         module="ctranslate2",
@@ -61,8 +78,13 @@ def ctranslate2_example(text: str, ids: Sequence[int], classifier: TorchClassifi
 
 
 def _values(text: str, ids: Sequence[int], classifier: TorchClassifier) -> dict[str, object]:
+    positions = classifier.scorer.positions
+    ids = [int(number) for number in ids]
+    cut = [*ids[: positions - 1], ids[-1]] if len(ids) > positions else ids
     return {
         "text": json.dumps(text[:100], ensure_ascii=False),
-        "ids": [int(number) for number in ids],
+        "ids": cut if classifier.wide is None else ids,
+        "read": f"ids[: {positions - 1}] + ids[-1:]" if len(ids) > positions and classifier.wide else "ids",
+        "positions": positions,
         "classes": json.dumps([*classifier.classes], ensure_ascii=False),
     }

@@ -9,10 +9,11 @@ from transformer.conversion.stage import TIE, require_close, require_quality
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.core.observer import Observer
-from transformer.evaluation.bootstrap import bootstrap
+from transformer.encoded.batching import Ids
+from transformer.evaluation.bootstrap import Floats, bootstrap
 from transformer.export.bundle import open_bundle
 from transformer.export.converted import CONFIG, INT8
-from transformer.families.classifier.decoding.labels import Classifier, class_probabilities
+from transformer.families.classifier.decoding.labels import Classifier, class_logits, softmax
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
 
 _BATCH = 64
@@ -28,15 +29,15 @@ class Verification:
         self.sequences = exported.encode([row["text"] for row in rows])
         self._labels = [row["label"] for row in rows]
         self._classes = exported.classes
-        self._exported = class_probabilities(exported.scorer, self.sequences, batch_size=_BATCH, observer=Observer())
+        self._alone, self._exported = _probabilities(exported, self.sequences)
 
     def verify(self, folder: Path, int8: bool) -> dict[str, float]:
         """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
         engine = read_json(folder / CONFIG)["engine"]
         opened = open_bundle(folder, threads=self._threads)
         assert isinstance(opened, Classifier)
-        scorer = opened.scorer
-        found = class_probabilities(scorer, self.sequences, batch_size=_BATCH, observer=Observer())
+        alone, found = _probabilities(opened, self.sequences)
+        require_close(engine, np.abs(alone - self._alone).max(axis=1).tolist(), "probability of the network alone")
         figures: dict[str, float] = {"rows": len(self._rows)}
         figures |= require_close(engine, np.abs(found - self._exported).max(axis=1).tolist(), "probability")
         own, theirs = found.argmax(axis=1), self._exported.argmax(axis=1)
@@ -54,3 +55,12 @@ class Verification:
         samples = _SAMPLES if engine.endswith(INT8) else 0
         lead = bootstrap(lambda weights: float(weights @ (right[0] - right[1])) / len(labels), len(labels), samples)
         return figures | require_quality(engine, "accuracy", float(right[0].mean()), float(right[1].mean()), lead)
+
+
+def _probabilities(model: Classifier, sequences: Sequence[Ids]) -> tuple[Floats, Floats]:
+    """What the network answers alone, and what the model does: its sum with the wide branch, if there is one.
+
+    Beside a branch that is certain, a network that is wrong would not be noticed.
+    """
+    network = class_logits(model.scorer, sequences, batch_size=_BATCH, observer=Observer())
+    return softmax(network), softmax(network if model.wide is None else network + model.wide.logits(sequences))

@@ -1,5 +1,6 @@
 """Encoded, labelled texts."""
 
+from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 from typing import Self
@@ -46,6 +47,10 @@ class EncodedTexts:
     def sequence(self, row: int) -> Ids:
         """The ids of one text."""
         return clip(self.text[row], self.config.model.max_length)
+
+    def whole(self) -> Iterator[Ids]:
+        """The ids of all texts, without cutting them to the model's positions."""
+        return (self.text[row] for row in range(len(self)))
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
         """The padded ids (B, S) and the labels (B,) of the given rows."""

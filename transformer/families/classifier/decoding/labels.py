@@ -12,6 +12,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Section
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary, clip
+from transformer.families.classifier.nn.wide import Contribution, WideBranch, lead_of
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 
@@ -39,23 +40,35 @@ BatchScoring = Callable[[Iterable[Ids]], Iterator[NDArray[np.floating[Any]]]]
 """Logits of batches as `Scorer.logits`, wherever; in order."""
 
 
-def class_probabilities(
+def class_logits(
     model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer, score: BatchScoring | None = None
 ) -> NDArray[np.float64]:
-    """The softmax of each text's logits, (N, K), in the order of `sequences`.
+    """The model's logits of each text, (N, K), in the order of `sequences`: ids, cut to the model's positions.
 
-    sequences: ids, none longer than the model's positions. score: in place of `model` here. Rounded to 6 decimals:
-    beyond that, results depend on the batch size, which changes the order of sums.
+    score: in place of `model` here, such as in other processes.
     """
     result = np.zeros((len(sequences), model.classes))
-    batches = sorted_batches(np.array([len(sequence) for sequence in sequences]), batch_size)
-    given = (padded([sequences[row] for row in rows], model.pad_id) for rows in batches)
+    read = [clip(sequence, model.positions) for sequence in sequences]
+    batches = sorted_batches(np.array([len(sequence) for sequence in read]), batch_size)
+    given = (padded([read[row] for row in rows], model.pad_id) for rows in batches)
     scored = zip(batches, score(given) if score else map(model.logits, given), strict=True)
-    for rows, found in observer.progress(scored, total=len(batches), what="classify"):
-        logits = found.astype(np.float64)
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        result[rows] = odds / odds.sum(axis=1, keepdims=True)
-    return result.round(6)
+    for rows, logits in observer.progress(scored, total=len(batches), what="classify"):
+        result[rows] = logits
+    return result
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, K), rounded to 6 decimals: beyond that, results depend on the batch size, which changes the order of sums."""
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: NDArray[np.float64] = (odds / odds.sum(axis=1, keepdims=True)).round(6)
+    return shares
+
+
+def class_probabilities(
+    model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
+) -> NDArray[np.float64]:
+    """The softmax of `class_logits`."""
+    return softmax(class_logits(model, sequences, batch_size=batch_size, observer=observer))
 
 
 class ClassificationParams(Section):
@@ -90,19 +103,21 @@ class Classifier:
         pretokenizer: Path,
         params: ClassificationParams,
         classes: Sequence[str],
+        wide: WideBranch | None = None,
     ) -> None:
-        """classes: their names; pretokenizer: the folder of `pretokenizer.json`.
+        """classes: their names; pretokenizer: the folder of `pretokenizer.json`; wide: what is added to the scorer's
+        logits, if anything.
 
         Raises UserError when that is missing or broken.
         """
-        self.scorer, self.vocabulary, self.classes = scorer, vocabulary, tuple(classes)
+        self.scorer, self.vocabulary, self.classes, self.wide = scorer, vocabulary, tuple(classes), wide
         self._pretokenize = open_pretokenizer(pretokenizer, read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
         self.score: BatchScoring | None = None
-        """As in `class_probabilities`."""
+        """As in `class_logits`."""
 
     def classify(self, texts: Iterable[str]) -> list[Prediction]:
-        """The label of each text. Texts longer than the model's positions are cut.
+        """The label of each text. Of texts longer than its positions, the network reads the beginning.
 
         Raises TypeError if `texts` is not an iterable of strings.
         """
@@ -117,8 +132,8 @@ class Classifier:
         }
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
-        """The ids of raw texts, cut to the model's positions."""
-        return [clip(ids, self.scorer.positions) for ids in self.vocabulary.encode(self.pretokenize(texts))]
+        """The ids of raw texts, of any length."""
+        return self.vocabulary.encode(self.pretokenize(texts))
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
         """The texts as the vocabulary is given them: tokens separated by spaces."""
@@ -126,10 +141,41 @@ class Classifier:
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
         """Per encoded text the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
-        found = class_probabilities(
+        return self.by_branch(sequences, observer)[0]
+
+    def by_branch(
+        self, sequences: Sequence[Ids], observer: Observer
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+        """As `probabilities`; and what the network and the wide branch, by name, would answer alone, if there are both.
+
+        sequences: ids of whole texts.
+        """
+        network = class_logits(
             self.scorer, sequences, batch_size=self._params.batch_size, observer=observer, score=self.score
         )
-        return found[:, 1] if len(self.classes) == 2 else found
+        if self.wide is None:
+            return self._shown(network), {}
+        wide = self.wide.logits(sequences)
+        return self._shown(network + wide), {"network": self._shown(network), "wide": self._shown(wide)}
+
+    def _shown(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        return softmax(logits)[:, 1] if len(self.classes) == 2 else softmax(logits)
+
+    def reasons(self, text: str, label: str, count: int) -> list[tuple[str, float]]:
+        """The n-grams of a text with the largest weights, at most `count`, and how much each favours the label.
+
+        That is its part in the lead of the label's logit over the mean of the others'. Empty without a wide branch.
+        """
+        if self.wide is None or not count:
+            return []
+        number = self.classes.index(label)
+        found = self.wide.contributions(self.encode([text])[0])
+        leads = [(self.named(each), lead_of(each.weights, number)) for each in found]
+        return sorted(leads, key=lambda pair: -abs(pair[1]))[:count]
+
+    def named(self, contribution: Contribution) -> str:
+        """An n-gram as text."""
+        return " ".join(self.vocabulary.entries(contribution.ids))
 
 
 def prediction(given: "float | NDArray[np.float64]", classes: Sequence[str]) -> Prediction:

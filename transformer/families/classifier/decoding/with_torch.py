@@ -16,6 +16,7 @@ from transformer.families.classifier.decoding.labels import ClassificationParams
 from transformer.families.classifier.nn.config import ClassifierConfig
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.model import build_model
+from transformer.families.classifier.nn.wide import read_wide
 
 
 class TorchScorer:
@@ -61,4 +62,5 @@ class TorchClassifier(Classifier):
         self.model.to(device)
         vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(vocabulary, config.size, vocab)
-        super().__init__(TorchScorer(self.model), vocabulary, pretokenizer, params, classes)
+        wide = read_wide(trained, longest=config.model.wide_ngrams, size=config.size, classes=config.classes)
+        super().__init__(TorchScorer(self.model), vocabulary, pretokenizer, params, classes, wide)

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels
-from transformer.encoded.batching import Ids
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
@@ -33,19 +33,23 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
 )
 from transformer.families.classifier.evaluation.scoring import open_classifier, opened_classifier, score_with
+from transformer.families.classifier.nn.ngrams import LONGEST
 from transformer.text.parallel import worker_processes
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
-_SHOWN = 20  # errors per split in the table
+_SHOWN = 20  # errors per split, and n-grams per class, in the tables
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
-    *("loss", "roc_auc", "linear_accuracy", "duplicates"),
+    *("loss", "roc_auc", "linear_accuracy", "wide_accuracy", "duplicates"),
 )
 
 
 class EvaluateParams(ClassificationParams, ScoringParams):
     """`evaluate`: how predictions are made and scored."""
+
+    linear_ngrams: int = Field(ge=1, le=LONGEST)
+    """The linear baseline reads n-grams of 1 to this many words."""
 
 
 class Params(StageParams):
@@ -63,6 +67,8 @@ class _Answers:
     labels: Labels
     probabilities: Floats
     """As in scores.py."""
+    branches: Mapping[str, Floats]
+    """The same of the network and of the wide branch alone, by name, if the model has both."""
 
 
 def run(
@@ -78,11 +84,11 @@ def run(
             classifier.score = partial(score_with, ordered_map)
         answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
-    linear, commonest = _linear_answers(splits, classifier, inputs, observer)
+    linear, commonest = _linear_answers(splits, classifier, inputs, params.evaluate.linear_ngrams, observer)
     leakage = LeakageCheck(_texts(inputs, "train"))
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
-        others = {"linear": linear[split]}
+        others = {"linear": linear[split], **given.branches}
         if baseline and (rows := baseline.of_split(split, given.texts, "text", observer)):
             others["baseline"] = np.array([_probabilities(row, task.classes, baseline.name) for row in rows])
         duplicates = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
@@ -99,6 +105,8 @@ def run(
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
+    if classifier.wide is not None:
+        write_table(outputs.tables / "ngrams.tsv", ("class", "ngram", "weight"), _heaviest(classifier))
     _write_plots(outputs.plots, answers["test"], task)
     write_json(outputs.metrics, figures)
     write_table(outputs.predictions, COLUMNS, _rows(answers, task.classes))
@@ -131,29 +139,25 @@ def _answered(
 ) -> _Answers:
     encoded = EncodedTexts(inputs.encoded / split, classifier.model.config)
     encoded.report(task, observer)
-    probabilities = classifier.probabilities([encoded.sequence(row) for row in range(len(encoded))], observer)
-    return _Answers(_texts(inputs, split), np.asarray(encoded.labels), probabilities)
+    return _Answers(
+        _texts(inputs, split), np.asarray(encoded.labels), *classifier.by_branch(list(encoded.whole()), observer)
+    )
 
 
 def _linear_answers(
-    splits: Sequence[str], classifier: TorchClassifier, inputs: EvaluationInputs, observer: Observer
+    splits: Sequence[str], classifier: TorchClassifier, inputs: EvaluationInputs, longest: int, observer: Observer
 ) -> tuple[dict[str, Floats], int]:
     """The linear baseline's probabilities by split, and the class that most texts of train have.
 
-    The baseline trains on the same tokens as the model, but on full texts.
+    The baseline trains on the same tokens as the model, but on full texts. longest: of its n-grams.
     """
     observer.say("training the linear baseline")
     train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *splits))
     model = LinearBaselines(
-        _whole(train), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes)
+        train.whole(), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes), longest
     )
     commonest = int(np.bincount(train.labels).argmax())
-    return {encoded.split: model.probabilities(_whole(encoded)) for encoded in rest}, commonest
-
-
-def _whole(encoded: EncodedTexts) -> Iterator[Ids]:
-    """The ids of all texts, without cutting them to the model's positions."""
-    return (encoded.text[row] for row in range(len(encoded)))
+    return {encoded.split: model.probabilities(encoded.whole()) for encoded in rest}, commonest
 
 
 def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
@@ -177,6 +181,14 @@ def _errors(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator
         for row in confident_errors(given.labels, given.probabilities, _SHOWN):
             answer = prediction(given.probabilities[row], classes)
             yield split, classes[given.labels[row]], *answer, given.texts[row]
+
+
+def _heaviest(classifier: TorchClassifier) -> Iterator[tuple[object, ...]]:
+    """The n-grams of the wide branch that speak most for each class, and what they add to its logit."""
+    assert classifier.wide is not None
+    for number, name in enumerate(classifier.classes):
+        for each in classifier.wide.heaviest(number, _SHOWN):
+            yield name, classifier.named(each), round(float(each.weights[number]), 4)
 
 
 def _write_plots(plots: Path, test: _Answers, task: Task) -> None:

@@ -1,14 +1,30 @@
 """The parameters of the classifiers, and the configuration to rebuild either kind."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from transformer.core.schema import Section
+from transformer.families.classifier.nn.ngrams import LONGEST
 from transformer.nn.config import RecurrentLayerParams, TransformerParams
 
 
-class RecurrentClassifierParams(RecurrentLayerParams):
+class WideParams(Section):
+    """The wide branch beside a network, of either kind. Models from before it have none."""
+
+    wide_ngrams: int = Field(default=0, ge=0, le=LONGEST)
+    """Add the logits of the n-grams of 1 to this many tokens that occur in the text (the wide branch); 0 for none."""
+    wide_features: int = Field(default=800_000, ge=1)
+    """The largest number of n-grams in the wide branch: those in the most training texts."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A model without the branch has the config.json that it had before there was one."""
+        leaves: dict[str, Any] = serialize(self)
+        return leaves if self.wide_ngrams else {name: leaves[name] for name in leaves if not name.startswith("wide_")}
+
+
+class RecurrentClassifierParams(WideParams, RecurrentLayerParams):
     """`model` of a classification task, kind `recurrent`."""
 
     layers: int = Field(ge=1)
@@ -17,7 +33,7 @@ class RecurrentClassifierParams(RecurrentLayerParams):
     """How token states become one state: the last one of each direction, or the mean or maximum over real tokens."""
 
 
-class ClassifierParams(TransformerParams):
+class ClassifierParams(WideParams, TransformerParams):
     """`model` of a classification task, kind `transformer`."""
 
     layers: int = Field(ge=1)

@@ -1,4 +1,4 @@
-"""Weights of the classes in the loss, for unbalanced labels."""
+"""The parameters of a classifier's training, and the weights of its classes in the loss."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import field_validator
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from transformer.core.errors import UserError
@@ -19,6 +19,16 @@ class ClassifierTrainParams(TrainParams):
     class_weights: Literal["none", "balanced"] | dict[str, float]
     """Factors of the loss by label: `balanced` makes all labels weigh the same together, N / (K N_k); or a mapping
     with every label."""
+    wide_strength: float = Field(gt=0)
+    """The inverse strength of the regularization of the wide branch's weights, as scikit-learn's `C`."""
+    wide_folds: int = Field(ge=2)
+    """The network trains beside wide branches that have not seen the text: the training split in so many parts."""
+    wide_block: int = Field(ge=1)
+    """Neighbouring texts that are in the same part, as `download.validation_block`."""
+    wide_dropout: float = Field(ge=0, lt=1)
+    """Share of the texts of a batch whose wide logits are left out, so that the network answers alone."""
+    network_loss: float = Field(ge=0)
+    """Weight of the loss of the network alone, added to that of the sum with the wide branch."""
 
     @field_validator("class_weights")
     @classmethod

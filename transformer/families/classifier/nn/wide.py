@@ -1,0 +1,95 @@
+"""The wide branch: a table of n-grams with a weight for each class, added to the network's logits.
+
+Cheng et al. 2016, "Wide & Deep Learning". It is NumPy and outside the network, so every engine answers the same.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write
+from transformer.families.classifier.nn.ngrams import Ids, Occurrences, ids_of
+
+WIDE = "wide.npz"
+"""The branch's file, beside the network's weights."""
+Floats = NDArray[np.floating[Any]]
+
+
+class Contribution(NamedTuple):
+    """What one n-gram adds."""
+
+    ids: list[int]
+    weights: Floats
+    """(K,): to the logit of each class."""
+
+
+class WideBranch:
+    """Logits from the n-grams that occur in a text, each counted once."""
+
+    def __init__(self, keys: Ids, weights: Floats, bias: Floats, *, size: int, longest: int) -> None:
+        """keys: (F,), sorted, as in `ngram_keys`; weights: (F, K); bias: (K,); size: of the vocabulary."""
+        self.keys, self.weights, self.bias, self.size, self.longest = keys, weights, bias, size, longest
+
+    def logits(self, sequences: Sequence[Ids]) -> NDArray[np.float64]:
+        """(N, K) for whole texts, with begin and end token, summed in float64."""
+        rows, places = Occurrences.of(sequences, self.size, self.longest).among(self.keys)
+        classes = range(len(self.bias))
+        sums = [np.bincount(rows, self.weights[places, number], minlength=len(sequences)) for number in classes]
+        logits: NDArray[np.float64] = np.stack(sums, axis=1) + self.bias
+        return logits
+
+    def contributions(self, ids: Ids) -> list[Contribution]:
+        """What each known n-gram of a text adds, in the order of their keys."""
+        _, places = Occurrences.of([ids], self.size, self.longest).among(self.keys)
+        return [Contribution(ids_of(int(self.keys[place]), self.size), self.weights[place]) for place in places]
+
+    def heaviest(self, number: int, count: int) -> list[Contribution]:
+        """The n-grams that speak most for class `number`, at most `count`, the heaviest first."""
+        leads = lead_of(self.weights, number)
+        order = np.argsort(-leads, kind="stable")[:count]
+        return [Contribution(ids_of(int(self.keys[place]), self.size), self.weights[place]) for place in order]
+
+    def save(self, folder: Path) -> None:
+        """Write the branch into a folder, with the same bytes each time."""
+        with atomic_write(folder / WIDE) as stream:
+            np.savez(
+                stream,
+                allow_pickle=False,
+                keys=self.keys,
+                weights=self.weights.astype(np.float32),
+                bias=self.bias.astype(np.float32),
+                size=np.array(self.size),
+                longest=np.array(self.longest),
+            )
+
+
+def lead_of(weights: Floats, number: int) -> Any:
+    """The lead of class `number` over the mean of the others: (..., K) -> (...)."""
+    others = weights.sum(axis=-1) - weights[..., number]
+    return weights[..., number] - others / (weights.shape[-1] - 1)
+
+
+def read_wide(folder: Path, *, longest: int, size: int, classes: int) -> WideBranch | None:
+    """The branch in a folder; None if `longest` is 0.
+
+    longest: of its n-grams; size: of the vocabulary. Raises UserError when the file is missing, broken or another
+    model's.
+    """
+    if not longest:
+        return None
+    path = folder / WIDE
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            keys, weights, bias = file["keys"], file["weights"], file["bias"]
+            found = int(file["size"]), int(file["longest"]), *bias.shape, *weights.shape, keys.dtype.kind
+    except (ValueError, TypeError, KeyError, OSError, EOFError, BadZipFile) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path} cannot be read ({reason}): run `dvc repro` to make it again") from error
+    if found != (size, longest, classes, len(keys), classes, "i"):
+        raise UserError(f"{path} belongs to another model: run `dvc repro` to make it again")
+    return WideBranch(keys, weights, bias, size=size, longest=longest)
