@@ -72,19 +72,20 @@ def made(task: str, root: Path, runtime: Runtime) -> dict[str, bytes]:
     return outputs(root)
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
-    return {task: made(task, tmp_path_factory.mktemp(task), small_runtime()) for task in TASKS}
+FEW = ("processes", "translation")  # the others in `make stress`
+CASES = [
+    pytest.param(engine, task, marks=() if (engine, task) == FEW else pytest.mark.stress)
+    for task in TASKS
+    for engine in ("processes", "ray")
+]
 
 
-@pytest.mark.parametrize("task", TASKS)
-@ENGINES
-def test_no_engine_changes_a_byte(
-    engine: str, task: str, alone: dict[str, dict[str, bytes]], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    found = made(task, tmp_path, runtime_of(engine, request, workers=2, trainers=2))
-    assert found.keys() == alone[task].keys()
-    assert [path for path in found if found[path] != alone[task][path]] == []
+@pytest.mark.parametrize(("engine", "task"), CASES)
+def test_no_engine_changes_a_byte(engine: str, task: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    alone = made(task, tmp_path / "alone", small_runtime())
+    found = made(task, tmp_path / "shared", runtime_of(engine, request, workers=2, trainers=2))
+    assert found.keys() == alone.keys()
+    assert [path for path in found if found[path] != alone[path]] == []
     assert not active_children()
 
 
