@@ -19,6 +19,7 @@ PARTS = (
     "inference_cpu",
     "pipeline",
     "growth",
+    "shards",
     "operators",
     "workflow_overhead",
     "tracking",

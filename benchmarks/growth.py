@@ -23,6 +23,7 @@ from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
 from transformer.nn.layers import count_parameters
+from transformer.training.config import TrainParams
 
 TOKENS = 2048
 """Target tokens per batch, and as many source tokens."""
@@ -71,6 +72,12 @@ def _work(loop: OurLoop, number: int) -> Work:
 
 def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
     """Our training loop on `steps + 1` batches of random words."""
+    pairs, train = random_pairs(size, options.more.steps, folder)
+    return OurLoop(Seq2SeqTraining(pairs, pairs, train, options.compute, None), train, options.compute)
+
+
+def random_pairs(size: Size, steps: int, folder: Path) -> tuple[EncodedPairs, TrainParams]:
+    """`steps + 1` batches of random words, the same each time; and how to train on them."""
     plain = stage_params(profile_values(ROOT, "seed"), "translation", Params, where=Path("seed"))
     rows = TOKENS // size.length
     model = plain.model.model_copy(update={"max_length": size.length, **size.model})
@@ -84,10 +91,9 @@ def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
     )
     generator = np.random.default_rng(1)
     for side in ("source", "target"):
-        words = generator.integers(4, size.vocabulary, (rows * (options.more.steps + 1), size.length - 2))
+        words = generator.integers(4, size.vocabulary, (rows * (steps + 1), size.length - 2))
         ColumnWriter(folder / "train", side, size.vocabulary).write(np.array([2, *row, 3]) for row in words)
-    pairs = EncodedPairs(folder / "train", config)
-    return OurLoop(Seq2SeqTraining(pairs, pairs, train, options.compute, None), train, options.compute)
+    return EncodedPairs(folder / "train", config), train
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.loop import fit
+from transformer.training.team import Team
 from transformer.training.trainable import BatchLoss, Trainable
 
 
@@ -36,10 +37,10 @@ class OurLoop:
         self._losses: list[Tensor] = []
         self._untimed, self._seconds, self._clock = 0, 0.0, Clock(compute.device)
 
-    def steps(self, batches: Sequence[Ids], *, untimed: int = 1) -> Steps:
-        """Train on these batches with a new optimizer; the first `untimed` ones are not timed."""
+    def steps(self, batches: Sequence[Ids], *, untimed: int = 1, team: Team | None = None) -> Steps:
+        """Train on these batches with a new optimizer; the first `untimed` ones are not timed. team: as in `fit`."""
         self._batches, self._losses, self._untimed = batches, [], untimed
-        fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=Observer())
+        fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=Observer(), team=team)
         return Steps(self._seconds, [loss.item() for loss in self._losses])
 
     def batches(self, epoch: int) -> Sequence[Ids]:
