@@ -74,7 +74,7 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     workflow = clone.root / "dvc.yaml"
     text = workflow.read_text()
     for line in (
-        "      sentiment: {family: classifier}\n",
+        "      sentiment: {family: classifier, generation: data/local/none}\n",
         '      sentiment: {family: classifier, path: "${sentiment.download.path}"}\n',
         '      sentiment: {family: classifier, path: "${sentiment.vocab.path}"}\n',
     ):
