@@ -11,6 +11,9 @@ from transformer.core.task import family_module, open_task, stage_code
 from transformer.core.validation import SHARED_SECTIONS, validate
 from transformer.registry import STAGES, TASKS
 
+_MADE = {(root, task) for root in ("data", "models") for task in TASKS}
+"""The folders of the stages' outputs: DVC runs the stage that writes a dependency there first."""
+
 _WATCHED = ("download", "vocab")
 """The sections whose `path` is a DVC dependency whatever their `source`: DVC fails if it does not exist."""
 
@@ -47,6 +50,8 @@ def check_params(path: Path) -> None:
 
 
 def _refuse_missing(given: str, name: str, path: Path) -> None:
+    if Path(given).parts[:2] in _MADE:
+        return
     if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
         raise UserError(f"{path}: `{name}`: {reprlib.repr(given)} does not exist: create it or set another path")
 

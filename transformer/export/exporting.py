@@ -64,7 +64,8 @@ class Model:
     use: str
     """Markdown: what it does, and how to call it."""
     main_metric: str
-    """On the validation split, the only one that may be used to select models; higher is better."""
+    """On the validation split, the only one that may be used to select models."""
+    higher_is_better: bool = True
     question: str
     """The input column of predictions.tsv."""
 
@@ -85,7 +86,11 @@ def export_bundle(
         figures=metrics | {"training": read_json(inputs.training)},
     )
     value = metrics["validation"][model.main_metric]
-    main_metric = {"name": f"validation.{model.main_metric}", "value": value, "higher_is_better": True}
+    main_metric = {
+        "name": f"validation.{model.main_metric}",
+        "value": value,
+        "higher_is_better": model.higher_is_better,
+    }
     config: Mapping[str, Any] = {"decoding": dict(decoding), "main_metric": main_metric}
     write_bundle(
         bundle, model.task, trained=inputs.trained, vocab=inputs.vocab, tokens=inputs.tokens, card=card, config=config
