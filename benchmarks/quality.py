@@ -38,7 +38,7 @@ from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.train import Params
 from transformer.nn.layers import count_parameters
 from transformer.training.loop import fit
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 OURS = "ours"
 STRAIGHTFORWARD = "straightforward"
@@ -122,7 +122,7 @@ class _Watched:
 
     def __init__(self, task: Task, compute: Compute, target: float) -> None:
         self.training = our_training(task, compute)
-        self.model, self.d_model, self._target = self.training.model, self.training.d_model, target
+        self.model, self._target = self.training.model, target
         self.clock, self.history, self.state = Clock(compute.device), list[tuple[float, float]](), Weights()
 
     def batches(self, epoch: int) -> Sequence[Ids]:

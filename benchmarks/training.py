@@ -13,8 +13,8 @@ from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.loop import Trainable, fit
-from transformer.training.update import BatchLoss
+from transformer.training.loop import fit
+from transformer.training.trainable import BatchLoss, Trainable
 
 
 class Steps(NamedTuple):
@@ -31,7 +31,7 @@ class OurLoop:
     def __init__(self, trainable: Trainable, params: TrainParams, compute: Compute) -> None:
         self.trainable, self.compute = trainable, compute
         self.params = params.model_copy(update={"epochs": 1, "patience": None, "accumulation": 1})
-        self.model, self.d_model = trainable.model, trainable.d_model
+        self.model = trainable.model
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
         self._untimed, self._seconds, self._clock = 0, 0.0, Clock(compute.device)

@@ -20,6 +20,7 @@ def train(stage: Stage[TrainCode]) -> dict[str, float]:
         metrics=stage.reports / "training.json",
         history=stage.reports / "history.tsv",
         states=stage.states,
+        code=stage.declared,
     )
     return stage.code.run(stage.task, stage.params, paths=paths, observer=stage.observer)
 

@@ -39,6 +39,7 @@ TRAIN: dict[str, Any] = {
     "batch_size": 4,
     "batch_unit": "rows",
     "accumulation": 1,
+    "shards": 1,
     "optimizer": "adam",
     "betas": [0.9, 0.999],
     "epsilon": 1e-8,

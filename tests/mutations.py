@@ -59,10 +59,10 @@ MUTATIONS = (
         "tests/devices/test_devices.py",
     ),
     Mutation(
-        "transformer/training/loop.py",
-        'set_random_state(state["random"], self.compute.device)',
-        "pass",
-        "tests/training/test_resume.py tests/training/test_killing.py",
+        "transformer/training/shards.py",
+        "[seed, step, part]",
+        "[seed, part]",
+        "tests/training/test_shards.py -k draws",
     ),
     Mutation(
         "transformer/vocabulary/training.py",

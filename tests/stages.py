@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.training.small import own_torch_settings
 from transformer.commands.profiles import profile_values
+from transformer.core.code import CODE
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.stage import Stage
@@ -45,7 +46,7 @@ class Stages:
             module, code = import_module(f"stages.{name}"), stage_code(task, name)
             params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))
             with own_torch_settings():
-                getattr(module, name)(Stage(task, code, params, self.observer))
+                getattr(module, name)(Stage(task, code, params, self.observer, CODE))
 
     @property
     def reports(self) -> Path:

@@ -33,7 +33,7 @@ def task(tmp_path: Path) -> Task:
         model=model,
         train=TrainParams(**TRAIN | {"learning_rate": 0.01, "clip": 1.0}),
         hardware=Hardware(device="cpu", precision="fp32", threads=1, deterministic=False),
-        runtime=Runtime(workers=0, log_every=1, progress=False, save_every=0, tracking=False),
+        runtime=Runtime(workers=0, trainers=1, retries=0, log_every=1, progress=False, save_every=0, tracking=False),
     )
     pairs = EncodedPairs(tmp_path / "train", config)
     return Task(Workspace(tmp_path), params, config, pairs, pairs, {})

@@ -137,7 +137,9 @@ def healthy(server: Server, expected: list[str]) -> Iterator[None]:
 
 def test_the_printed_command_is_answered(server: Server, expected: list[str]) -> None:
     said = server.log.read_text()
-    assert said.startswith("serving ") and said.splitlines()[0].endswith("once it runs, ask it with")
+    assert said.startswith("serving ") and said.splitlines()[0].endswith(
+        "once the log says that Uvicorn runs, ask it with"
+    )
     (line,) = re.findall(r"^    (curl .*)$", said, re.MULTILINE)
     done = subprocess.run(["curl", "-s", *shlex.split(line)[1:]], capture_output=True, check=True)
     assert json.loads(done.stdout) == {"predictions": [{TASK: expected[0]}]}
@@ -197,6 +199,7 @@ def test_another_content_type_is_refused(server: Server) -> None:
     ("texts", "params", "words"),
     [
         (["ein"], {"beam_size": 0}, "`decoding.beam_size`: Input should be greater than or equal to 1, not 0"),
+        (["ein"], {"n_best": 3, "beam_size": None}, "greedy finds one translation, so n_best must be 1, not 3"),
         (["ein"], {"beam_size": 2, "n_best": 3}, "n_best (3) must not be more than beam_size (2)"),
         (["ein"], {"engine": "magic"}, "there is no engine `magic`"),
         (["ein"], {"engine": "onnx-int8"}, "is not converted for engine `onnx-int8`"),
@@ -240,7 +243,8 @@ def test_a_taken_port_and_a_missing_model_cost_one_line(workspace: Path, server:
 
     assert f"port {server.port} is taken" in refused("--model", "model", "--port", str(server.port))
     assert "MLmodel is missing" in refused("--model", "models", "--port", "0")
-    assert "models:/none@best" in refused("--model", "models:/none@best", "--port", "0")
+    for uri in ("models:/none@best", "models:/none/7", "models:/m-none"):
+        assert uri in refused("--model", uri, "--port", "0")
     assert "no complete result" in refused("--port", "0")
 
 

@@ -13,6 +13,7 @@ from transformer.commands.check import check_params
 from transformer.commands.profiles import DEFAULT, profile_params, profile_values
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
+from transformer.core.schema import Runtime
 from transformer.core.task import family_module, open_task
 
 
@@ -170,3 +171,16 @@ def test_a_stage_is_given_its_own_sections_only() -> None:
         read_params(path), "sentiment", family_module(open_task("sentiment"), "tokenize").Params, where=path
     )
     assert set(params.model_dump()) == {"runtime", "tokenize"}
+
+
+def test_a_changed_copy_is_validated() -> None:
+    """Unlike pydantic's own: a misspelt name would have no effect, in silence."""
+    runtime = Runtime(workers=0, trainers=1, retries=0, log_every=1, progress=False, save_every=0, tracking=False)
+    assert runtime.model_copy(update={"workers": 2}).workers == 2
+    assert runtime.model_copy() == runtime
+    for update, message in (
+        ({"worker": 2}, "changed parameters: `Runtime.worker`: Extra inputs are not permitted"),
+        ({"workers": -1}, "changed parameters: `Runtime.workers`: Input should be greater than or equal to 0, not -1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            runtime.model_copy(update=update)

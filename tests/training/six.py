@@ -17,7 +17,7 @@ from transformer.training.living import prune_others
 from transformer.training.loop import fit
 from transformer.training.resume import Resume
 from transformer.training.states import saved_states
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 _SECONDS = 60
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from transformer.commands.profiles import profile_values
+from transformer.core.code import CODE
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
@@ -50,7 +51,7 @@ def train(
     """Train on the outputs of `prepare`; the results are in `root` as in a repository."""
     out = {name: root / path.format(task) for name, path in OUTPUTS.items()}
     with own_torch_settings():
-        paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", states=states, **out)
+        paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", states=states, code=CODE, **out)
         run_stage(content, task, "train", observer=observer, paths=paths)
 
 

@@ -20,10 +20,11 @@ from transformer.core.schema import Hardware
 from transformer.encoded.batching import Ids
 from transformer.families.classifier.nn.config import ClassifierConfig
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.nn.model import Model
 from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")
 
@@ -32,13 +33,18 @@ def params(**changes: Any) -> TrainParams:
     return TrainParams(**(TRAIN | changes))
 
 
+class Slope(nn.Linear, Model):
+    """y = ax + b."""
+
+    d_model = 1
+
+
 class Line:
     """Fits y = 2x; its validation metrics are given."""
 
     def __init__(self, validation: Sequence[float] = ()) -> None:
         torch.manual_seed(0)
-        self.model: nn.Module = nn.Linear(1, 1)
-        self.d_model = 1
+        self.model = Slope(1, 1)
         self.figures = iter(validation)
         self.seen: list[list[int]] = []
 

@@ -3,26 +3,24 @@
 import os
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.builders import TRAIN
-from tests.closure import closure
 from tests.training.golden import RECURRENT
-from tests.training.small import ROOT, outputs, prepare, smoke, train
+from tests.training.small import outputs, prepare, smoke, train
 from tests.training.test_loop import CPU, Line
+from transformer.core.code import code_at_start
 from transformer.core.observer import Observer
-from transformer.registry import TASKS
+from transformer.core.params import stage_params
+from transformer.core.task import open_task, stage_code
 from transformer.training.config import TrainParams
-from transformer.training.identity import loaded_code
+from transformer.training.identity import training_key
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, interrupts_held_back
 from transformer.training.states import read_state, saved_states
@@ -231,11 +229,8 @@ def test_a_state_of_another_training_is_never_taken(
     if change == "inputs":
         sampling.write_bytes(written + b"\n")
     elif change == "code":
-        module = ModuleType("transformer.another")
-        paths = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "transformer").rglob("*.py")))
-        loaded = loaded_code()
-        module.__file__ = str(ROOT / next(path for path in paths if path not in loaded))
-        monkeypatch.setitem(sys.modules, "transformer.another", module)
+        changed = {**code_at_start()} | {"transformer/training/loop.py": "another"}
+        monkeypatch.setattr("transformer.core.code.code_at_start", lambda: changed)
     elif change == "threads":
         monkeypatch.setitem(stopped.content, "hardware", stopped.content["hardware"] | {"threads": 2})
     try:
@@ -246,19 +241,23 @@ def test_a_state_of_another_training_is_never_taken(
     assert len(list(stopped.states.iterdir())) == 2
 
 
-def test_the_code_in_the_key_is_what_dvc_yaml_declares() -> None:
-    code = """
-import sys
-from transformer.core.task import open_task, stage_code
-from transformer.training.identity import loaded_code
-import stages.train
-stage_code(open_task(sys.argv[1]), "train")
-print("\\n".join(sorted(loaded_code())))
-"""
-    for task in TASKS:
-        done = subprocess.run([sys.executable, "-c", code, task], cwd=ROOT, capture_output=True, text=True, check=True)
-        loaded = {name for name in done.stdout.split() if not name.endswith("/__init__.py")}
-        assert loaded == closure("train", task)
+def test_only_the_given_code_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage gives what dvc.yaml declares: code that other processes or engines load changes no byte."""
+    content = smoke("sentiment", {})
+    params = stage_params(content, "sentiment", stage_code(open_task("sentiment"), "train").Params, where=Path("smoke"))
+
+    def key() -> str:
+        return training_key(params, CPU, [], ["transformer/training", "stages/train.py"])
+
+    before, before_edit = key(), code_at_start()
+    for path, counts in (
+        ("transformer/training/loop.py", True),
+        ("stages/train.py", True),
+        ("transformer/cli.py", False),
+        ("transformer/training_elsewhere.py", False),
+    ):
+        monkeypatch.setattr("transformer.core.code.code_at_start", lambda path=path: {**before_edit, path: "another"})
+        assert (key() != before) == counts, path
 
 
 def test_states_of_other_trainings_are_pruned(stopped: Work) -> None:

@@ -28,7 +28,7 @@ from transformer.training.averaging import State
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume
 from transformer.training.states import saved_states
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 ROW = 1 << 30  # bytes; they are never touched
 FRESH = get_context("forkserver")

@@ -5,6 +5,7 @@ import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import groupby
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -29,6 +30,8 @@ class Parameter(NamedTuple):
     default: str
     """Its value in the given parameters; empty where another kind of the section is there."""
     meaning: str
+    declared: str
+    """The file of the section's class."""
 
 
 def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
@@ -55,7 +58,13 @@ def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[
                 yield from _leaves(field.annotation, f"{path}.{name}", section[name])
                 continue
             default = _shown(section[name]) if chosen and name in section else ""
-            yield Parameter(f"{path}.{name}", _values(field), default, _meanings(schema).get(name, "") + suffix)
+            yield Parameter(
+                f"{path}.{name}", _values(field), default, _meanings(schema).get(name, "") + suffix, _file(schema)
+            )
+
+
+def _file(schema: type[Section]) -> str:
+    return schema.__module__.replace(".", "/") + ".py"
 
 
 def _kind(schema: type[Section]) -> Any:
@@ -117,12 +126,15 @@ def as_text(given: Iterable[Parameter]) -> str:
 def as_markdown(given: Iterable[Parameter]) -> str:
     """A table per section."""
     lines: list[str] = []
-    section = None
-    for each in given:
-        own, _, leaf = each.path.rpartition(".")
-        if own != section:
-            section = own
-            lines += ["", f"## {own}", "", "| leaf | default | values | meaning |", "|---|---|---|---|"]
-        cells = (f"`{leaf}`", f"`{each.default}`" if each.default else "", each.values, each.meaning)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    by_section = groupby(given, lambda each: each.path.rpartition(".")[0])
+    for section, leaves in ((section, list(each)) for section, each in by_section):
+        files = ", ".join(f"`{file}`" for file in dict.fromkeys(each.declared for each in leaves))
+        lines += ["", f"## {section}", "", f"Declared in {files}.", ""]
+        lines += ["| leaf | default | values | meaning |", "|---|---|---|---|", *map(_row, leaves)]
     return "\n".join(lines).strip() + "\n"
+
+
+def _row(each: Parameter) -> str:
+    leaf = each.path.rpartition(".")[2]
+    cells = (f"`{leaf}`", f"`{each.default}`" if each.default else "", each.values, each.meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -112,8 +112,9 @@ def _run(content: dict[str, Any], task: Task, folder: Path, clock: _Clock) -> No
     run("tokenize", corpus=corpus, tokens=tokens, observer=Observer())
     statistics = folder / "vocabulary.json"
     run("build_vocab", tokens=tokens, vocab=vocab, encoded=encoded, statistics=statistics, observer=Observer())
-    written = {name: folder / name for name in ("trained", "metrics", "history")}
-    run("train", paths=TrainingPaths(encoded=encoded, vocab=vocab, **written), observer=clock)
+    trained, metrics, history = (folder / name for name in ("trained", "metrics", "history"))
+    paths = TrainingPaths(encoded=encoded, vocab=vocab, trained=trained, metrics=metrics, history=history)
+    run("train", paths=paths, observer=clock)
 
 
 def _duration(seconds: float) -> str:

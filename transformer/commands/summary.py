@@ -46,6 +46,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
         if epochs := leaves(own.chains[each].params).get(f"{each}.train.epochs"):
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
             print(f"  {run}    change a parameter; transformer compare HEAD workspace")
+    print("  make serve                          an exported model by HTTP, with MLflow's server")
     print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 
 

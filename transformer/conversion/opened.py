@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from transformer.core.machine import usable_cores
+
 Model = TypeVar("Model")
 
 
@@ -17,7 +19,7 @@ class Opened(Generic[Model]):
     def __init__(self, make: Callable[[int], Model], threads: int | None) -> None:
         """make: opens the model with a number of threads; threads: None for all processors."""
         self._make, self._threads = make, threads
-        self._process, self._model = os.getpid(), make(threads or _usable_cores())
+        self._process, self._model = os.getpid(), make(threads or usable_cores())
 
     def __call__(self) -> Model:
         """The model of this process."""
@@ -29,7 +31,3 @@ class Opened(Generic[Model]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle how to open it."""
         return type(self), (self._make, self._threads)
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,6 +1,6 @@
 """Hashes of the project's code as it was when a stage started."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +19,17 @@ def code_at_start() -> Mapping[str, str]:
     `core/start.py` calls it before other modules are loaded, so that the code that runs is the code that was hashed.
     """
     return {name: digest for folder in CODE for name, digest in code_now(folder).items()}
+
+
+def code_at_start_of(paths: Iterable[str]) -> dict[str, str]:
+    """The same for these files and folders."""
+    wanted = list(paths)
+    return {name: sha for name, sha in code_at_start().items() if any(within(name, path) for path in wanted)}
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a path is this folder, or lies in it."""
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def code_now(name: str) -> dict[str, str]:

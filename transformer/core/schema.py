@@ -1,6 +1,7 @@
 """What every section of params.yaml has in common, and the two sections that all tasks share."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -26,6 +27,15 @@ class Section(BaseModel):
             if cls.model_fields[name].annotation in (int, int | None)
         }
         return values | whole
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with changes, which are validated, unlike pydantic's. Raises UserError, one line."""
+        from transformer.core.validation import validate
+
+        own = super().model_copy(deep=deep)
+        if not update:
+            return own
+        return validate(type(self), dict(own) | dict(update), where="changed parameters", prefix=type(self).__name__)
 
     @field_validator("*")
     @classmethod
@@ -56,6 +66,10 @@ class Runtime(Section):
 
     workers: int = Field(ge=0, le=256)
     """Number of tokenizer processes; 0 tokenizes in the stage's own process."""
+    trainers: int = Field(ge=1, le=1024)
+    """Training processes, which compute the `train.shards` parts of an update; must divide their number."""
+    retries: int = Field(ge=0)
+    """How often training goes on after one of its processes was lost."""
     log_every: int = Field(ge=1)
     """Training steps between two live metric points."""
     progress: bool
@@ -67,7 +81,7 @@ class Runtime(Section):
 
 
 class StageParams(Section):
-    """All parameters that a stage of a task reads. Its fields are the sections that the stage declares in dvc.yaml.
+    """All parameters that a stage of a task reads. Its fields but `runtime` are the sections it declares in dvc.yaml.
 
     `hardware` and `runtime` are top-level sections of params.yaml; every other field is a section of the task.
     """

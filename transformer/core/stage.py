@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -122,8 +122,11 @@ class StageObserver(Observer):
 class Stage(Generic[Code]):
     """A stage of a task as its script sees it: the family's code, and the task's folders."""
 
-    def __init__(self, task: Task, code: Code, params: StageParams, observer: Observer) -> None:
-        self.task, self.code, self.params, self.observer = task, code, params, observer
+    def __init__(
+        self, task: Task, code: Code, params: StageParams, observer: Observer, declared: Sequence[str]
+    ) -> None:
+        self.task, self.code, self.params, self.observer, self.declared = task, code, params, observer, declared
+        """declared: the files and folders of code in dvc.yaml."""
         self.data, self.models, self.reports = (Path(root, task.name) for root in ("data", "models", "reports"))
         # Not in a temporary clone of `dvc exp run --temp`, removed when the experiment ends: DVC_ROOT is its parent.
         self.states = Path(os.environ.get("DVC_ROOT", ""), ".dvc", "tmp", "resume", task.name)
@@ -146,7 +149,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         file = versions_file(name, declared.family)
         observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:
-        metrics = script(Stage(declared, code, params, observer))
+        metrics = script(Stage(declared, code, params, observer, started.code))
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
         sign(name, task, started.sections)
         _require_unchanged(started, observer)

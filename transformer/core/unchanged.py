@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.core.code import CODE, code_at_start, code_now, files_of
+from transformer.core.code import CODE, code_at_start_of, code_now, files_of, within
 from transformer.core.declared import WORKFLOW, dependencies
 from transformer.core.digest import plain
 from transformer.core.errors import UserError
@@ -32,7 +32,8 @@ class Started:
         """The raw values of the sections that the stage declares, by dotted name."""
         declared = dependencies(stage, task, content)
         _require_family(declared, task, family)
-        self._code = [name for name in declared if name.split("/")[0] in CODE]
+        self.code = [name for name in declared if name.split("/")[0] in CODE]
+        """The files and folders of code that dvc.yaml declares."""
         self._inputs = [Path(name) for name in declared if name.split("/")[0] not in CODE]
         self._stamps = _stamps(self._inputs)
 
@@ -56,9 +57,8 @@ class Started:
             yield f"{name} ({was.get(name, 'missing')} -> {now.get(name, 'missing')})"
 
     def _changed_code(self) -> Iterator[str]:
-        for name in self._code:
-            was = {path: digest for path, digest in code_at_start().items() if _within(path, name)}
-            yield from _differing(was, code_now(name))
+        for name in self.code:
+            yield from _differing(code_at_start_of([name]), code_now(name))
 
     def _changed_inputs(self) -> Iterator[str]:
         yield from _differing(self._stamps, _stamps(self._inputs))
@@ -66,7 +66,7 @@ class Started:
 
 def _require_family(declared: Sequence[str], task: str, family: str) -> None:
     """Otherwise DVC would watch another family's code, and consider results of changed code up to date."""
-    if declared and not any(_within(name, f"{_FAMILIES}/{family}") for name in declared):
+    if declared and not any(within(name, f"{_FAMILIES}/{family}") for name in declared):
         raise UserError(
             f"{WORKFLOW} names another family for {task} than transformer/tasks/{task}/task.py, which says"
             f" `{family}`: fix one of them"
@@ -75,10 +75,6 @@ def _require_family(declared: Sequence[str], task: str, family: str) -> None:
 
 def _differing(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     return [name for name in sorted({*was, *now}) if was.get(name) != now.get(name)]
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
 
 
 def _stamps(paths: list[Path]) -> dict[str, tuple[int, int, int]]:

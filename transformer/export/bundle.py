@@ -78,12 +78,13 @@ def open_bundle(
 def config_of(path: Path) -> tuple[dict[str, Any], Task]:
     """A bundle's config.json, and the task of its model. Raises UserError when it is not a bundle of this format."""
     if not (path / CONFIG).is_file():
-        raise UserError(
-            f"{path} is not an exported model ({CONFIG} is missing): run `dvc repro` or name another folder"
-        )
+        what = f"is not an exported model ({CONFIG} is missing)" if path.is_dir() else "does not exist"
+        raise UserError(f"{path} {what}: run `dvc repro` or name another folder")
     config = read_json(path / CONFIG)
     task = _task_of(config)
     if task is None:
+        if isinstance(config, dict) and "format" not in config:
+            raise UserError(f"{path} is not an exported model: name its bundle, such as models/TASK/bundle")
         raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
     return config, task
 

@@ -35,7 +35,7 @@ class Serving:
         """
         serving, opening = (family_module(self._task, name) for name in ("serving", "conversion.opening"))
         config = serving.asked(self._config, params)
-        engine = params.get("engine", BEST)
+        engine = params.get("engine") or BEST
         if engine == BEST:
             engine = opening.best_engine(config, self._engines)
         model = self._model(engine)

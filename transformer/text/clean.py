@@ -23,7 +23,8 @@ def given_texts(texts: Iterable[Any]) -> list[str]:
     given = list(texts)
     for number, text in enumerate(given, start=1):
         if not isinstance(text, str):
-            raise TypeError(f"text {number} must be a str, not {type(text).__name__}: leave it out, or pass ''")
+            advice = "leave it out, or pass ''" if text is None or text != text else "pass it as a str"
+            raise TypeError(f"text {number} must be a str, not {type(text).__name__}: {advice}")
     return [_without_surrogates(text) for text in given]
 
 

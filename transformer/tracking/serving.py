@@ -48,7 +48,7 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
     except Exception as error:  # the boundary: what the database, the connection or MLflow raises
         raise UserError(f"{model or f'the model of {task}'} cannot be served: {in_words(error)}") from error
     address = f"http://{_HOST}:{port}/invocations"
-    print(f"serving {served.title}; once it runs, ask it with\n", flush=True)
+    print(f"serving {served.title}; once the log says that Uvicorn runs, ask it with\n", flush=True)
     print(f"    curl {address} -H 'Content-Type: application/json' -d {shlex.quote(request)}\n", flush=True)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # MLflow runs uvicorn
     os.environ["MLFLOW_TRACKING_URI"] = tracking_uri
@@ -83,13 +83,18 @@ def _own(root: Path, task: str) -> Served:
 
 def _given(root: Path, task: str, model: str) -> Served:
     """The model of a URI, or in a folder."""
-    if model.startswith("models:/"):
+    from mlflow.models import get_model_info
+
+    if model.startswith("models:/") and "@" in model:
         client, name = open_store(root, task).client, model.removeprefix("models:/")
-        if "@" in name:
-            return _version(client.get_model_version_by_alias(*name.rsplit("@", 1)))
-        return Served(model, model)
+        return _version(client.get_model_version_by_alias(*name.rsplit("@", 1)))
     if ":/" not in model and not (Path(model) / "MLmodel").is_file():
-        raise UserError(f"{model} is neither an MLflow model (MLmodel is missing) nor a URI like models:/NAME@best")
+        raise UserError(
+            f"{model} is neither an MLflow model (MLmodel is missing) nor a URI like models:/NAME@best; without a model"
+            " (make: MODEL=), the workspace's own is served"
+        )
+    with global_uri(locate(root).uri):
+        get_model_info(model)
     return Served(model, model)
 
 

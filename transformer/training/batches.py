@@ -13,7 +13,7 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss
 
 
 class Corpus(Protocol):
@@ -46,7 +46,6 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
         """seen: `train` in the pieces of the current epoch."""
         torch.manual_seed(params.seed)
         self.model = self.build().to(compute.device)
-        self.d_model = self.model.d_model
         self.pads = self.model.pads(compute.device)
         self._sides = train.lengths if train.lengths.ndim == 2 else train.lengths[:, None]
         self._lengths = self._sides.max(axis=1)

@@ -22,6 +22,8 @@ class TrainParams(Section):
     """`tokens` fills a batch with rows until the tokens of their longer sides would exceed `batch_size`."""
     accumulation: int = Field(ge=1)
     """Batches per update (gradient accumulation): equivalent to one batch of their total size."""
+    shards: int = Field(ge=1, le=1024)
+    """Parts that each update is cut into, a power of 2; up to so many processes may compute them, with one result."""
     optimizer: Literal["adam", "adamw"]
     """Adam (Kingma and Ba 2015), or with decoupled weight decay (Loshchilov and Hutter 2019)."""
     betas: list[float] = Field(min_length=2, max_length=2)
@@ -68,6 +70,8 @@ class TrainParams(Section):
     def _fits_together(self) -> Self:
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas ({self.betas}) must be at least 0 and below 1")
+        if self.shards & (self.shards - 1):
+            raise ValueError(f"shards ({self.shards}) must be a power of 2")
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError("weight_decay needs optimizer `adamw`: set it to 0, or optimizer to `adamw`")
         if self.schedule == "noam" and not self.warmup:

@@ -1,7 +1,6 @@
 """A key for everything that determines a run's result: checkpoints saved under it belong to that result alone."""
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -9,38 +8,28 @@ from pathlib import Path
 import torch
 
 from transformer.checkpoint.device import Compute
-from transformer.core.code import CODE, ROOT, code_at_start
+from transformer.core.code import code_at_start_of
 from transformer.core.files import json_bytes, sha256
 from transformer.core.schema import StageParams
 
 _LIBRARIES = ("numpy", "tokenizers", "torch")
 
 
-def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path]) -> str:
+def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], code: Sequence[str]) -> str:
     """24 hexadecimal digits that identify the parameters, the inputs' content, the code, the libraries and the device.
 
-    inputs: folders; file names inside and their content count. `runtime` is excluded: it changes no byte.
+    inputs: folders; file names inside and their content count. code: files and folders, as of the start of the process,
+    before any later edit. `runtime` is excluded: it changes no byte.
     """
     decides = {
         "params": params.model_dump(exclude={"runtime"}),
         "inputs": [_content(folder) for folder in inputs],
-        "code": loaded_code(),
+        "code": code_at_start_of(code),
         "libraries": {name: version(name) for name in _LIBRARIES},
         "precision": compute.precision,
         "device": _device(compute.device),
     }
     return hashlib.sha256(json_bytes(decides)).hexdigest()[:24]
-
-
-def loaded_code() -> dict[str, str]:
-    """The SHA-256 of each loaded module of this project, by path; in a stage, the code that dvc.yaml declares.
-
-    Hashes are from the start of the process, before any later edit.
-    """
-    files = {Path(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
-    names = {path.relative_to(ROOT) for path in files if path.is_relative_to(ROOT)}
-    known = code_at_start()
-    return {name.as_posix(): known[name.as_posix()] for name in names if name.parts[0] in CODE}
 
 
 def _content(folder: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -16,28 +16,17 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
+from transformer.training.group import Order
 from transformer.training.history import MONITORS, History, in_words
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
-from transformer.training.states import Tree, random_state, set_random_state
-from transformer.training.update import BatchLoss, Learner, MeanLoss, NonFiniteError, Updates
+from transformer.training.states import Tree
+from transformer.training.team import Single, Team, accumulated
+from transformer.training.trainable import BatchLoss, Trainable
+from transformer.training.update import MeanLoss, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60
 """Minimum time between two memory trims in an epoch: updates right after one are slower."""
-
-
-class Trainable(Learner, Protocol):
-    """What the loop needs from a task."""
-
-    @property
-    def d_model(self) -> int:
-        """The model's width."""
-
-    def batches(self, epoch: int) -> Sequence[Ids]:
-        """The epoch's batches of row numbers, in order."""
-
-    def validate(self) -> dict[str, float]:
-        """Metrics on the validation split: `validation_loss`, `validation_accuracy` and other `validation_...`."""
 
 
 class Fitted(NamedTuple):
@@ -61,14 +50,16 @@ def fit(
     log_every: int,
     observer: Observer,
     resume: Resume | None = None,
+    team: Team | None = None,
 ) -> Fitted:
     """Train until the last epoch or until patience runs out, from the checkpoint that `resume` has, if any.
 
+    team: the processes that share each update; None for this one alone. It changes no byte of the result.
     Raises UserError when the loss or a gradient is not finite or memory runs out, KeyboardInterrupt when a signal asks
     `resume` to stop.
     """
     resume = resume or Resume(None, 0, observer)
-    training = _Training(trainable, params, compute, log_every, observer, resume)
+    training = _Training(trainable, params, compute, log_every, observer, resume, team or Single())
     training.load_checkpoint()
     try:
         while not (training.over or training.out_of_patience):
@@ -96,14 +87,15 @@ class _Training:
         log_every: int,
         observer: Observer,
         resume: Resume,
+        team: Team,
     ) -> None:
         self.trainable, self.params, self.compute = trainable, params, compute
         self.log_every, self.observer, self.resume = log_every, observer, resume
-        self.updates = Updates(trainable, params, compute, observer)
+        self.team, self.updates = team, Updates(trainable, params, compute, observer, team)
         self.monitor = MONITORS[params.monitor]
         self.averaging: Averaging = make_averaging(params, self.monitor)
-        each = -(-len(trainable.batches(1)) // params.accumulation)
-        self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.d_model)
+        each = len(accumulated(trainable.batches(1), params))
+        self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.model.d_model)
         self.history = History()
         self.step = 0
         self.done = 0
@@ -154,15 +146,13 @@ class _Training:
     def state(self) -> Tree:
         """Everything needed to resume exactly."""
         return {
-            "updates": self.updates.state(),
             "step": self.step,
             "done": self.done,
             "mean": self.mean.state(),
             "history": self.history.rows,
             "best": self.history.best,
-            "model": unique_state(self.trainable.model),
+            **self._learned(),
             "averaging": self.averaging.state(),
-            "random": random_state(self.compute.device),
             "observer": self.observer.memory(),
             "seconds": {"updating": self._updating, "saving": self.resume.seconds - self._saving},
         }
@@ -178,7 +168,6 @@ class _Training:
         put_state(self.trainable.model, state["model"])
         self.updates.restore(state["updates"])
         self.averaging.restore(state["averaging"], self.compute.device)
-        set_random_state(state["random"], self.compute.device)
         self._updating, self._saving = state["seconds"]["updating"], -state["seconds"]["saving"]
         self.observer.resume(self.step, state["observer"])
 
@@ -212,13 +201,12 @@ class _Training:
     def _train(self, epoch: int) -> float:
         """One update per group of batches; returns the epoch's mean negative log-likelihood."""
         self.trainable.model.train()
-        batches = self.trainable.batches(epoch)
-        groups = [batches[i : i + self.params.accumulation] for i in range(0, len(batches), self.params.accumulation)]
+        groups = accumulated(self.trainable.batches(epoch), self.params)
         left, tokens = groups[self.done :], 0
         since = begun = time.perf_counter()
-        for group in self.observer.progress(left, total=len(left), what=f"epoch {epoch}"):
+        for batches in self.observer.progress(left, total=len(left), what=f"epoch {epoch}"):
             self.step += 1
-            losses = self.updates(group, self.step, self.schedule(self.step))
+            losses = self._update(batches, Order(epoch, self.done, self.step, self.schedule(self.step)))
             for loss in losses:
                 self.mean.add(loss)
                 tokens += loss.tokens
@@ -238,6 +226,12 @@ class _Training:
                 f"every update of epoch {epoch} had a non-finite loss or gradient: lower train.learning_rate"
             )
         return self.mean.value
+
+    def _update(self, batches: Sequence[Ids], order: Order) -> list[BatchLoss]:
+        return self.team.lead(order, lambda: self.updates(batches, order.step, order.rate), self._learned)
+
+    def _learned(self) -> Tree:
+        return {"model": unique_state(self.trainable.model), "updates": self.updates.state()}
 
     def _return_memory(self, *, every: float = 0.0) -> None:
         """Trim the heap, unless that was done in the last `every` seconds."""

@@ -117,11 +117,16 @@ class Resume:
 
 
 def resumable(
-    states: Path | None, params: StageParams, compute: Compute, inputs: Sequence[Path], observer: Observer
+    states: Path | None,
+    params: StageParams,
+    compute: Compute,
+    inputs: Sequence[Path],
+    code: Sequence[str],
+    observer: Observer,
 ) -> Resume:
-    """`Resume` for the run with these parameters and inputs, with its own folder in `states`."""
+    """`Resume` for the run with these parameters, inputs and code, with its own folder in `states`."""
     every = params.runtime.save_every
-    folder = states / training_key(params, compute, inputs) if states is not None and every else None
+    folder = states / training_key(params, compute, inputs, code) if states is not None and every else None
     return Resume(folder, every, observer)
 
 

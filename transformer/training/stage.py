@@ -1,17 +1,29 @@
 """What the train stages of all tasks share."""
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, Self
+
+from pydantic import model_validator
 
 from transformer.checkpoint.device import Compute
 from transformer.checkpoint.trained import save_trained
+from transformer.core.code import CODE
+from transformer.core.errors import UserError
 from transformer.core.files import write_json, write_table
+from transformer.core.machine import usable_cores
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, Section, StageParams
+from transformer.core.task import Task
 from transformer.nn.layers import count_parameters
 from transformer.training.config import TrainParams
-from transformer.training.loop import Fitted, Trainable, fit
+from transformer.training.loop import Fitted, fit
 from transformer.training.resume import resumable
+from transformer.training.team import Opening, Processes, Single, Team
+from transformer.training.trainable import Opened
 
 
 class TrainStageParams(StageParams):
@@ -19,6 +31,14 @@ class TrainStageParams(StageParams):
 
     train: TrainParams
     hardware: Hardware
+
+    @model_validator(mode="after")
+    def _parts_for_all(self) -> Self:
+        if self.train.shards % self.runtime.trainers:
+            raise ValueError(
+                f"runtime.trainers ({self.runtime.trainers}) must divide train.shards ({self.train.shards})"
+            )
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,34 +55,63 @@ class TrainingPaths:
     """One row per epoch."""
     states: Path | None = None
     """A folder for the checkpoints of interrupted runs; None for no checkpoints."""
+    code: Sequence[str] = CODE
+    """The files and folders of code that determine the result."""
+
+
+class OpenTraining(Protocol):
+    """A family's function that opens a training run; pickled by name for the run's other processes."""
+
+    def __call__(self, task: Task, params: Any, paths: TrainingPaths, observer: Observer) -> Opened:
+        """Build the model and open its data. Raises UserError when an input is missing or does not fit."""
 
 
 def train_and_write(
-    trainable: Trainable,
-    config: Section,
-    params: TrainStageParams,
-    compute: Compute,
-    paths: TrainingPaths,
-    *,
-    truncated: int,
-    observer: Observer,
+    open_training: OpenTraining, task: Task, params: TrainStageParams, paths: TrainingPaths, observer: Observer
 ) -> dict[str, float]:
-    """Train, or resume an interrupted run, and write the results. Returns the metrics of the kept weights.
-
-    config: the model's, written beside its weights; truncated: the number of training texts cut, for the metrics.
-    """
+    """Train, or resume an interrupted run, and write the results. Returns the metrics of the kept weights."""
+    opened = open_training(task, params, paths, observer)
+    compute = opened.compute
     if not compute.repeatable:
         observer.say(
             f"warning: {compute.device.type} kernels may sum in a different order each time, so weights may differ in"
             " their last bits; on CUDA, hardware.deterministic makes them reproducible, but slower"
         )
-    counts = {"parameters": count_parameters(trainable.model), "truncated": truncated}
-    with resumable(paths.states, params, compute, (paths.encoded, paths.vocab), observer) as resume:
-        log_every = params.runtime.log_every
-        fitted = fit(trainable, params.train, compute, log_every=log_every, observer=observer, resume=resume)
-        _write(fitted, config, compute, counts, paths)
+    counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
+    others = partial(open_training, task, params, paths, Observer())
+    with (
+        resumable(paths.states, params, compute, (paths.encoded, paths.vocab), paths.code, observer) as resume,
+        _team(params, others, compute, observer) as team,
+    ):
+        fitted = fit(
+            opened.trainable,
+            params.train,
+            compute,
+            log_every=params.runtime.log_every,
+            observer=observer,
+            resume=resume,
+            team=team,
+        )
+        _write(fitted, opened.config, compute, counts, paths)
         resume.finish()
     return fitted.figures
+
+
+def _team(
+    params: TrainStageParams, opening: Opening, compute: Compute, observer: Observer
+) -> AbstractContextManager[Team]:
+    size = params.runtime.trainers
+    if size == 1:
+        return nullcontext(Single())
+    if compute.device.type == "mps":
+        raise UserError("runtime.trainers: an `mps` device is used by one process: set it to 1")
+    threads, cores = size * params.hardware.threads, usable_cores()
+    if compute.device.type == "cpu" and threads > cores:
+        observer.say(
+            f"warning: {size} trainers with {params.hardware.threads} threads each share {cores} cores, which is slow:"
+            " lower runtime.trainers or hardware.threads (which changes the last bits of the result)"
+        )
+    return Processes(size, opening, compute, retries=params.runtime.retries, observer=observer)
 
 
 def _write(fitted: Fitted, config: Section, compute: Compute, counts: dict[str, int], paths: TrainingPaths) -> None:

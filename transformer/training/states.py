@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -78,22 +77,3 @@ def _put_back(value: Tree, tensors: Mapping[str, Tensor]) -> Tree:
     if isinstance(value, list):
         return [_put_back(item, tensors) for item in value]
     return value
-
-
-def random_state(device: torch.device) -> Tree:
-    """The state of the random generators of the CPU and of `device`."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    if device.type == "mps":
-        state["mps"] = torch.mps.get_rng_state()
-    return state
-
-
-def set_random_state(state: Tree, device: torch.device) -> None:
-    """Restore what `random_state` returned for the same device."""
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state["cuda"], device)
-    if device.type == "mps":
-        torch.mps.set_rng_state(state["mps"])

@@ -1,45 +1,18 @@
-"""One optimizer step, with the handling of non-finite values and of batches that do not fit into memory."""
+"""One optimizer step, with the handling of non-finite values, and the mean loss of many."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from transformer.checkpoint.device import Compute
-from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.states import Tree, random_state, set_random_state
-
-
-class BatchLoss(NamedTuple):
-    """The loss of a batch."""
-
-    total: Tensor
-    """Scalar: what is minimised, summed over the predictions (tokens, or texts)."""
-    nll: Tensor
-    """Scalar: the plain negative log-likelihood of the same predictions in nats, detached."""
-    predicted: int
-    """Number of predictions."""
-    tokens: int
-    """Real tokens read, for the throughput."""
-
-
-class Learner(Protocol):
-    """What an update needs from a task."""
-
-    @property
-    def model(self) -> nn.Module:
-        """The model to train."""
-
-    def pieces(self, rows: Ids) -> Sequence[Ids]:
-        """A batch as micro-batches, computed one after the other and whose gradients add up; usually just one."""
-
-    def loss(self, rows: Ids) -> BatchLoss:
-        """The loss on these rows of the training split."""
+from transformer.training.gradient import Gradients
+from transformer.training.group import Group
+from transformer.training.states import Tree
+from transformer.training.trainable import BatchLoss, Learner
 
 
 class NonFiniteError(Exception):
@@ -53,24 +26,31 @@ class NonFiniteError(Exception):
 class Updates:
     """Runs optimizer steps."""
 
-    def __init__(self, trainable: Learner, params: TrainParams, compute: Compute, observer: Observer) -> None:
-        self._trainable, self._params, self._compute, self._observer = trainable, params, compute, observer
-        self._optimizer = make_optimizer(trainable.model, params)
-        self._pieces = 1
-        """Number of parts that each batch is split into to fit into memory."""
+    def __init__(
+        self,
+        learner: Learner,
+        params: TrainParams,
+        compute: Compute,
+        observer: Observer,
+        group: Group | None = None,
+    ) -> None:
+        """group: the processes that share each update, and all call with the same arguments; None for this one."""
+        self._params, self._compute, self._observer = params, compute, observer
+        self._gradients = Gradients(learner, params, compute, observer, group)
+        self._model, self._optimizer = learner.model, make_optimizer(learner.model, params)
         self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
         """The first step whose loss or gradient was not finite; 0 for none."""
         self.skipped = 0
         """Updates skipped because the loss or a gradient was not finite."""
 
-    def __call__(self, group: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
-        """Update once with the gradient of all batches of a group. Returns their losses; none for a skipped update.
+    def __call__(self, batches: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
+        """Update once with the gradient of all of these batches. Returns the losses of its parts; none if skipped.
 
         Raises NonFiniteError: on CPUs before the weights change, elsewhere only from `check`. Raises UserError when
-        the batch does not fit into memory.
+        the batch does not fit into memory, LostError, before the weights change, when another process has ended.
         """
-        losses = self._with_gradients(group)
-        parameters = [parameter for parameter in self._trainable.model.parameters() if parameter.grad is not None]
+        losses = self._gradients(batches, step)
+        parameters = [parameter for parameter in self._model.parameters() if parameter.grad is not None]
         norm = self._norm(parameters)
         finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
         if not self._may_step(finite, step):
@@ -95,7 +75,7 @@ class Updates:
         moments = self._optimizer.state_dict()["state"]
         return {
             "optimizer": {str(number): tensors for number, tensors in moments.items()},
-            "pieces": self._pieces,
+            "pieces": self._gradients.pieces,
             "skipped": self.skipped,
         }
 
@@ -103,7 +83,7 @@ class Updates:
         """Load what `state` returned."""
         moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
-        self._pieces, self.skipped = state["pieces"], state["skipped"]
+        self._gradients.pieces, self.skipped = state["pieces"], state["skipped"]
 
     def _may_step(self, finite: Tensor, step: int) -> bool:
         """Whether to apply the update. On a GPU `stop` checks later: checking every step would synchronize."""
@@ -120,57 +100,6 @@ class Updates:
 
     def _norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
         return nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
-
-    def _with_gradients(self, group: Sequence[Ids]) -> list[BatchLoss]:
-        """The losses of the group's batches; leaves their gradient in the parameters.
-
-        When memory runs out and `out_of_memory` is `halve`, batches are split from then on. The gradient is still that
-        of the whole batch, except for summation order and different dropout masks.
-        """
-        device = self._compute.device
-        group = [piece for rows in group for piece in self._trainable.pieces(rows)]
-        before = random_state(device)
-        while True:
-            try:
-                return self._backward(_split(group, self._pieces))
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                self._optimizer.zero_grad()  # gradients of the parts before the failure
-                largest = max(map(len, group))
-                if self._params.out_of_memory == "stop" or self._pieces >= largest:
-                    raise UserError(_advice(largest, self._pieces)) from error
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
-            set_random_state(before, device)
-            self._pieces *= 2
-            self._observer.say(f"warning: out of memory: every batch is split into {self._pieces} from now on")
-
-    def _backward(self, group: Sequence[Ids]) -> list[BatchLoss]:
-        losses: list[BatchLoss] = []
-        for rows in group:
-            with self._compute.autocast():
-                losses.append(self._trainable.loss(rows))
-            # The group's total count is not known yet: scale by the first batch's count and correct it below.
-            (losses[-1].total / losses[0].predicted).backward()  # type: ignore[no-untyped-call]
-        if len(group) > 1:
-            share = losses[0].predicted / sum(loss.predicted for loss in losses)
-            gradients = [parameter.grad for parameter in self._trainable.model.parameters()]
-            torch._foreach_mul_([gradient for gradient in gradients if gradient is not None], share)
-        return losses
-
-
-def _split(group: Sequence[Ids], pieces: int) -> list[Ids]:
-    return [part for rows in group for part in np.array_split(rows, min(pieces, len(rows)))]
-
-
-def _advice(rows: int, pieces: int) -> str:
-    parts = f", split into {pieces}" if pieces > 1 else ""
-    halve = "" if pieces > 1 else ", or set train.out_of_memory to halve"
-    return (
-        f"out of memory with a batch of {rows} rows{parts}: lower train.batch_size (and raise train.accumulation for"
-        f" the same updates), model.max_length or the model's size{halve}"
-    )
 
 
 class MeanLoss:

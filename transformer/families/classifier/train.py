@@ -18,7 +18,7 @@ from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss, Opened
 
 
 class Params(TrainStageParams):
@@ -69,6 +69,11 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    return train_and_write(open_training, task, params, paths, observer)
+
+
+def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+    """As `OpenTraining`."""
     compute = prepare(params.hardware)
     task = with_labels(task, paths.encoded)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
@@ -80,4 +85,4 @@ def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer)
     training.weights = class_weights(params.train.class_weights, task.classes, train.labels, compute.device)
     train.report(task, observer)
     validation.report_classes(task, observer)
-    return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)
+    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)

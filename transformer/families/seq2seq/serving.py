@@ -24,7 +24,7 @@ def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any
     Raises UserError, one line, for numbers that do not fit together.
     """
     changes: dict[str, Any] = {
-        name: int(params[name]) for _, name, default in params_of(config) if params.get(name, default) != default
+        name: int(params[name]) for _, name, default in params_of(config) if params.get(name) not in (None, default)
     }
     if "beam_size" in changes:
         changes |= {"method": "beam" if changes["beam_size"] > 1 else "greedy"}

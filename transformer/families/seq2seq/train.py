@@ -14,7 +14,7 @@ from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import next_token_objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss, Opened
 
 
 class Params(TrainStageParams):
@@ -55,6 +55,11 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    return train_and_write(open_training, task, params, paths, observer)
+
+
+def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+    """As `OpenTraining`."""
     compute = prepare(params.hardware)
     source, target = read_vocabularies(paths.vocab, "source", "target").values()
     config = Seq2SeqConfig(
@@ -68,4 +73,4 @@ def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer)
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = Seq2SeqTraining(train, validation, params.train, compute, dropout)
     train.report(observer)
-    return train_and_write(training, config, params, compute, paths, truncated=train.truncated, observer=observer)
+    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)

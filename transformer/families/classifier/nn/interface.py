@@ -13,11 +13,6 @@ class ClassifierModel(Model):
 
     config: ClassifierConfig
 
-    @property
-    def d_model(self) -> int:
-        """Width of the model."""
-        return self.config.model.width
-
     @abstractmethod
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
         """token_ids: (B, S). Returns logits (B, K). packed: skip the computation of padding, if the model can."""

@@ -21,11 +21,6 @@ class Seq2SeqModel(Model):
 
     config: Seq2SeqConfig
 
-    @property
-    def d_model(self) -> int:
-        """Width of the model."""
-        return self.config.model.width
-
     output: nn.Linear
     """Maps states (..., C) to logits (..., V)."""
 

@@ -1,0 +1,116 @@
+"""The processes of one training run, as an update sees them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+_PATIENCE = timedelta(days=1)
+"""Of a process that waits, such as for the validation; one that ends is noticed at once."""
+
+
+class LostError(Exception):
+    """Another process of the group has ended."""
+
+
+class Order(NamedTuple):
+    """The next update, which the first process orders of the others; all are exact in float64."""
+
+    epoch: int
+    number: int
+    """Of the update in its epoch, from 0."""
+    step: int
+    rate: float
+    """The learning rate."""
+
+
+class Group(Protocol):
+    """A number of processes that compute the parts of each update; the first leads."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this process."""
+
+    @property
+    def size(self) -> int:
+        """The number of processes."""
+
+    def any(self, flag: bool) -> bool:
+        """Whether one of the processes says so. Raises LostError."""
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """The tensors of all processes, by rank; all have the same shape. Raises LostError."""
+
+
+class Alone:
+    """A group of one process."""
+
+    rank, size = 0, 1
+
+    def any(self, flag: bool) -> bool:
+        """As `Group.any`."""
+        return flag
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """As `Group.gather`."""
+        return [tensor]
+
+
+class Connected:
+    """Processes that torch.distributed connects: by gloo, and NCCL between GPUs. It only moves bytes."""
+
+    def __init__(self, meeting: Path, rank: int, size: int, device: torch.device) -> None:
+        """meeting: a file that all processes see, made by the first to come. Raises LostError."""
+        self.rank, self.size = rank, size
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        with _lost():
+            store = dist.FileStore(str(meeting), size)  # type: ignore[attr-defined]
+            dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
+
+    def any(self, flag: bool) -> bool:
+        """As `Group.any`."""
+        return any(bool(each) for each in self.gather(torch.tensor([flag])))
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """As `Group.gather`."""
+        gathered = [torch.empty_like(tensor) for _ in range(self.size)]
+        with _lost():
+            dist.all_gather(gathered, tensor)
+        return gathered
+
+    def lead(self, order: Order) -> None:
+        """Order an update of all other processes. Raises LostError."""
+        with _lost():
+            dist.broadcast(torch.tensor(order, dtype=torch.float64), 0)
+
+    def follow(self) -> Order:
+        """The next order. Raises LostError when the first process has ended, or needs the others no longer."""
+        order = torch.zeros(len(Order._fields), dtype=torch.float64)
+        with _lost():
+            dist.broadcast(order, 0)
+        epoch, number, step, rate = order.tolist()
+        return Order(int(epoch), int(number), int(step), rate)
+
+    def share(self, state: Any = None) -> Any:
+        """Give what the first process has, plain values and tensors, to all others. Raises LostError."""
+        content = [state]
+        with _lost():
+            dist.broadcast_object_list(content, 0, device=torch.device("cpu"))
+        return content[0]
+
+    def close(self) -> None:
+        """Leave the group."""
+        dist.destroy_process_group()
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # its subclasses differ between backends
+        raise LostError(" ".join(str(error).split())) from error

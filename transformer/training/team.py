@@ -1,0 +1,191 @@
+"""The processes of a training run: this one leads, and the others follow its orders.
+
+Only the leader validates, saves checkpoints, stops and writes; a follower computes its parts of each update, and takes
+the same optimizer step. Whoever is lost is started again, with the leader's weights, before the update that it missed.
+"""
+
+import os
+import platform
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from transformer.checkpoint.device import Compute
+from transformer.checkpoint.trained import put_state
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
+from transformer.training.config import TrainParams
+from transformer.training.group import Alone, Connected, Group, LostError, Order
+from transformer.training.states import Tree
+from transformer.training.trainable import Opened
+from transformer.training.update import NonFiniteError, Updates
+
+Result = TypeVar("Result")
+_SECONDS = 10
+"""For a follower to end by itself."""
+
+
+Opening = Callable[[], Opened]
+
+
+class Team(Group, Protocol):
+    """The group as its leader sees it."""
+
+    def lead(self, order: Order, update: Callable[[], Result], state: Callable[[], Tree]) -> Result:
+        """Order `update` of all processes, and run it here. state: of model and updates, for new followers.
+
+        Raises UserError when processes are lost more often than `runtime.retries` allows.
+        """
+
+
+class Single(Alone):
+    """A team of one process."""
+
+    def lead(self, order: Order, update: Callable[[], Result], state: Callable[[], Tree]) -> Result:
+        """As `Team.lead`."""
+        return update()
+
+
+class Processes:
+    """A team of processes on this machine; a context manager, which starts them with the first order."""
+
+    rank = 0
+
+    def __init__(self, size: int, opening: Opening, compute: Compute, *, retries: int, observer: Observer) -> None:
+        """size: the number of processes; opening: opens the same run in another process, which it is pickled for."""
+        self.size, self._opening, self._compute = size, opening, compute
+        self._retries, self._observer = retries, observer
+        self._group: Connected | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._disconnect()
+
+    def any(self, flag: bool) -> bool:
+        """As `Group.any`."""
+        assert self._group is not None
+        return self._group.any(flag)
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """As `Group.gather`."""
+        assert self._group is not None
+        return self._group.gather(tensor)
+
+    def lead(self, order: Order, update: Callable[[], Result], state: Callable[[], Tree]) -> Result:
+        """As `Team.lead`."""
+        while True:
+            try:
+                if self._group is None:
+                    self._group = self._connected()
+                    self._group.share(state())
+                self._group.lead(order)
+                return update()
+            except LostError as error:
+                self._disconnect()
+                if not self._retries:
+                    raise UserError(
+                        f"a training process was lost at step {order.step} ({error}), perhaps killed because memory ran"
+                        " out: lower runtime.trainers or raise runtime.retries, and run it again to resume"
+                    ) from error
+                self._retries -= 1
+                self._observer.say(f"warning: a training process was lost at step {order.step}: starting another")
+
+    def _connected(self) -> Connected:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if platform.system() == "Darwin" else "lo")
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        meeting, context = Path(folder) / "meeting", get_context("forkserver")
+        context.set_forkserver_preload([__name__])  # so that torch is imported once for all
+        started = []
+        for rank in range(1, self.size):
+            here, there = context.Pipe(duplex=False)
+            arguments = (self._opening, rank, self.size, meeting, there)
+            process = context.Process(target=follow, args=arguments, daemon=True, name=f"trainer {rank}")
+            process.start()
+            self._stack.callback(_end, process)
+            there.close()
+            started.append(here)
+        for connection in started:
+            _require_ready(connection)
+        group = Connected(meeting, 0, self.size, self._compute.device)
+        self._stack.callback(group.close)  # before the processes end: it tells them to
+        return group
+
+    def _disconnect(self) -> None:
+        self._group = None
+        self._stack.close()
+
+
+def _require_ready(connection: Connection) -> None:
+    """Wait until a follower has opened the run. Raises UserError with its message, LostError if it ended."""
+    with connection:
+        try:
+            message = connection.recv()
+        except EOFError as error:
+            raise LostError("it ended before its first update") from error
+    if message:
+        raise UserError(message)
+
+
+def _end(process: Any) -> None:
+    process.join(_SECONDS)
+    if process.is_alive():
+        process.kill()
+        process.join()
+
+
+def follow(opening: Opening, rank: int, size: int, meeting: Path, ready: Connection) -> None:
+    """What the other processes run: update as ordered, until the leader leaves or ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the leader decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if torch.cuda.is_available():
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+    try:
+        opened = opening()
+    except UserError as error:
+        ready.send(str(error))
+        return
+    ready.send("")
+    with suppress(LostError, NonFiniteError, UserError):  # the leader has the same trouble, and says so
+        _obey(opened, Connected(meeting, rank, size, opened.compute.device))
+
+
+def _obey(opened: Opened, group: Connected) -> None:
+    updates = Updates(opened.trainable, opened.params, opened.compute, Observer(), group)
+    state = group.share()
+    put_state(opened.trainable.model, state["model"])
+    updates.restore(state["updates"])
+    opened.trainable.model.train()
+    epoch, groups = 0, list[Sequence[Ids]]()
+    while True:
+        order = group.follow()
+        if order.epoch != epoch:
+            epoch, groups = order.epoch, accumulated(opened.trainable.batches(order.epoch), opened.params)
+        updates(groups[order.number], order.step, order.rate)
+
+
+def _end_with_parent() -> None:
+    """A leader that was killed closes no file that a follower waits for while it starts."""
+    if parent := parent_process():
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def accumulated(batches: Sequence[Ids], params: TrainParams) -> list[Sequence[Ids]]:
+    """The batches of each update."""
+    return [batches[start : start + params.accumulation] for start in range(0, len(batches), params.accumulation)]
