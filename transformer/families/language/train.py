@@ -22,7 +22,7 @@ from transformer.nn.kernels.packing import gather
 from transformer.nn.objective import next_token_objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
-from transformer.training.update import BatchLoss
+from transformer.training.trainable import BatchLoss, Opened
 
 
 class Params(TrainStageParams):
@@ -76,6 +76,11 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    return train_and_write(open_training, task, params, paths, observer)
+
+
+def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+    """As `OpenTraining`."""
     compute = prepare(params.hardware)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     config = LanguageConfig(
@@ -94,7 +99,7 @@ def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer)
         if not len(split):
             raise UserError(f"no text of {split.split} has a token to predict: give {task.name}.download other texts")
     training = LanguageTraining(train, validation, params.train, compute, None)
-    return train_and_write(training, config, params, compute, paths, truncated=0, observer=observer)
+    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=0)
 
 
 def _masking(params: LanguageTrainParams, vocabulary: Vocabulary) -> Masking:

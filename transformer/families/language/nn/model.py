@@ -34,11 +34,6 @@ class LanguageTransformer(Model):
         if transformed:
             nn.init.zeros_(self.output.bias)
 
-    @property
-    def d_model(self) -> int:
-        """Width of the model."""
-        return self.config.model.d_model
-
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
         """The states (B, T, C) of token_ids (B, T), padded at the end; packed: those of real tokens alone, (N, C)."""
         return self._encode(self._layout(token_ids, packed=packed))
