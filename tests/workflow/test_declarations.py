@@ -26,11 +26,12 @@ _WIDER = {
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *("families/*/decoding/opening", "text/parallel", "text/tokens"),
         *(f"training/{name}" for name in ("averaging", "batches", "history", "identity", "living", "loop")),
-        *(f"training/{name}" for name in ("resume", "stage", "states", "update")),
+        *(f"training/{name}" for name in ("pace", "resume", "stage", "states", "update")),
+        "families/*/nn/pretrained",
     },
     "evaluate": {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
-        "families/*/nn/hiding",
+        *("families/*/nn/hiding", "families/*/nn/pretrained"),
         "families/*/decoding/opening",
         "families/*/evaluation/compare",
         "families/*/nn/weights",
@@ -39,7 +40,7 @@ _WIDER = {
     },
     "export": {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
-        "families/*/nn/hiding",
+        *("families/*/nn/hiding", "families/*/nn/pretrained"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *("export/pyfunc", "export/serving"),
         "families/*/nn/weights",
@@ -49,6 +50,7 @@ _WIDER = {
     "convert": {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent", "text/parallel", "text/tokens"),
         *("families/*/data/masking", "families/*/data/windows", "families/*/nn/hiding"),
+        "families/*/nn/pretrained",
         "families/*/evaluation/samples",
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),

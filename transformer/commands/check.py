@@ -14,8 +14,8 @@ from transformer.registry import STAGES, TASKS
 _MADE = {(root, task) for root in ("data", "models") for task in TASKS}
 """The folders of the stages' outputs: DVC runs the stage that writes a dependency there first."""
 
-_WATCHED = ("download", "vocab")
-"""The sections whose `path` is a DVC dependency whatever their `source`: DVC fails if it does not exist."""
+_WATCHED = (("download", "path"), ("download", "held_out"), ("vocab", "path"), ("model", "pretrained"))
+"""The leaves that are a DVC dependency whatever else is set: DVC fails if the path does not exist."""
 
 
 class _Shared(Section):
@@ -44,8 +44,9 @@ def check_params(path: Path) -> None:
         except ValueError as error:
             raise UserError(f"{path}: `{task}`: {error}") from error
         _refuse_unknown(content[task], known, f"{task}.", path)
-        for section in _WATCHED:
-            _refuse_missing(content[task][section]["path"], f"{task}.{section}.path", path)
+        for section, leaf in _WATCHED:
+            if leaf in content[task][section]:
+                _refuse_missing(content[task][section][leaf], f"{task}.{section}.{leaf}", path)
     _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
 
 

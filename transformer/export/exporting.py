@@ -15,7 +15,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
-from transformer.core.task import Task
+from transformer.core.task import PRETRAINING, Task
 from transformer.export.bundle import open_bundle, write_bundle
 
 
@@ -78,11 +78,14 @@ def export_bundle(
     Raises UserError when an input is missing or broken.
     """
     metrics = read_json(inputs.evaluation)
+    params = {"model": read_json(inputs.trained / "config.json")["model"], "train": train}
+    if (inputs.trained / PRETRAINING).is_file():
+        params |= {"pretraining": read_json(inputs.trained / PRETRAINING)}
     card = model_card(
         model.title,
         model.use,
         provenance=read_json(inputs.corpus / "provenance.json"),
-        params={"model": read_json(inputs.trained / "config.json")["model"], "train": train},
+        params=params,
         figures=metrics | {"training": read_json(inputs.training)},
     )
     value = metrics["validation"][model.main_metric]

@@ -1,8 +1,9 @@
 """What a family gives to training."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
@@ -65,3 +66,7 @@ class Opened:
     compute: Compute
     truncated: int
     """The number of training texts cut, for the metrics."""
+    read: Sequence[Path] = ()
+    """Folders that determine the result besides the encoded store and the vocabularies."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What to write beside the weights: the content of JSON files by name."""

@@ -15,6 +15,7 @@ from transformer.encoded.store import ColumnWriter, write_labels
 from transformer.encoded.vocabulary import Vocabulary, write_bpe_dropout
 from transformer.text.parallel import chunks
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
+from transformer.vocabulary.built import built_vocabulary
 from transformer.vocabulary.config import VocabParams
 from transformer.vocabulary.subword_training import train_bpe, train_unigram
 from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
@@ -60,7 +61,10 @@ def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict
     vocabularies: dict[str, Vocabulary] = {}
     for sides in groups:
         observer.say(f"{' and '.join(sides)}: {params.kind} vocabulary")
-        vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers)
+        if params.source == "built":
+            vocabulary = built_vocabulary(Path(params.path), sides[0], params.kind, pretokenizers[sides[0]])
+        else:
+            vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers)
         vocabularies |= dict.fromkeys(sides, vocabulary)
     return vocabularies
 

@@ -1,22 +1,35 @@
 """train: trains the classifier on the encoded texts."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
 import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
-from transformer.core.task import Task, with_labels
+from transformer.core.task import PRETRAINING, Task, with_labels
 from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.nn.config import AnyClassifierParams, ClassifierConfig
+from transformer.families.classifier.nn.config import ClassifierConfig
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.model import build_model
+from transformer.families.classifier.nn.pretrained import (
+    AnyInitialisedParams,
+    InitialisedParams,
+    architecture,
+    paces,
+    start_from,
+)
 from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
 from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
+from transformer.training.pace import Pace
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
@@ -24,13 +37,15 @@ from transformer.training.trainable import BatchLoss, Opened
 class Params(TrainStageParams):
     """The stage's parameters."""
 
-    model: AnyClassifierParams
+    model: AnyInitialisedParams
     train: ClassifierTrainParams
 
 
 class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
 
+    paces: Mapping[str, Pace] = MappingProxyType({})
+    """How fast parameters change, by name, where they do not simply follow the learning rate."""
     weights: Tensor | None = None
     """(K,) The factors of the loss by class; None if all are 1."""
 
@@ -78,11 +93,19 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     task = with_labels(task, paths.encoded)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     classes = len(task.classes)
-    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
+    model = architecture(params.model)
+    config = ClassifierConfig(model=model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
     train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = ClassifierTraining(train, validation, params.train, compute, dropout)
     training.weights = class_weights(params.train.class_weights, task.classes, train.labels, compute.device)
     train.report(task, observer)
     validation.report_classes(task, observer)
-    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)
+    opened = Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)
+    if params.model.init == "random":
+        return opened
+    assert isinstance(params.model, InitialisedParams)
+    record = start_from(training.model, params.model, paths.vocab / "text" / "tokenizer.json")
+    training.paces = paces(training.model, params.model)
+    observer.say(f"starts from {params.model.pretrained}, SHA-256 {record['sha256'][:12]}")
+    return replace(opened, read=[Path(params.model.pretrained)], beside={PRETRAINING: record})
