@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from tests.builders import LAYERS, TRAIN, classifier
 from tests.stages import Stages
+from tests.training.small import own_torch_settings
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, sha256
 from transformer.core.observer import Observer
