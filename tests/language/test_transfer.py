@@ -11,8 +11,11 @@ import torch
 from safetensors.torch import load_file
 
 from tests.builders import LAYERS, TRAIN, classifier
+from tests.conftest import ROOT, make_clone
 from tests.stages import Stages
 from tests.training.small import own_torch_settings
+from transformer.commands.profiles import profile_values
+from transformer.core.declared import dependencies
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, sha256
 from transformer.core.observer import Observer
@@ -20,6 +23,7 @@ from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.families.classifier import train
 from transformer.families.classifier.nn.pretrained import InitialisedParams, paces
+from transformer.registry import STAGES
 from transformer.training.config import TrainParams
 from transformer.training.pace import Pace
 from transformer.training.stage import TrainingPaths
@@ -171,3 +175,27 @@ def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, m
             opened = train.open_training(open_task("sentiment"), params, paths, Observer())
         assert [*opened.read] == expected
         assert [*opened.beside] == ["pretraining.json"] * len(expected)
+
+
+def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for name, expected in (("default", set()), ("pretrained", {"models/language/trained", "data/language/vocab"})):
+        content = profile_values(ROOT, name)
+        found = {path for stage in STAGES for path in dependencies(stage, "sentiment", content) if "language" in path}
+        assert found == expected
+        other = {path for stage in STAGES for path in dependencies(stage, "language", content) if "sentiment" in path}
+        assert other == {"data/sentiment/corpus", "transformer/tasks/sentiment"}
+
+
+@pytest.mark.stress
+def test_training_pulls_in_the_pretraining_and_a_changed_one_reruns_what_reads_it(tmp_path: Path) -> None:
+    clone = make_clone(tmp_path / "clone", warm=True)
+    clone.change({f"sentiment.{name}": value for name, value in PRETRAINED.items()})
+    first = [f"{stage}@language" for stage in ("download", "tokenize", "build_vocab", "train")]
+    ran = clone.repro("train@sentiment")
+    assert {*first, "train@sentiment", "build_vocab@sentiment"} <= {*ran} and len(ran) == 8
+    assert clone.repro("train@sentiment") == []
+    clone.change({"language.train.seed": 2})
+    assert clone.repro("train@sentiment") == ["train@language", "train@sentiment"]
+    clone.change({"sentiment.train.seed": 2})
+    assert clone.repro("train@sentiment") == ["train@sentiment"]
