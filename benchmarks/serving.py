@@ -26,6 +26,7 @@ from benchmarks.harness import Options, Report, Table, Target, Work, main, measu
 from benchmarks.isolated import isolated
 from benchmarks.served import BATCH, BUNDLE, CONTENDERS, MARIAN, METHODS, answer, open_contender
 from benchmarks.workspace import ROOT, prepared
+from transformer.conversion.parts import sizes
 from transformer.core.errors import UserError
 from transformer.core.files import copy_folder, read_rows, write_json
 from transformer.export.bundle import open_bundle
@@ -227,8 +228,8 @@ def _laid_out(
         write = write_ctranslate2 if name.startswith("ctranslate2") else write_onnx
         place = folder / CONVERTED / name
         write(place / MODEL, model, source, target, int8=name.endswith(INT8))
-        sizes = {"positions": opened.generator.positions}
-        write_surroundings(place, folder / BUNDLE, engine=name, model=sizes, example="")
+        recorded = sizes(opened.vocabularies, opened.generator.positions)
+        write_surroundings(place, folder / BUNDLE, engine=name, model=recorded, example="")
     names = [name for name in CONTENDERS if name in engines]
     if MARIAN in names:
         from benchmarks.peers.marian import MarianTranslator  # takes seconds to import

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from transformer.core.schema import Runtime
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
@@ -129,3 +130,10 @@ def language(objective: str = "masked", **changes: Any) -> LanguageTransformer:
     params = LanguageParams(**({**LAYERS, **own} | changes))
     config = LanguageConfig(model=params, size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64)
     return LanguageTransformer(config).double().eval()
+
+
+def small_runtime(**changes: Any) -> Runtime:
+    """Nothing in other processes, nothing shown or recorded."""
+    given: dict[str, Any] = {"workers": 0, "trainers": 1, "engine": "processes", "address": None, "retries": 0}
+    given |= {"log_every": 1, "progress": False, "save_every": 0, "tracking": False}
+    return Runtime(**given | changes)

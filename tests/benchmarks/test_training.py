@@ -10,9 +10,9 @@ from benchmarks.peers.straightforward import load_ours
 from benchmarks.training import OurLoop, Sample
 from benchmarks.translation import Task, our_training, peer_loop, straightforward
 from benchmarks.workspace import Workspace
-from tests.builders import LAYERS, TRAIN
+from tests.builders import LAYERS, TRAIN, small_runtime
 from transformer.checkpoint.device import Compute
-from transformer.core.schema import Hardware, Runtime
+from transformer.core.schema import Hardware
 from transformer.encoded.store import ColumnWriter
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
@@ -33,7 +33,7 @@ def task(tmp_path: Path) -> Task:
         model=model,
         train=TrainParams(**TRAIN | {"learning_rate": 0.01, "clip": 1.0}),
         hardware=Hardware(device="cpu", precision="fp32", threads=1, deterministic=False),
-        runtime=Runtime(workers=0, trainers=1, retries=0, log_every=1, progress=False, save_every=0, tracking=False),
+        runtime=small_runtime(),
     )
     pairs = EncodedPairs(tmp_path / "train", config)
     return Task(Workspace(tmp_path), params, config, pairs, pairs, {})

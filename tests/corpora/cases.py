@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.builders import small_runtime
 from transformer.core.files import read_rows
 
-RUNTIME = {"workers": 0, "log_every": 1, "progress": False, "save_every": 0, "tracking": False}
+RUNTIME = small_runtime().model_dump()
 REVISION = "37e118600232bb5298ca011a8a7e7a44e863c36a"
 _SHARED: dict[str, Any] = {
     "source": "files",

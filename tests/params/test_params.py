@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.builders import small_runtime
 from tests.conftest import ROOT
 from transformer.commands.check import check_params
 from transformer.commands.profiles import DEFAULT, profile_params, profile_values
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
-from transformer.core.schema import Runtime
 from transformer.core.task import family_module, open_task
 
 
@@ -175,7 +175,7 @@ def test_a_stage_is_given_its_own_sections_only() -> None:
 
 def test_a_changed_copy_is_validated() -> None:
     """Unlike pydantic's own: a misspelt name would have no effect, in silence."""
-    runtime = Runtime(workers=0, trainers=1, retries=0, log_every=1, progress=False, save_every=0, tracking=False)
+    runtime = small_runtime()
     assert runtime.model_copy(update={"workers": 2}).workers == 2
     assert runtime.model_copy() == runtime
     for update, message in (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.builders import small_runtime
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, write_json, write_rows
 from transformer.core.observer import Observer
@@ -43,7 +44,16 @@ def tokens(tmp_path: Path) -> Path:
 
 def run(tokens: Path, params: VocabParams) -> Path:
     root = tokens.parent
-    build(tokens, root / "vocab", root / "encoded", root / "figures.json", params, labelled=True, observer=Observer())
+    build(
+        tokens,
+        root / "vocab",
+        root / "encoded",
+        root / "figures.json",
+        params,
+        small_runtime(),
+        labelled=True,
+        observer=Observer(),
+    )
     return root
 
 
@@ -89,7 +99,16 @@ def pairs(tmp_path: Path) -> Path:
 
 def run_pairs(tokens: Path, params: VocabParams) -> Path:
     root = tokens.parent
-    build(tokens, root / "vocab", root / "encoded", root / "figures.json", params, labelled=False, observer=Observer())
+    build(
+        tokens,
+        root / "vocab",
+        root / "encoded",
+        root / "figures.json",
+        params,
+        small_runtime(),
+        labelled=False,
+        observer=Observer(),
+    )
     return root
 
 

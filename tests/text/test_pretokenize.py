@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.builders import small_runtime
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
 from transformer.core.observer import Observer
@@ -70,7 +71,11 @@ def corpus(folder: Path, rows: int) -> Path:
 def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Path) -> None:
     sides = {"text": ("de", params(lowercase=True))}
     counts = tokenize_corpus(
-        corpus(tmp_path / "corpus", 2345), tmp_path / "tokens", sides, workers=workers, observer=Observer()
+        corpus(tmp_path / "corpus", 2345),
+        tmp_path / "tokens",
+        sides,
+        runtime=small_runtime(workers=workers),
+        observer=Observer(),
     )
     rows = list(read_rows(tmp_path / "tokens" / "train.jsonl"))
     assert counts == {"train_rows": 2345}
@@ -80,7 +85,7 @@ def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Pat
 
 def test_processes_take_no_more_than_they_can_work_on() -> None:
     items = iter(range(1000))
-    with worker_processes(1, initializer=abs, arguments=(0,)) as ordered_map:
+    with worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map:
         results = ordered_map(abs, items)
         assert [next(results) for _ in range(3)] == [0, 1, 2]
         assert next(items) < 10
@@ -91,7 +96,7 @@ def process(_: int) -> int:
 
 
 def test_processes_are_the_same_for_all_splits() -> None:
-    with worker_processes(1, initializer=abs, arguments=(0,)) as ordered_map:
+    with worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map:
         first, second = (set(ordered_map(process, range(10))) for _ in range(2))
     assert first == second != {os.getpid()}
 
@@ -105,13 +110,17 @@ def test_a_language_that_spacy_lacks_is_one_line_with_workers_too(workers: int, 
     sides = {"text": ("text", params(language="sw"))}
     with pytest.raises(UserError, match=r"^spaCy has no tokenizer for the language `sw`: "):
         tokenize_corpus(
-            corpus(tmp_path / "corpus", 3), tmp_path / "tokens", sides, workers=workers, observer=Observer()
+            corpus(tmp_path / "corpus", 3),
+            tmp_path / "tokens",
+            sides,
+            runtime=small_runtime(workers=workers),
+            observer=Observer(),
         )
 
 
 def test_a_worker_that_is_killed_is_one_line() -> None:
     with (
         pytest.raises(UserError, match=r"^a worker process ended before .* lower runtime.workers"),
-        worker_processes(1, initializer=abs, arguments=(0,)) as ordered_map,
+        worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map,
     ):
         list(ordered_map(signal.raise_signal, [signal.SIGKILL]))

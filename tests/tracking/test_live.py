@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders import small_runtime
 from tests.tracking.conftest import environment, run_in
-from transformer.core.schema import Runtime
 from transformer.core.stage import StageObserver
 from transformer.results.chain import all_chains
 from transformer.results.times import times_of
@@ -171,8 +171,8 @@ def test_a_resumed_stage_tells_what_it_told_before_it_was_stopped(
     monkeypatch.chdir(dvc_root)
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
-    runtime = Runtime(workers=0, trainers=1, retries=0, log_every=1, progress=False, save_every=1, tracking=True)
-    before = StageObserver("translation", "download", Runtime(**{**runtime.model_dump(), "tracking": False}))
+    runtime = small_runtime(save_every=1, tracking=True)
+    before = StageObserver("translation", "download", runtime.model_copy(update={"tracking": False}))
     for step in (1, 2):
         before.metrics(step, {"train_loss": float(step)})
     memory = json.loads(json.dumps(before.memory()))
@@ -192,7 +192,7 @@ def test_without_a_terminal_long_work_says_how_far_it_is(
 ) -> None:
     now = iter(range(0, 1000, 25))
     monkeypatch.setattr("transformer.core.stage.time.monotonic", lambda: next(now))
-    runtime = Runtime(workers=0, trainers=1, retries=0, log_every=1, progress=shown, save_every=1, tracking=False)
+    runtime = small_runtime(progress=shown, save_every=1)
     observer = StageObserver("translation", "train", runtime)
     assert [*observer.progress(range(6), total=6, what="epoch 2")] == [*range(6)]
     lines = [

@@ -123,7 +123,7 @@ def test_faults_of_the_command_line_are_one_line(
     done = workflow.run("transformer", "translate", "-m", "nowhere", "a", check=False)
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "nowhere is not an exported model" in done.stderr
+    assert "nowhere does not exist" in done.stderr
     (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
     for arguments, message in [
         (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: choose another"),

@@ -18,37 +18,40 @@ STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for st
 
 
 _WIDER = {
-    "download": {"tasks/*/words", "tasks/sentiment/task", "tasks/sentiment/words"},  # whose sample another task reads
+    "download": {"core/engine", "tasks/*/words", "tasks/sentiment/task", "tasks/sentiment/words"},
+    # Of those of `sentiment`, another task reads the sample.
     "build_vocab": {"encoded/batching", "encoded/bpe_dropout", "encoded/tensors", "text/tokens"},
     "train": {"nn/recurrent"},
     "figures": {
-        *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
+        *("checkpoint/machine", "core/engine", "nn/kernels/cross_entropy", "nn/objective"),
+        *("families/*/nn/pretrained", "nn/recurrent", "training/pace"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
         *("families/*/decoding/opening", "text/parallel", "text/tokens"),
-        *(f"training/{name}" for name in ("averaging", "batches", "history", "identity", "living", "loop")),
-        *(f"training/{name}" for name in ("pace", "resume", "stage", "states", "update")),
-        "families/*/nn/pretrained",
+        *(f"training/{name}" for name in ("averaging", "batches", "gradient", "group", "history", "identity")),
+        *(f"training/{name}" for name in ("living", "loop", "resume", "shards", "stage", "states", "team")),
+        *(f"training/{name}" for name in ("trainable", "update")),
     },
     "evaluate": {
+        *("core/engine", "text/parallel"),
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
         *("families/*/nn/hiding", "families/*/nn/pretrained"),
         "families/*/decoding/opening",
         "families/*/evaluation/compare",
         "families/*/nn/weights",
-        "text/parallel",
+        "checkpoint/machine",
         "text/tokens",
     },
     "export": {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
         *("families/*/nn/hiding", "families/*/nn/pretrained"),
         *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
-        *("export/pyfunc", "export/serving"),
+        *("checkpoint/machine", "core/engine", "export/pyfunc", "export/serving"),
         "families/*/nn/weights",
         "text/parallel",
         "text/tokens",
     },
     "convert": {
-        *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent", "text/parallel", "text/tokens"),
+        *("core/engine", "nn/kernels/cross_entropy", "nn/objective", "nn/recurrent", "text/parallel", "text/tokens"),
         *("families/*/data/masking", "families/*/data/windows", "families/*/nn/hiding"),
         "families/*/nn/pretrained",
         "families/*/evaluation/samples",
@@ -61,9 +64,10 @@ _WIDER = {
             for name in ("figures", "nn/weights", "options", "report", "serving", "shown", "tokenize", "train")
         ),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
-        *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores")),
+        *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores", "scoring", "searching")),
     },
     "report": {
+        *("core/engine", "families/*/evaluation/scoring", "families/*/evaluation/searching"),
         *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "evaluate", "groups", "linear")),
         "families/*/evaluation/samples",

@@ -104,7 +104,13 @@ def test_the_task_goes_from_its_files_to_a_report(clone: Clone) -> None:
 
 
 def test_its_bundle_answers_with_its_classes(clone: Clone) -> None:
-    answer = clone.run("transformer", "classify", "-m", "models/topics/bundle", "the coach of the league team").stdout
+    answer = clone.run(
+        "transformer",
+        "classify",
+        "-m",
+        "models/topics/bundle",
+        "the coach of the league team, a player and the goal of a match",
+    ).stdout
     assert answer.split("\t")[0] == "sports"
 
 

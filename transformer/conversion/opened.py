@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from transformer.core.machine import usable_cores
+from transformer.checkpoint.machine import usable_cores
 
 Model = TypeVar("Model")
 

@@ -64,12 +64,16 @@ class Hardware(Section):
 class Runtime(Section):
     """Settings that cannot change a byte of any output. Declared by no stage."""
 
-    workers: int = Field(ge=0, le=256)
-    """Number of tokenizer processes; 0 tokenizes in the stage's own process."""
+    workers: int = Field(ge=0, le=4096)
+    """Processes that tokenize, count, encode and decode; 0 does so in the stage's own process."""
     trainers: int = Field(ge=1, le=1024)
     """Training processes, which compute the `train.shards` parts of an update; must divide their number."""
+    engine: Literal["processes", "ray"]
+    """What runs workers and trainers: processes of this machine, or Ray, also on several (the extra `cluster`)."""
+    address: str | None
+    """HOST:PORT of a running Ray cluster to join; null: that of RAY_ADDRESS, else a private one on this machine."""
     retries: int = Field(ge=0)
-    """How often training goes on after one of its processes was lost."""
+    """How often a stage goes on after one of these processes was lost."""
     log_every: int = Field(ge=1)
     """Training steps between two live metric points."""
     progress: bool

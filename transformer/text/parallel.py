@@ -1,21 +1,23 @@
-"""Process chunks in several processes, in order and in bounded memory."""
+"""Processes items in several processes, in order and in bounded memory."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
+from transformer.core.engine import ray_engine
 from transformer.core.errors import UserError
+from transformer.core.schema import Runtime
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 2  # chunks queued per worker: enough to keep it busy, and bounded memory
+AHEAD = 2
+"""Items queued per worker: enough to keep it busy, and bounded memory."""
 
 
 class OrderedMap(Protocol):
@@ -35,35 +37,80 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 @contextmanager
 def worker_processes(
-    workers: int, *, initializer: Callable[..., None], arguments: tuple[Any, ...]
+    runtime: Runtime, *, initializer: Callable[..., None], arguments: tuple[Any, ...]
 ) -> Iterator[OrderedMap]:
-    """A `map` that runs in `workers` processes; each calls `initializer(*arguments)` once, before its first item.
+    """A `map` that runs in `runtime.workers` processes; each calls `initializer(*arguments)` once, before any item.
 
     Results keep the order of the items, for any number of workers; 0 runs in this process. The initializer is called
-    in this process first, so what it raises is raised here. Raises UserError when a worker is killed.
+    in this process first, so what it raises is raised here. Raises UserError when workers are lost more often than
+    `runtime.retries` allows.
     """
     initializer(*arguments)
-    if workers == 0:
+    if runtime.workers == 0:
         yield map
         return
-    context = get_context("spawn")  # the same on every platform, and safe with threads
-    try:
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=arguments) as pool:
-            yield partial(_ordered, pool, workers)
-    except BrokenProcessPool as error:
-        raise UserError(
-            "a worker process ended before its work was done, perhaps killed because memory ran out: lower"
-            " runtime.workers, or set it to 0"
-        ) from error
+    if runtime.engine == "ray":
+        opened: AbstractContextManager[OrderedMap] = ray_engine().workers(runtime, initializer, arguments)
+        with opened as ordered_map:
+            yield ordered_map
+        return
+    with ExitStack() as stack:
+        yield _Pool(runtime, initializer, arguments, stack)
 
 
-def _ordered(
-    pool: ProcessPoolExecutor, workers: int, function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[Result]:
-    waiting: deque[Future[Result]] = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item))
-        if len(waiting) >= workers * _AHEAD:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+class _Pool:
+    """A pool of processes that is made again when one of them was killed."""
+
+    def __init__(
+        self, runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...], stack: ExitStack
+    ) -> None:
+        self._workers, self._retries, self._stack = runtime.workers, runtime.retries, stack
+        self._initializer, self._arguments = initializer, arguments
+        self._pool = self._made()
+
+    def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+        """As `OrderedMap`."""
+        waiting: deque[tuple[Item, Future[Result]]] = deque()
+        for item in items:
+            waiting.append((item, self._submitted(function, item)))
+            if len(waiting) >= self._workers * AHEAD:
+                yield self._first(function, waiting)
+        while waiting:
+            yield self._first(function, waiting)
+
+    def _first(self, function: Callable[[Item], Result], waiting: "deque[tuple[Item, Future[Result]]]") -> Result:
+        while True:
+            try:
+                result = waiting[0][1].result()
+            except BrokenProcessPool as error:
+                self._again(error)
+                again = [(item, self._pool.submit(function, item)) for item, _ in waiting]
+                waiting.clear()
+                waiting.extend(again)
+            else:
+                waiting.popleft()
+                return result
+
+    def _submitted(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        try:
+            return self._pool.submit(function, item)
+        except BrokenProcessPool as error:
+            failed: Future[Result] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def _again(self, error: BrokenProcessPool) -> None:
+        if not self._retries:
+            raise UserError(
+                "a worker process ended before its work was done, perhaps killed because memory ran out: lower"
+                " runtime.workers, or set it to 0"
+            ) from error
+        self._retries -= 1
+        self._pool = self._made()
+
+    def _made(self) -> ProcessPoolExecutor:
+        # spawn: the same on every platform, and safe with threads
+        pool = ProcessPoolExecutor(
+            self._workers, mp_context=get_context("spawn"), initializer=self._initializer, initargs=self._arguments
+        )
+        return self._stack.enter_context(pool)

@@ -7,6 +7,7 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, write_json, write_rows
 from transformer.core.observer import Observer
+from transformer.core.schema import Runtime
 from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizer, PreTokenizerParams
 
@@ -18,14 +19,16 @@ _CHUNK = 1000  # rows that a worker takes at a time
 _splitters: dict[str, tuple[str, PreTokenizer]] = {}
 
 
-def tokenize_corpus(corpus: Path, output: Path, sides: Sides, *, workers: int, observer: Observer) -> dict[str, float]:
+def tokenize_corpus(
+    corpus: Path, output: Path, sides: Sides, *, runtime: Runtime, observer: Observer
+) -> dict[str, float]:
     """Write `<split>.jsonl` for each split of `corpus`, and the parameters of each side as `pretokenizer.json`.
 
     Other columns, such as a label, pass unchanged. Returns the number of rows per split. Raises UserError for an
     invalid corpus.
     """
     counts: dict[str, float] = {}
-    with worker_processes(workers, initializer=_prepare, arguments=(dict(sides),)) as ordered_map:
+    with worker_processes(runtime, initializer=_prepare, arguments=(dict(sides),)) as ordered_map:
         for split, total in read_json(corpus / "provenance.json")["rows"].items():
             tokenized = _tokenized(read_rows(corpus / f"{split}.jsonl"), ordered_map)
             rows = observer.progress(tokenized, total=total, what=f"tokenize {split}")

@@ -1,9 +1,10 @@
 """The processes of one training run, as an update sees them."""
 
+import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -64,12 +65,12 @@ class Alone:
 class Connected:
     """Processes that torch.distributed connects: by gloo, and NCCL between GPUs. It only moves bytes."""
 
-    def __init__(self, meeting: Path, rank: int, size: int, device: torch.device) -> None:
-        """meeting: a file that all processes see, made by the first to come. Raises LostError."""
+    def __init__(self, meeting: str, rank: int, size: int, device: torch.device) -> None:
+        """meeting: a file that all processes see, or HOST:PORT where the first one can listen. Raises LostError."""
         self.rank, self.size = rank, size
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         with _lost():
-            store = dist.FileStore(str(meeting), size)  # type: ignore[attr-defined]
+            store = _store(meeting, rank, size)
             dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
 
     def any(self, flag: bool) -> bool:
@@ -106,6 +107,18 @@ class Connected:
     def close(self) -> None:
         """Leave the group."""
         dist.destroy_process_group()
+
+
+def only_here() -> None:
+    """Let the processes of a group on this machine listen to no other."""
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if platform.system() == "Darwin" else "lo")
+
+
+def _store(meeting: str, rank: int, size: int) -> Any:
+    host, colon, port = meeting.rpartition(":")
+    if colon and port.isdigit():
+        return dist.TCPStore(host, int(port), size, rank == 0, wait_for_workers=False)  # type: ignore[attr-defined]
+    return dist.FileStore(meeting, size)  # type: ignore[attr-defined]
 
 
 @contextmanager

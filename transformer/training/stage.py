@@ -10,11 +10,12 @@ from typing import Any, Protocol, Self
 from pydantic import model_validator
 
 from transformer.checkpoint.device import Compute
+from transformer.checkpoint.machine import usable_cores
 from transformer.checkpoint.trained import save_trained
 from transformer.core.code import CODE
+from transformer.core.engine import ray_engine
 from transformer.core.errors import UserError
 from transformer.core.files import write_json, write_table
-from transformer.core.machine import usable_cores
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
@@ -112,7 +113,9 @@ def _team(
             f"warning: {size} trainers with {params.hardware.threads} threads each share {cores} cores, which is slow:"
             " lower runtime.trainers or hardware.threads (which changes the last bits of the result)"
         )
-    return Processes(size, opening, compute, retries=params.runtime.retries, observer=observer)
+    runtime = params.runtime
+    start = ray_engine().starter(runtime, params.hardware) if runtime.engine == "ray" else None
+    return Processes(size, opening, compute, retries=runtime.retries, observer=observer, start=start)
 
 
 def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: TrainingPaths) -> None:

@@ -5,7 +5,6 @@ the same optimizer step. Whoever is lost is started again, with the leader's wei
 """
 
 import os
-import platform
 import signal
 import tempfile
 import threading
@@ -13,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -26,7 +24,7 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
-from transformer.training.group import Alone, Connected, Group, LostError, Order
+from transformer.training.group import Alone, Connected, Group, LostError, Order, only_here
 from transformer.training.states import Tree
 from transformer.training.trainable import Opened
 from transformer.training.update import NonFiniteError, Updates
@@ -57,15 +55,34 @@ class Single(Alone):
         return update()
 
 
+Starter = Callable[[int, Opening, ExitStack], str]
+"""Starts processes 1 to size - 1, which `follow` once they have opened the run. Returns where all of them meet.
+
+Raises UserError with their message if they cannot open it, LostError if they end. The stack's callbacks end them.
+"""
+
+
 class Processes:
-    """A team of processes on this machine; a context manager, which starts them with the first order."""
+    """A team of several processes; a context manager, which starts them with the first order."""
 
     rank = 0
 
-    def __init__(self, size: int, opening: Opening, compute: Compute, *, retries: int, observer: Observer) -> None:
-        """size: the number of processes; opening: opens the same run in another process, which it is pickled for."""
+    def __init__(
+        self,
+        size: int,
+        opening: Opening,
+        compute: Compute,
+        *,
+        retries: int,
+        observer: Observer,
+        start: Starter | None = None,
+    ) -> None:
+        """size: the number of processes; opening: opens the same run in another process, which it is pickled for.
+
+        start: None for processes of this machine.
+        """
         self.size, self._opening, self._compute = size, opening, compute
-        self._retries, self._observer = retries, observer
+        self._retries, self._observer, self._start = retries, observer, start or start_here
         self._group: Connected | None = None
         self._stack = ExitStack()
 
@@ -107,21 +124,7 @@ class Processes:
                 self._observer.say(f"warning: a training process was lost at step {order.step}: starting another")
 
     def _connected(self) -> Connected:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if platform.system() == "Darwin" else "lo")
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        meeting, context = Path(folder) / "meeting", get_context("forkserver")
-        context.set_forkserver_preload([__name__])  # so that torch is imported once for all
-        started = []
-        for rank in range(1, self.size):
-            here, there = context.Pipe(duplex=False)
-            arguments = (self._opening, rank, self.size, meeting, there)
-            process = context.Process(target=follow, args=arguments, daemon=True, name=f"trainer {rank}")
-            process.start()
-            self._stack.callback(_end, process)
-            there.close()
-            started.append(here)
-        for connection in started:
-            _require_ready(connection)
+        meeting = self._start(self.size, self._opening, self._stack)
         group = Connected(meeting, 0, self.size, self._compute.device)
         self._stack.callback(group.close)  # before the processes end: it tells them to
         return group
@@ -129,6 +132,25 @@ class Processes:
     def _disconnect(self) -> None:
         self._group = None
         self._stack.close()
+
+
+def start_here(size: int, opening: Opening, stack: ExitStack) -> str:
+    """A `Starter` of processes on this machine, which listen to no other."""
+    only_here()
+    meeting = f"{stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))}/meeting"
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # so that torch is imported once for all
+    started = []
+    for rank in range(1, size):
+        here, there = context.Pipe(duplex=False)
+        process = context.Process(target=_run, args=(opening, rank, size, meeting, there), daemon=True)
+        process.start()
+        stack.callback(_end, process)
+        there.close()
+        started.append(here)
+    for connection in started:
+        _require_ready(connection)
+    return meeting
 
 
 def _require_ready(connection: Connection) -> None:
@@ -149,18 +171,28 @@ def _end(process: Any) -> None:
         process.join()
 
 
-def follow(opening: Opening, rank: int, size: int, meeting: Path, ready: Connection) -> None:
-    """What the other processes run: update as ordered, until the leader leaves or ends."""
+def _run(opening: Opening, rank: int, size: int, meeting: str, ready: Connection) -> None:
+    """What another process of this machine runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the leader decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if torch.cuda.is_available():
-        torch.cuda.set_device(rank % torch.cuda.device_count())
     try:
-        opened = opening()
+        opened = open_as(rank, opening)
     except UserError as error:
         ready.send(str(error))
         return
     ready.send("")
+    follow(opened, rank, size, meeting)
+
+
+def open_as(rank: int, opening: Opening) -> Opened:
+    """Open the run in the process with this number; each takes a GPU of its own. Raises UserError."""
+    if torch.cuda.is_available():
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+    return opening()
+
+
+def follow(opened: Opened, rank: int, size: int, meeting: str) -> None:
+    """Update as ordered, until the leader leaves or ends."""
     with suppress(LostError, NonFiniteError, UserError):  # the leader has the same trouble, and says so
         _obey(opened, Connected(meeting, rank, size, opened.compute.device))
 

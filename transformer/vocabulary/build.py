@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from transformer.core.errors import UserError
 from transformer.core.files import hint_of_clone, read_rows, refuse_outside_of_clone, write_json
 from transformer.core.observer import Observer
+from transformer.core.schema import Runtime
 from transformer.encoded.store import ColumnWriter, write_labels
-from transformer.encoded.vocabulary import Vocabulary, write_bpe_dropout
-from transformer.text.parallel import chunks
+from transformer.encoded.vocabulary import Vocabulary, read_vocabularies, write_bpe_dropout
+from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
 from transformer.vocabulary.built import built_vocabulary
 from transformer.vocabulary.config import VocabParams
@@ -30,6 +31,7 @@ def build(
     encoded: Path,
     statistics: Path,
     params: VocabParams,
+    runtime: Runtime,
     *,
     labelled: bool,
     observer: Observer,
@@ -40,12 +42,14 @@ def build(
     """
     splits = sorted(path.stem for path in tokens.glob("*.jsonl"))
     metrics: dict[str, dict[str, int | dict[str, float]]] = {}
-    vocabularies = _vocabularies(tokens, params, observer)
+    vocabularies = _vocabularies(tokens, params, runtime, observer)
     for side, vocabulary in vocabularies.items():
         vocabulary.save(vocab / side / "tokenizer.json")
-        metrics[side] = {"size": vocabulary.size} | {
-            split: _encode_split(tokens, encoded, split, side, vocabulary, observer) for split in splits
-        }
+        with worker_processes(runtime, initializer=_open, arguments=(vocab, side)) as ordered_map:
+            metrics[side] = {"size": vocabulary.size} | {
+                split: _encode_split(tokens, encoded, split, side, vocabulary, ordered_map, observer)
+                for split in splits
+            }
     write_bpe_dropout(vocab, params.bpe_dropout)
     if labelled:
         for split in splits:
@@ -54,7 +58,7 @@ def build(
     return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
 
 
-def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict[str, Vocabulary]:
+def _vocabularies(tokens: Path, params: VocabParams, runtime: Runtime, observer: Observer) -> dict[str, Vocabulary]:
     """One vocabulary per side; a joint one is the same for all."""
     pretokenizers = read_pretokenizers(tokens)
     groups = [tuple(pretokenizers)] if params.joint else [(side,) for side in pretokenizers]
@@ -64,13 +68,18 @@ def _vocabularies(tokens: Path, params: VocabParams, observer: Observer) -> dict
         if params.source == "built":
             vocabulary = built_vocabulary(Path(params.path), sides[0], params.kind, pretokenizers[sides[0]])
         else:
-            vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers)
+            with worker_processes(runtime, initializer=_nothing, arguments=()) as ordered_map:
+                vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers, ordered_map)
         vocabularies |= dict.fromkeys(sides, vocabulary)
     return vocabularies
 
 
 def _vocabulary(
-    train: Path, sides: Sequence[str], params: VocabParams, pretokenizers: Mapping[str, PreTokenizerParams]
+    train: Path,
+    sides: Sequence[str],
+    params: VocabParams,
+    pretokenizers: Mapping[str, PreTokenizerParams],
+    ordered_map: OrderedMap,
 ) -> Vocabulary:
     def texts() -> Iterator[str]:
         return chain.from_iterable((row[side] for row in read_rows(train)) for side in sides)
@@ -79,11 +88,13 @@ def _vocabulary(
     if params.source != "trained":
         return given_wordpiece(_given(params), lowercase=lowercase)
     if params.kind == "word":
-        return word_vocabulary(texts(), min_frequency=rare, max_size=params.max_size)
+        return word_vocabulary(texts(), min_frequency=rare, max_size=params.max_size, ordered_map=ordered_map)
     if params.kind == "wordpiece":
         return train_wordpiece(texts, min_frequency=rare, max_size=limit, lowercase=lowercase)
     train_lossless = train_bpe if params.kind == "bpe" else train_unigram
-    return train_lossless(texts(), min_frequency=rare, max_size=limit, byte_fallback=params.byte_fallback)
+    return train_lossless(
+        texts(), min_frequency=rare, max_size=limit, byte_fallback=params.byte_fallback, ordered_map=ordered_map
+    )
 
 
 def _given(params: VocabParams) -> Path:
@@ -101,16 +112,22 @@ def _given(params: VocabParams) -> Path:
 
 
 def _encode_split(
-    tokens: Path, encoded: Path, split: str, side: str, vocabulary: Vocabulary, observer: Observer
+    tokens: Path,
+    encoded: Path,
+    split: str,
+    side: str,
+    vocabulary: Vocabulary,
+    ordered_map: OrderedMap,
+    observer: Observer,
 ) -> dict[str, float]:
     unknown = words = 0
     lengths: Counter[int] = Counter()
 
     def sequences() -> Iterator[NDArray[np.int64]]:
         nonlocal unknown, words
-        rows = read_rows(tokens / f"{split}.jsonl")
-        for chunk in chunks(observer.progress(rows, total=None, what=f"encode {split} {side}"), _CHUNK):
-            for ids in vocabulary.encode([row[side] for row in chunk]):
+        rows = observer.progress(read_rows(tokens / f"{split}.jsonl"), total=None, what=f"encode {split} {side}")
+        for chunk in ordered_map(_encoded, chunks((row[side] for row in rows), _CHUNK)):
+            for ids in chunk:
                 unknown += int(np.isin(ids, vocabulary.unfamiliar_ids).sum())
                 words += len(ids) - 2
                 lengths[len(ids)] += 1
@@ -119,6 +136,22 @@ def _encode_split(
     ColumnWriter(encoded / split, side, vocabulary.size).write(sequences())
     rate = round(unknown / max(words, 1), 6)
     return {"unknown_rate": rate, "coverage": round(1 - rate, 6), "tokens": words} | _quantiles(lengths)
+
+
+_opened: dict[str, Vocabulary] = {}
+"""This process's own."""
+
+
+def _open(vocab: Path, side: str) -> None:
+    _opened["vocabulary"] = read_vocabularies(vocab, side)[side]
+
+
+def _encoded(texts: list[str]) -> list[NDArray[np.int64]]:
+    return _opened["vocabulary"].encode(texts)
+
+
+def _nothing() -> None:
+    """Counting needs nothing."""
 
 
 def _quantiles(lengths: Counter[int]) -> dict[str, float]:

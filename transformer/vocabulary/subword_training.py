@@ -11,6 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformer.core.errors import UserError
 from transformer.encoded.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
 from transformer.text.clean import cut_words
+from transformer.text.parallel import OrderedMap
+from transformer.vocabulary.counting import count_spaced
 from transformer.vocabulary.subword import lossless_vocabulary, prepare_text
 
 _AT_A_TIME = 1000  # copies of a word passed to the trainer together
@@ -27,14 +29,16 @@ class Words(NamedTuple):
     """All characters that are not rare, ordered by code point."""
 
 
-def train_bpe(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool) -> Vocabulary:
+def train_bpe(
+    texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool, ordered_map: OrderedMap = map
+) -> Vocabulary:
     """Byte-pair encoding of at most `max_size` entries (Sennrich, Haddow and Birch 2016, section 3.2).
 
     Characters and pairs to merge that are rarer than `min_frequency` are left out. With `byte_fallback`, 256 byte
     pieces spell the characters that are left out or unseen. Raises UserError when `max_size` has no room for the
     characters.
     """
-    words = count_words(texts, min_frequency=min_frequency)
+    words = count_words(texts, min_frequency=min_frequency, ordered_map=ordered_map)
     fixed = _fixed_entries(byte_fallback=byte_fallback)
     trainer = trainers.BpeTrainer(
         vocab_size=_room(words, fixed, max_size) + len(words.alphabet),
@@ -53,14 +57,16 @@ def train_bpe(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_f
     )
 
 
-def train_unigram(texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool) -> Vocabulary:
+def train_unigram(
+    texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool, ordered_map: OrderedMap = map
+) -> Vocabulary:
     """A unigram language model of at most `max_size` pieces (Kudo 2018, section 3.2), trained by sentencepiece.
 
     Characters rarer than `min_frequency` are left out, to be spelled in bytes or unknown. The tokenizers library's own
     trainer sums in the order of a randomly seeded hash map, so its pieces differ between processes. Raises UserError
     when `max_size` has no room for the characters.
     """
-    words = count_words(texts, min_frequency=min_frequency)
+    words = count_words(texts, min_frequency=min_frequency, ordered_map=ordered_map)
     fixed = _fixed_entries(byte_fallback=byte_fallback)
     scores = _unigram_scores(words, _room(words, fixed, max_size) + len(words.alphabet))
     entries = [(piece, 0.0) for piece in fixed] + list(scores.items())
@@ -68,12 +74,9 @@ def train_unigram(texts: Iterable[str], *, min_frequency: int, max_size: int, by
     return lossless_vocabulary(models.Unigram(entries, unk_id=unknown, byte_fallback=byte_fallback))
 
 
-def count_words(texts: Iterable[str], *, min_frequency: int) -> Words:
+def count_words(texts: Iterable[str], *, min_frequency: int, ordered_map: OrderedMap = map) -> Words:
     """Split texts into words as the vocabulary will, and count them; memory grows only with the distinct words."""
-    spaced: Counter[str] = Counter()
-    for text in texts:
-        spaced.update(text.split(" "))
-    words = _split(spaced)
+    words = _split(count_spaced(texts, ordered_map))
     characters: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:

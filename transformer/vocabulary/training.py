@@ -9,6 +9,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformer.core.errors import UserError
 from transformer.encoded.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS, Vocabulary
 from transformer.text.clean import cut_words
+from transformer.text.parallel import OrderedMap
+from transformer.vocabulary.counting import count_spaced
 
 _PREFIX = "##"
 _MASK = "[MASK]"  # BERT's fifth special token; unused here, kept so that trained and given vocabularies look alike
@@ -17,14 +19,14 @@ Texts = Callable[[], Iterator[str]]
 """Starts a fresh pass over the training texts."""
 
 
-def word_vocabulary(texts: Iterable[str], *, min_frequency: int, max_size: int | None) -> Vocabulary:
+def word_vocabulary(
+    texts: Iterable[str], *, min_frequency: int, max_size: int | None, ordered_map: OrderedMap = map
+) -> Vocabulary:
     """The words (separated by spaces) seen at least `min_frequency` times, most frequent first.
 
     max_size: maximum number of entries, including the four special ones; None for no limit.
     """
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text.split(" "))
+    counts = count_spaced(texts, ordered_map)
     for reserved in (*WORD_SPECIALS, ""):
         counts.pop(reserved, None)
     ranked = sorted((word for word, count in counts.items() if count >= min_frequency), key=lambda w: (-counts[w], w))

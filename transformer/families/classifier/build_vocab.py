@@ -28,6 +28,6 @@ def run(
     task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
 ) -> dict[str, float]:
     """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
-    sizes = build(tokens, vocab, encoded, statistics, params.vocab, labelled=True, observer=observer)
+    sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=True, observer=observer)
     pass_on_labels(tokens, encoded)
     return sizes

@@ -21,6 +21,6 @@ class Params(StageParams):
 def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
     sides = {"text": ("text", params.tokenize)}
-    counts = tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)
+    counts = tokenize_corpus(corpus, tokens, sides, runtime=params.runtime, observer=observer)
     pass_on_labels(corpus, tokens)
     return counts

@@ -35,6 +35,6 @@ def run(
 
     How texts were split before lies beside the vocabulary, so that another task that takes it can check its own.
     """
-    sizes = build(tokens, vocab, encoded, statistics, params.vocab, labelled=False, observer=observer)
+    sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=False, observer=observer)
     copy_file(tokens / PRETOKENIZERS, vocab / PRETOKENIZERS)
     return sizes

@@ -19,4 +19,4 @@ def run(
     task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
 ) -> dict[str, float]:
     """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
-    return build(tokens, vocab, encoded, statistics, params.vocab, labelled=False, observer=observer)
+    return build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=False, observer=observer)

@@ -53,4 +53,4 @@ class Params(StageParams):
 def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
     sides: Sides = {side: params.tokenize.side(side) for side in _SIDES}
-    return tokenize_corpus(corpus, tokens, sides, workers=params.runtime.workers, observer=observer)
+    return tokenize_corpus(corpus, tokens, sides, runtime=params.runtime, observer=observer)

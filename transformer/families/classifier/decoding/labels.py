@@ -1,6 +1,6 @@
 """Classifies raw texts with a trained model, whatever computes it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -35,18 +35,24 @@ class Scorer(Protocol):
         """The logits (B, K) of token_ids (B, S), padded at the end."""
 
 
+BatchScoring = Callable[[Iterable[Ids]], Iterator[NDArray[np.floating[Any]]]]
+"""Logits of batches as `Scorer.logits`, wherever; in order."""
+
+
 def class_probabilities(
-    model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
+    model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer, score: BatchScoring | None = None
 ) -> NDArray[np.float64]:
     """The softmax of each text's logits, (N, K), in the order of `sequences`.
 
-    sequences: ids, none longer than the model's positions. Rounded to 6 decimals: beyond that, results depend on the
-    batch size, which changes the order of sums.
+    sequences: ids, none longer than the model's positions. score: in place of `model` here. Rounded to 6 decimals:
+    beyond that, results depend on the batch size, which changes the order of sums.
     """
     result = np.zeros((len(sequences), model.classes))
     batches = sorted_batches(np.array([len(sequence) for sequence in sequences]), batch_size)
-    for rows in observer.progress(batches, total=len(batches), what="classify"):
-        logits = model.logits(padded([sequences[row] for row in rows], model.pad_id)).astype(np.float64)
+    given = (padded([sequences[row] for row in rows], model.pad_id) for rows in batches)
+    scored = zip(batches, score(given) if score else map(model.logits, given), strict=True)
+    for rows, found in observer.progress(scored, total=len(batches), what="classify"):
+        logits = found.astype(np.float64)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         result[rows] = odds / odds.sum(axis=1, keepdims=True)
     return result.round(6)
@@ -92,6 +98,8 @@ class Classifier:
         self.scorer, self.vocabulary, self.classes = scorer, vocabulary, tuple(classes)
         self._pretokenize = open_pretokenizer(pretokenizer, read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
+        self.score: BatchScoring | None = None
+        """As in `class_probabilities`."""
 
     def classify(self, texts: Iterable[str]) -> list[Prediction]:
         """The label of each text. Texts longer than the model's positions are cut.
@@ -118,7 +126,9 @@ class Classifier:
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
         """Per encoded text the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
-        found = class_probabilities(self.scorer, sequences, batch_size=self._params.batch_size, observer=observer)
+        found = class_probabilities(
+            self.scorer, sequences, batch_size=self._params.batch_size, observer=observer, score=self.score
+        )
         return found[:, 1] if len(self.classes) == 2 else found
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from transformer.checkpoint.device import prepare
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
@@ -32,6 +32,8 @@ from transformer.families.classifier.evaluation.scores import (
     precision_recall,
     roc,
 )
+from transformer.families.classifier.evaluation.scoring import open_classifier, opened_classifier, score_with
+from transformer.text.parallel import worker_processes
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
@@ -68,11 +70,13 @@ def run(
 ) -> dict[str, float]:
     """Write metrics per split, every prediction, and tables. Returns the main validation metrics."""
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
-    compute = prepare(params.hardware)
     task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs.corpus)
-    opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
-    classifier = TorchClassifier(*opened, task.classes)
-    answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
+    opened = inputs, params.evaluate, params.hardware, task.classes
+    with worker_processes(params.runtime, initializer=open_classifier, arguments=opened) as ordered_map:
+        classifier = opened_classifier()
+        if params.runtime.workers:
+            classifier.score = partial(score_with, ordered_map)
+        answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
     linear, commonest = _linear_answers(splits, classifier, inputs, observer)
     leakage = LeakageCheck(_texts(inputs, "train"))

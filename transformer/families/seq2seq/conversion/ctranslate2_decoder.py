@@ -54,7 +54,9 @@ class CTranslate2Decoder:
             by_limit[params.limit(len(source) - 2, self.positions)].append(row)
         for limit, rows in by_limit.items():
             tokens = [self._source.entries(fitting[row]) for row in rows]
-            results = self._translator().translate_batch(tokens, **self._options(params, limit))
+            translator = self._translator()
+            size = min(params.batch_size, -(-len(rows) // translator.num_translators))
+            results = translator.translate_batch(tokens, max_batch_size=size, **self._options(params, limit))
             for row, result in zip(rows, results, strict=True):
                 found[row] = [
                     self._hypothesis(hypothesis, score, params)
@@ -86,7 +88,6 @@ class CTranslate2Decoder:
             "min_decoding_length": 0,
             "max_decoding_length": limit,
             "max_input_length": 0,
-            "max_batch_size": params.batch_size,
             "return_scores": True,
             "return_end_token": True,
         }

@@ -1,6 +1,6 @@
 """Decodes batches of sources with greedy search, beam search or sampling."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from transformer.generation.beam import beam_search
 from transformer.generation.interface import Generator, Hypothesis, Sources
 from transformer.generation.stepwise import greedy_search, sample
 
+BatchSearch = Callable[[Iterable[Sources], DecodingParams], Iterator[list[list[Hypothesis]]]]
+"""Searches batches, wherever; the hypotheses of each, in order."""
 _METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
 
 
@@ -24,27 +26,34 @@ def decode(
     observer: Observer,
     *,
     numbers: Sequence[int] | None = None,
+    search: BatchSearch | None = None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses for each source, in the order of the sources; they do not depend on the batch size.
 
     sources: ids between begin and end token. numbers: the sources' numbers, which seed sampling; default: their
-    indices. Each source has `n_best` hypotheses, or fewer if there are no more. Raises UserError if `long_sources` is
-    `refuse` and a source has more ids than the model has positions.
+    indices. search: in place of `model` here, such as in other processes. Each source has `n_best` hypotheses, or fewer
+    if there are no more. Raises UserError if `long_sources` is `refuse` and a source has more ids than the model has
+    positions.
     """
     positions = model.positions
     fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
     seeds = _seeds(owners, numbers)
-    method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     results: list[list[Hypothesis]] = [[] for _ in fitting]
     batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)
-    for rows in observer.progress(batches, total=len(batches), what="decode"):
-        batch = Sources(
-            padded([fitting[row] for row in rows], model.source_pad_id),
-            first=np.full(len(rows), target.begin_id),
-            limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
-            seeds=[seeds[row] for row in rows],
-        )
-        for row, hypotheses in zip(rows, _METHODS[method](model, batch, target, params), strict=True):
+
+    def given() -> Iterator[Sources]:
+        for rows in batches:
+            yield Sources(
+                padded([fitting[row] for row in rows], model.source_pad_id),
+                first=np.full(len(rows), target.begin_id),
+                limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
+                seeds=[seeds[row] for row in rows],
+            )
+
+    searched = search(given(), params) if search else (search_batch(model, each, target, params) for each in given())
+    found = observer.progress(zip(batches, searched, strict=True), total=len(batches), what="decode")
+    for rows, of_batch in found:
+        for row, hypotheses in zip(rows, of_batch, strict=True):
             results[row] = hypotheses
     parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
     for owner, hypotheses in zip(owners, results, strict=True):
@@ -52,17 +61,26 @@ def decode(
     return [joined(found) for found in parts]
 
 
+def search_batch(
+    model: Generator, batch: Sources, target: Vocabulary, params: DecodingParams
+) -> list[list[Hypothesis]]:
+    """The hypotheses for each source of a batch."""
+    method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
+    return _METHODS[method](model, batch, target, params)
+
+
 class Search:
     """Our search over a generator, as a translator's `Decoder`."""
 
-    def __init__(self, generator: Generator, target: Vocabulary) -> None:
-        self.generator, self.target = generator, target
+    def __init__(self, generator: Generator, target: Vocabulary, search: BatchSearch | None = None) -> None:
+        """search: as in `decode`."""
+        self.generator, self.target, self.search = generator, target, search
 
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
         """As `decode`."""
-        return decode(self.generator, sources, self.target, params, observer, numbers=numbers)
+        return decode(self.generator, sources, self.target, params, observer, numbers=numbers, search=self.search)
 
 
 def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from transformer.checkpoint.device import prepare
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
@@ -16,10 +16,13 @@ from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, S
 from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
 from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
 from transformer.families.seq2seq.evaluation.metrics import Judged, Texts, judged, split_figures, worst_and_median
 from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
+from transformer.families.seq2seq.evaluation.searching import open_translator, opened_translator, search_with
+from transformer.text.parallel import worker_processes
 
 COLUMNS = ("split", "source", "reference", "hypothesis")
 _SENTENCES = ("split", "kind", "chrf", "source", "reference", "hypothesis")
@@ -49,8 +52,23 @@ def run(
     """Write metrics per split, every translation, and tables. Returns the main validation metrics."""
     name = params.evaluate.baseline
     baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
-    compute = prepare(params.hardware)
-    translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    opened = inputs, params.evaluate, params.hardware
+    with worker_processes(params.runtime, initializer=open_translator, arguments=opened) as ordered_map:
+        translator = opened_translator()
+        if params.runtime.workers:
+            search = partial(search_with, ordered_map)
+            translator.decoder = Search(translator.generator, translator.vocabularies["target"], search)
+        return _evaluated(params, translator, baseline, inputs, outputs, observer)
+
+
+def _evaluated(
+    params: Params,
+    translator: TorchTranslator,
+    baseline: Baseline | None,
+    inputs: EvaluationInputs,
+    outputs: EvaluationOutputs,
+    observer: Observer,
+) -> dict[str, float]:
     train = _column(inputs.corpus, "train", translator, "source")
     leakage, counts = LeakageCheck(train), word_counts(train)
     figures: dict[str, dict[str, float] | dict[str, str]] = {}

@@ -1,0 +1,167 @@
+"""Workers and trainers in processes and in a Ray cluster: the same bytes; what goes wrong is one line."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from multiprocessing import active_children
+from operator import neg
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.builders import small_runtime
+from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.schema import Runtime
+from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
+from transformer.registry import TASKS
+from transformer.text.parallel import worker_processes
+
+ENGINES = pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.stress)])
+CHANGES: dict[str, dict[str, Any]] = {
+    "download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}},
+    "train": {"epochs": 1, "batch_size": 20, "shards": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two machines with one core each, simulated on this one."""
+    pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
+    from ray.cluster_utils import Cluster
+
+    before = os.environ.copy()
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+    # Ray takes 127.0.0.1 for the machine's outer address, and would not find a cluster that listens to no other.
+    node = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 100 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    cluster.add_node(**node)
+    yield cluster.address
+    cluster.shutdown()
+    os.environ.clear()
+    os.environ |= before
+
+
+def runtime_of(engine: str, request: pytest.FixtureRequest, **changes: Any) -> Runtime:
+    address = request.getfixturevalue("cluster") if engine == "ray" else None
+    return small_runtime(engine=engine, address=address, **changes)
+
+
+def made(task: str, root: Path, runtime: Runtime) -> dict[str, bytes]:
+    """Everything that the stages from tokenize to evaluate write."""
+    content = smoke(task, CHANGES | {"evaluate": {"bootstrap_samples": 10}})
+    content["runtime"] = runtime.model_dump()
+    data, models, reports = root / "data", root / "models" / task, root / "reports" / task
+    prepare(content, task, data)
+    train(content, task, data, root, observer=Observer())
+    inputs = EvaluationInputs(
+        corpus=data / "corpus",
+        tokens=data / "tokens",
+        vocab=data / "vocab",
+        encoded=data / "encoded",
+        trained=models / "trained",
+        baselines=root,
+    )
+    names = {"metrics": "evaluation.json", "predictions": "predictions.tsv", "plots": "plots", "tables": "tables"}
+    written = EvaluationOutputs(**{name: reports / file for name, file in names.items()})
+    run_stage(content, task, "evaluation.evaluate", observer=Observer(), inputs=inputs, outputs=written)
+    return outputs(root)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+    return {task: made(task, tmp_path_factory.mktemp(task), small_runtime()) for task in TASKS}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@ENGINES
+def test_no_engine_changes_a_byte(
+    engine: str, task: str, alone: dict[str, dict[str, bytes]], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    found = made(task, tmp_path, runtime_of(engine, request, workers=2, trainers=2))
+    assert found.keys() == alone[task].keys()
+    assert [path for path in found if found[path] != alone[task][path]] == []
+    assert not active_children()
+
+
+def deadly(item: tuple[int, Path]) -> int:
+    """Kills its process when it comes to 3 for the first time."""
+    number, marker = item
+    if number == 3 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return -number
+
+
+@ENGINES
+def test_a_lost_worker_is_replaced(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    runtime = runtime_of(engine, request, workers=2, retries=1)
+    items = [(number, tmp_path / "died") for number in range(10)]
+    with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
+        assert list(ordered_map(deadly, items)) == [-number for number in range(10)]
+    (tmp_path / "died").unlink()
+    runtime = runtime_of(engine, request, workers=2)
+    with (
+        pytest.raises(UserError, match=r"^a worker.*memory ran out: lower runtime.workers") as lost,
+        worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map,
+    ):
+        list(ordered_map(deadly, items))
+    assert "\n" not in str(lost.value)
+
+
+def refusing(item: int) -> int:
+    raise UserError(f"{item} is refused")
+
+
+@ENGINES
+def test_an_error_of_the_work_is_its_own_line(engine: str, request: pytest.FixtureRequest) -> None:
+    runtime = runtime_of(engine, request, workers=1)
+    with (
+        pytest.raises(UserError, match=r"^1 is refused$"),
+        worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map,
+    ):
+        list(ordered_map(refusing, [1]))
+
+
+def test_a_private_cluster_listens_to_this_machine_and_ends_with_the_stage() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
+    own = psutil.Process()
+    before = {child.pid for child in own.children(recursive=True)}
+    with worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)) as ordered_map:
+        assert list(ordered_map(neg, [1, 2])) == [-1, -2]
+        started = [child for child in own.children(recursive=True) if child.pid not in before]
+        found = [each for child in started for each in child.net_connections() if each.status == "LISTEN"]
+        assert found
+        assert {each.laddr.ip for each in found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert not alive
+
+
+def test_an_address_without_a_cluster_is_one_line() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
+    runtime = small_runtime(engine="ray", workers=1, address="127.0.0.1:1")
+    with (
+        pytest.raises(UserError, match=r"the Ray cluster at 127\.0\.0\.1:1 cannot be used: ") as error,
+        worker_processes(runtime, initializer=abs, arguments=(0,)),
+    ):
+        pass
+    assert "\n" not in str(error.value)
+
+
+def test_without_ray_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        pytest.raises(UserError, match=r"runtime.engine is `ray`, which is not installed: run `pip install"),
+        worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)),
+    ):
+        pass
+
+
+def test_the_private_parts_of_ray_are_those_of_this_version() -> None:
+    """`_loopback` replaces two functions of it: look at them again before another version is allowed."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
+    assert ray.__version__.startswith("2.60.")

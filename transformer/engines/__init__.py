@@ -1,0 +1,1 @@
+"""Engines that run workers and training processes on several machines; loaded by name."""

@@ -1,0 +1,221 @@
+"""Workers and training processes as actors of Ray (written for Ray 2.60), on one machine or a cluster.
+
+Only Ray Core: the order of items and the sums of gradients are this project's own, so Ray cannot change a byte.
+"""
+
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import ray
+from ray._private import services
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.util import get_node_ip_address
+
+from transformer.core.code import code_at_start
+from transformer.core.errors import UserError
+from transformer.core.files import json_bytes
+from transformer.core.schema import Hardware, Runtime
+from transformer.text.parallel import AHEAD, OrderedMap
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_STORE = 256 * 2**20
+"""Bytes of shared memory for objects of a private cluster; Ray would take 30 % of the memory."""
+_HERE = "127.0.0.1"
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # it phones home otherwise
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@contextmanager
+def _joined(runtime: Runtime, cores: int) -> Iterator[None]:
+    """A connection to the cluster at `runtime.address`, else that of RAY_ADDRESS, else a private one of this machine.
+
+    cores: of a private one. Raises UserError when there is no such cluster, or its versions are others.
+    """
+    address = _address(runtime)
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    private: dict[str, Any] = {"address": "local", "num_cpus": cores, "object_store_memory": _STORE}
+    private |= {"include_dashboard": False, "_node_ip_address": _HERE}
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    try:
+        _require_listening(address)
+        with nullcontext() if address else _loopback():
+            ray.init(**({"address": address} if address else private), **quiet)
+    except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = f"the Ray cluster at {address}" if address else "a private Ray cluster"
+        raise UserError(f"{where} cannot be used: {_line(error)}; see runtime.engine and runtime.address") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _address(runtime: Runtime) -> str | None:
+    """Of the cluster to join; None for a private one."""
+    return runtime.address or os.environ.get("RAY_ADDRESS")
+
+
+@contextmanager
+def _loopback() -> Iterator[None]:
+    """Let a private cluster listen on 127.0.0.1: Ray takes the machine's outer address for it, and would open ports."""
+    before = services.resolve_ip_for_localhost, services.get_node_ip_address
+    services.resolve_ip_for_localhost = lambda host: host
+    services.get_node_ip_address = lambda *_: _HERE
+    try:
+        yield
+    finally:
+        services.resolve_ip_for_localhost, services.get_node_ip_address = before
+
+
+def _require_listening(address: str | None) -> None:
+    """Ray itself would try for minutes. Raises OSError, or ValueError for what is no address."""
+    if address and address != "auto":
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host, int(port)), timeout=10).close()
+
+
+class _Actor:
+    """A worker: what it keeps between items is what its initializer keeps."""
+
+    def __init__(self, root: str, code: str, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self._trouble = ""
+        with suppress(OSError):
+            os.chdir(root)
+        if Path.cwd() != Path(root):
+            self._trouble = f"the folder {root} is missing on {socket.gethostname()}: share it with all machines"
+        elif _code() != code:
+            self._trouble = f"the code on {socket.gethostname()} is not that of this machine: update it"
+        else:
+            initializer(*arguments)
+
+    def run(self, function: Callable[[Item], Result], item: Item) -> Result:
+        """Process an item."""
+        if self._trouble:
+            raise UserError(self._trouble)
+        return function(item)
+
+
+@contextmanager
+def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[OrderedMap]:
+    """As `worker_processes`, by actors with a core each."""
+    with _joined(runtime, runtime.workers):
+        lost = {"max_restarts": runtime.retries, "max_task_retries": runtime.retries}
+        actor = ray.remote(num_cpus=1, **lost)(_Actor)
+        given = str(Path.cwd()), _code(), initializer, arguments
+        yield _Actors([actor.remote(*given) for _ in range(runtime.workers)])
+
+
+class _Actors:
+    """A `map` over actors, which take items in turn."""
+
+    def __init__(self, actors: list[Any]) -> None:
+        self._actors = actors
+
+    def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+        """As `OrderedMap`."""
+        waiting: deque[Any] = deque()
+        for number, item in enumerate(items):
+            waiting.append(self._actors[number % len(self._actors)].run.remote(function, item))
+            if len(waiting) >= len(self._actors) * AHEAD:
+                yield _result(waiting.popleft())
+        while waiting:
+            yield _result(waiting.popleft())
+
+
+def _result(reference: Any) -> Any:
+    try:
+        return ray.get(reference)
+    except RayTaskError as error:
+        if isinstance(error.cause, UserError):
+            raise UserError(str(error.cause)) from error
+        raise
+    except RayError as error:
+        raise UserError(
+            f"a worker of Ray was lost more often than runtime.retries allows ({_line(error)}), perhaps because memory"
+            " ran out: lower runtime.workers, or raise runtime.retries"
+        ) from error
+
+
+class _Trainer:
+    """A process that follows the leader of a training run."""
+
+    def __init__(self, root: str, code: str) -> None:
+        self._checked = _Actor(root, code, lambda: None, ())
+
+    def open(self, rank: int, opening: Callable[[], Any]) -> None:
+        """Open the run."""
+        from transformer.training.team import open_as
+
+        self._rank, self._opened = rank, self._checked.run(lambda opening: open_as(rank, opening), opening)
+
+    def follow(self, size: int, meeting: str) -> None:
+        """Update as ordered."""
+        from transformer.training.team import follow
+
+        follow(self._opened, self._rank, size, meeting)
+
+
+def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[], Any], ExitStack], str]:
+    """A `Starter` (transformer/training/team.py) of actors with `hardware.threads` cores each, or a GPU."""
+
+    def start(size: int, opening: Callable[[], Any], stack: ExitStack) -> str:
+        from transformer.training.group import LostError, only_here
+
+        if not _address(runtime):
+            only_here()
+        stack.enter_context(_joined(runtime, (size - 1) * hardware.threads))
+        gpus = 1 if hardware.device == "cuda" else 0
+        actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
+        trainers = [actor.remote(str(Path.cwd()), _code()) for _ in range(1, size)]
+        for each in trainers:
+            stack.callback(ray.kill, each)
+        try:
+            for reference in [each.open.remote(rank, opening) for rank, each in enumerate(trainers, start=1)]:
+                _opened(reference)
+        except RayActorError as error:
+            raise LostError(_line(error)) from error
+        host = get_node_ip_address() if _address(runtime) else _HERE
+        meeting = f"{host}:{_free_port(host)}"
+        for each in trainers:
+            each.follow.remote(size, meeting)
+        return meeting
+
+    return start
+
+
+def _opened(reference: Any) -> None:
+    try:
+        ray.get(reference)
+    except RayTaskError as error:
+        if isinstance(error.cause, UserError):
+            raise UserError(str(error.cause)) from error
+        raise
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as tried:
+        tried.bind((host, 0))
+        port: int = tried.getsockname()[1]
+        return port
+
+
+def _code() -> str:
+    """A digest of the project's code, which must be the same everywhere."""
+    code: Mapping[str, str] = code_at_start()
+    return sha256(json_bytes(dict(code))).hexdigest()
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,40 @@
+"""Classification in worker processes, each with a model of its own."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.checkpoint.device import prepare
+from transformer.core.schema import Hardware
+from transformer.encoded.batching import Ids
+from transformer.evaluation.inputs import EvaluationInputs
+from transformer.families.classifier.decoding.labels import ClassificationParams
+from transformer.families.classifier.decoding.with_torch import TorchClassifier
+from transformer.text.parallel import OrderedMap
+
+_opened: list[TorchClassifier] = []
+"""This process's own."""
+
+
+def open_classifier(
+    inputs: EvaluationInputs, params: ClassificationParams, hardware: Hardware, classes: tuple[str, ...]
+) -> None:
+    """Open the trained model in this process. Raises UserError when a file is missing or broken."""
+    device = prepare(hardware).device
+    _opened[:] = [TorchClassifier(inputs.trained, inputs.vocab, inputs.tokens, params, device, classes)]
+
+
+def opened_classifier() -> TorchClassifier:
+    """The model that `open_classifier` opened."""
+    return _opened[0]
+
+
+def score_with(ordered_map: OrderedMap, batches: Iterable[Ids]) -> Iterator[NDArray[np.floating[Any]]]:
+    """As `BatchScoring`, by the processes of a map that called `open_classifier`."""
+    return ordered_map(_logits, batches)
+
+
+def _logits(token_ids: Ids) -> NDArray[np.floating[Any]]:
+    return opened_classifier().scorer.logits(token_ids)

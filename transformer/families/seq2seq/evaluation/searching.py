@@ -1,0 +1,39 @@
+"""Decoding in worker processes, each with a model of its own."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from transformer.checkpoint.device import prepare
+from transformer.core.schema import Hardware
+from transformer.evaluation.inputs import EvaluationInputs
+from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.decode import search_batch
+from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
+from transformer.generation.interface import Hypothesis, Sources
+from transformer.text.parallel import OrderedMap
+
+_opened: list[TorchTranslator] = []
+"""This process's own."""
+
+
+def open_translator(inputs: EvaluationInputs, decoding: DecodingParams, hardware: Hardware) -> None:
+    """Open the trained model in this process. Raises UserError when a file is missing or broken."""
+    device = prepare(hardware).device
+    _opened[:] = [TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, decoding, device)]
+
+
+def opened_translator() -> TorchTranslator:
+    """The model that `open_translator` opened."""
+    return _opened[0]
+
+
+def search_with(
+    ordered_map: OrderedMap, batches: Iterable[Sources], params: DecodingParams
+) -> Iterator[list[list[Hypothesis]]]:
+    """As `BatchSearch`, by the processes of a map that called `open_translator`."""
+    return ordered_map(partial(_search, params), batches)
+
+
+def _search(params: DecodingParams, batch: Sources) -> list[list[Hypothesis]]:
+    translator = opened_translator()
+    return search_batch(translator.generator, batch, translator.vocabularies["target"], params)

@@ -1,0 +1,23 @@
+"""Counts words, in several processes if wanted."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from transformer.text.parallel import OrderedMap, chunks
+
+_CHUNK = 2000  # texts counted at a time
+
+
+def count_spaced(texts: Iterable[str], ordered_map: OrderedMap = map) -> Counter[str]:
+    """How often each word between spaces occurs, in the order in which they come first."""
+    total: Counter[str] = Counter()
+    for counts in ordered_map(_counted, chunks(texts, _CHUNK)):
+        total.update(counts)
+    return total
+
+
+def _counted(texts: list[str]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text.split(" "))
+    return counts
