@@ -8,6 +8,8 @@ from transformer.core.schema import Runtime
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
+from transformer.families.language.nn.config import LanguageConfig, LanguageParams
+from transformer.families.language.nn.model import LanguageTransformer
 from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
@@ -119,6 +121,15 @@ def recurrent_classifier(**changes: Any) -> RecurrentClassifier:
     }
     model = RecurrentClassifierParams(**(params | changes))
     return RecurrentClassifier(ClassifierConfig(model=model, size=40, pad_id=0, classes=2)).double().eval()
+
+
+def language(objective: str = "masked", **changes: Any) -> LanguageTransformer:
+    """A small language model in float64, ready to predict; padding is 0, the mask 4 of 30 tokens."""
+    torch.manual_seed(0)
+    own = {"objective": objective, "layers": 2, "embedding_norm": False, "output": "plain"}
+    params = LanguageParams(**({**LAYERS, **own} | changes))
+    config = LanguageConfig(model=params, size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64)
+    return LanguageTransformer(config).double().eval()
 
 
 def small_runtime(**changes: Any) -> Runtime:

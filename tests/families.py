@@ -11,6 +11,16 @@ from transformer.families.classifier import tokenize as classifier_tokenize
 from transformer.families.classifier import train as classifier_train
 from transformer.families.classifier.evaluation import compare as classifier_compare
 from transformer.families.classifier.evaluation import evaluate as classifier_evaluate
+from transformer.families.language import build_vocab as language_build_vocab
+from transformer.families.language import convert as language_convert
+from transformer.families.language import download as language_download
+from transformer.families.language import export as language_export
+from transformer.families.language import figures as language_figures
+from transformer.families.language import report as language_report
+from transformer.families.language import tokenize as language_tokenize
+from transformer.families.language import train as language_train
+from transformer.families.language.evaluation import compare as language_compare
+from transformer.families.language.evaluation import evaluate as language_evaluate
 from transformer.families.seq2seq import build_vocab as seq2seq_build_vocab
 from transformer.families.seq2seq import convert as seq2seq_convert
 from transformer.families.seq2seq import download as seq2seq_download
@@ -24,14 +34,14 @@ from transformer.families.seq2seq.evaluation import evaluate as seq2seq_evaluate
 from transformer.report.build import PageCode
 from transformer.results.differences import CompareCode
 
-DOWNLOAD: tuple[task.DownloadCode, ...] = (classifier_download, seq2seq_download)
-TOKENIZE: tuple[task.TokenizeCode, ...] = (classifier_tokenize, seq2seq_tokenize)
-BUILD_VOCAB: tuple[task.BuildVocabCode, ...] = (classifier_build_vocab, seq2seq_build_vocab)
-TRAIN: tuple[task.TrainCode, ...] = (classifier_train, seq2seq_train)
-FIGURES: tuple[task.FiguresCode, ...] = (classifier_figures, seq2seq_figures)
-EVALUATE: tuple[task.EvaluateCode, ...] = (classifier_evaluate, seq2seq_evaluate)
-EXPORT: tuple[task.ExportCode, ...] = (classifier_export, seq2seq_export)
-CONVERT: tuple[task.ConvertCode, ...] = (classifier_convert, seq2seq_convert)
-REPORT: tuple[task.ReportCode, ...] = (classifier_report, seq2seq_report)
-PAGE: tuple[PageCode, ...] = (classifier_report, seq2seq_report)
-COMPARE: tuple[CompareCode, ...] = (classifier_compare, seq2seq_compare)
+DOWNLOAD: tuple[task.DownloadCode, ...] = (classifier_download, language_download, seq2seq_download)
+TOKENIZE: tuple[task.TokenizeCode, ...] = (classifier_tokenize, language_tokenize, seq2seq_tokenize)
+BUILD_VOCAB: tuple[task.BuildVocabCode, ...] = (classifier_build_vocab, language_build_vocab, seq2seq_build_vocab)
+TRAIN: tuple[task.TrainCode, ...] = (classifier_train, language_train, seq2seq_train)
+FIGURES: tuple[task.FiguresCode, ...] = (classifier_figures, language_figures, seq2seq_figures)
+EVALUATE: tuple[task.EvaluateCode, ...] = (classifier_evaluate, language_evaluate, seq2seq_evaluate)
+EXPORT: tuple[task.ExportCode, ...] = (classifier_export, language_export, seq2seq_export)
+CONVERT: tuple[task.ConvertCode, ...] = (classifier_convert, language_convert, seq2seq_convert)
+REPORT: tuple[task.ReportCode, ...] = (classifier_report, language_report, seq2seq_report)
+PAGE: tuple[PageCode, ...] = (classifier_report, language_report, seq2seq_report)
+COMPARE: tuple[CompareCode, ...] = (classifier_compare, language_compare, seq2seq_compare)

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformer.families.classifier.decoding.labels import Classifier
+    from transformer.families.language.decoding.predictor import LanguageModel
     from transformer.families.seq2seq.decoding.translator import Translator
 
 
-def load(path: str | PathLike[str], device: str = "auto", engine: str | None = None) -> "Translator | Classifier":
-    """Open an exported model: a Translator (`.translate(texts)`) or a Classifier (`.classify(texts)`).
+def load(
+    path: str | PathLike[str], device: str = "auto", engine: str | None = None
+) -> "Translator | Classifier | LanguageModel":
+    """Open an exported model: a Translator (`.translate(texts)`), a Classifier (`.classify(texts)`) or a LanguageModel
+    (`.fill(text)`, `.generate(prompt)`, `.score(texts)`, `.embed(texts)`).
 
     path: a bundle that the export stage wrote, or a folder that convert wrote; device: `auto`, `cpu`, `cuda` or `mps`;
     engine: `torch`, or `ctranslate2`, `onnx` and their `-int8`, which use the converted model beside the bundle; None:
     what the folder is of. Raises transformer.core.errors.UserError if it is not a model.
     """
     # Imported by name: every stage imports this file, but only some should depend on the export code.
-    model: Translator | Classifier = import_module("transformer.export.bundle").open_bundle(Path(path), device, engine)
+    open_bundle = import_module("transformer.export.bundle").open_bundle
+    model: Translator | Classifier | LanguageModel = open_bundle(Path(path), device, engine)
     return model

@@ -47,17 +47,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for family in family_names():
         options = import_family(family, "options")
-        name, text = options.COMMAND
-        command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("texts", nargs="*", metavar="TEXT", help="input texts; default: lines of FILE or stdin")
-        command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
-        command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
-        command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
-        command.add_argument(
-            "-e", "--engine", choices=ENGINES, help="what computes; default: what the model is of, torch"
-        )
-        command.set_defaults(run=_ask, family=family, anywhere=True)
-        options.add_options(command)
+        for name, text in options.COMMANDS:
+            command = commands.add_parser(name, help=text, description=text)
+            _add_asking(command, family, name)
+            options.add_options(command, name)
     attention = commands.add_parser(
         "attention", help="show what a model attends to in one text, in the terminal or as a file"
     )
@@ -120,6 +113,16 @@ def _parser() -> argparse.ArgumentParser:
     summary.add_argument("--task", choices=TASKS, help="only this task; default: all")
     summary.set_defaults(run=_summary)
     return parser
+
+
+def _add_asking(command: argparse.ArgumentParser, family: str, name: str) -> None:
+    """Add what every command has that asks an exported model."""
+    command.add_argument("texts", nargs="*", metavar="TEXT", help="input texts; default: lines of FILE or stdin")
+    command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
+    command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
+    command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
+    command.add_argument("-e", "--engine", choices=ENGINES, help="what computes; default: what the model is of, torch")
+    command.set_defaults(run=_ask, family=family, command=name, anywhere=True)
 
 
 class _Version(argparse.Action):

@@ -19,9 +19,9 @@ from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.tensors import pad
 from transformer.encoded.vocabulary import Vocabulary, clip
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.interface import Hypothesis
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.generation.interface import Hypothesis
 
 # Parts of our weights' names, and of MarianMT's.
 _NAMES = (

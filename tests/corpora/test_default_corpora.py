@@ -25,6 +25,10 @@ EVALUATED = {
         "validation": "e3d841188f72dc61b4af00079cdbb70c10a7571b5803b8d39322119cda7d74d2",
         "test": "916500519f393fe637a7cdfe60f3f7830710c0de0b1a9941e907343ef21aa554",
     },
+    "language": {
+        "validation": "6fbeb2560cdca2ec96dc2751224f87312fcf43a4c24592a4c54bc7d87447abae",
+        "test": "ce5bba80406d929c8daa33a4fbaebecdce71b5d57518f54550dcb9c0ef1a43c0",
+    },
     "sentiment": {
         "validation": "fe3a27586a4f6dfb4f844d44ae8ed1a047d580e50734583f477666ed05ba7aa9",
         "test": "4890fe648dd55df59bb27769ae6bf72fa840ea33b743ad3069b21a040f522162",
@@ -41,7 +45,8 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with each task's corpus, as the stage `download` writes it with params.yaml."""
     root = tmp_path_factory.mktemp("corpora")
     content = read_params(ROOT / "params.yaml")
-    for task in TASKS:
+    content["language"]["download"]["held_out"] = str(root / "sentiment")
+    for task in reversed(TASKS):
         stage = family_module(open_task(task), "download")
         params = stage_params(content, task, stage.Params, where=ROOT / "params.yaml")
         stage.run(open_task(task), params, output=root / task, observer=Observer())
@@ -134,7 +139,7 @@ def test_training_has_no_held_out_combination(count: Callable[[Path, str], Count
     }
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [task for task in TASKS if open_task(task).sample is None])
 def test_the_fresh_sentences_have_the_words_of_training_and_are_not_in_it(task: str, corpora: Path) -> None:
     train = list(read_rows(corpora / task / "train.jsonl"))
     for column in sorted({"de", "en", "text"} & set(train[0])):

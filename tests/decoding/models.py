@@ -15,11 +15,11 @@ from transformer.encoded.tensors import pad
 from transformer.encoded.vocabulary import WORD_SPECIALS, Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.interface import Hypothesis
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.generation.interface import Hypothesis
 
 PARAMS: dict[str, Any] = {
     "method": "greedy",

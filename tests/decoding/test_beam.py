@@ -10,13 +10,13 @@ import torch
 from tests.decoding import reference
 from tests.decoding.models import params, run, sources, tiny, trained, vocabulary
 from transformer.encoded.batching import Ids, padded
-from transformer.families.seq2seq.decoding.beam import beam_search
-from transformer.families.seq2seq.decoding.distribution import best
-from transformer.families.seq2seq.decoding.interface import Sources
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.families.seq2seq.decoding.torch_generator import best as torch_best
 from transformer.families.seq2seq.nn.cache import DecoderCache
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.generation.beam import beam_search
+from transformer.generation.distribution import best
+from transformer.generation.interface import Sources
+from transformer.generation.torch_steps import best as torch_best
 
 STOPPING = ["exact", "heuristic", "first"]
 NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]
@@ -64,7 +64,12 @@ def test_thirty_random_models_against_the_definition(stopping: str) -> None:
             no_repeat_ngram=[None, None, 1, 2][int(generator.integers(4))],
         )
         model, encoded = tiny(seed, target_size=9, sharpness=6.0), few_sources(seed)
-        batch = Sources(padded(encoded, 0), limits=[settings.max_length] * len(encoded), seeds=[(0,), (1,), (2,)])
+        batch = Sources(
+            padded(encoded, 0),
+            first=np.full(len(encoded), 2),
+            limits=[settings.max_length] * len(encoded),
+            seeds=[(0,), (1,), (2,)],
+        )
         decoded = beam_search(TorchGenerator(model, vocabulary(9)), batch, vocabulary(9), settings)
         for source, found in zip(encoded, decoded, strict=True):
             assert [each.ids for each in found] == reference.beam(model, source, vocabulary(9), settings), settings
@@ -84,7 +89,9 @@ def test_a_beam_of_one_is_greedy_search(norm: str, kind: str) -> None:
 
 def test_the_search_itself_with_one_hypothesis_is_greedy_where_nothing_is_normalized() -> None:
     settings = params(method="beam", beam_size=1, length_normalization="none")
-    batch = Sources(padded(sources(), 0), limits=[20] * 7, seeds=[(number,) for number in range(7)])
+    batch = Sources(
+        padded(sources(), 0), first=np.full(7, 2), limits=[20] * 7, seeds=[(number,) for number in range(7)]
+    )
     decoded = beam_search(TorchGenerator(trained("post"), vocabulary(30)), batch, vocabulary(30), settings)
     greedy = run(trained("post"), sources(), length_normalization="none")
     assert [found[0].ids for found in decoded] == [found[0].ids for found in greedy]

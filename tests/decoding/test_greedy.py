@@ -6,7 +6,7 @@ import pytest
 from tests.builders import seq2seq
 from tests.decoding import reference
 from tests.decoding.models import run, sources, trained, vocabulary
-from transformer.families.seq2seq.decoding.detokenize import detokenize
+from transformer.generation.detokenize import detokenize
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -18,6 +18,9 @@ from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.decoding.labels import class_probabilities
 from transformer.families.classifier.decoding.with_torch import TorchScorer
+from transformer.families.classifier.nn.pretrained import architecture
+from transformer.families.language.data.masking import Masking
+from transformer.families.language.nn.config import LanguageConfig
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.registry import TASKS
@@ -31,6 +34,7 @@ if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_pytho
 from tests.devices.pretend import Deterministic, NoFloat64, PretendTensor, device, pretending
 
 CPU = torch.device("cpu")
+SPLITS = ("train", "validation")
 ROWS = {"train": 48, "validation": 12, "test": 4}
 RECURRENT: dict[str, dict[str, Any]] = {
     "translation": {
@@ -47,7 +51,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The encoded store of both tasks."""
+    """The encoded store of all tasks."""
     folders = {}
     for task in TASKS:
         folders[task] = tmp_path_factory.mktemp(task)
@@ -71,7 +75,17 @@ def training(task: str, folder: Path, where: torch.device, model: dict[str, Any]
         )
         sides = (module.EncodedPairs(folder / "encoded" / split, config) for split in ("train", "validation"))
         return module.Seq2SeqTraining(*sides, chosen.train, Compute(where, "fp32"), None)
-    config = module.ClassifierConfig(model=chosen.model, size=held["text"].size, pad_id=held["text"].pad_id, classes=2)
+    if task == "language":
+        vocabulary = held["text"]
+        config = LanguageConfig(
+            model=chosen.model, size=vocabulary.size, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64
+        )
+        masking = Masking(vocabulary, share=0.15, whole_words=False, seed=1)
+        sides = (module.EncodedWindows(folder / "encoded" / name, config, masking) for name in SPLITS)
+        return module.LanguageTraining(*sides, chosen.train, Compute(where, "fp32"), None)
+    config = module.ClassifierConfig(
+        model=architecture(chosen.model), size=held["text"].size, pad_id=held["text"].pad_id, classes=2
+    )
     sides = (module.EncodedTexts(folder / "encoded" / split, config) for split in ("train", "validation"))
     return module.ClassifierTraining(*sides, chosen.train, Compute(where, "fp32"), None)
 
@@ -95,6 +109,7 @@ KINDS: dict[str, dict[str, Any]] = {
     [
         ("translation", "R-Drop"),
         ("sentiment", "tokens"),
+        ("language", "tokens"),
         *(pytest.param(task, kind, marks=pytest.mark.stress) for task in TASKS for kind in ("plain", "smoothing")),
     ],
 )
@@ -122,7 +137,9 @@ def test_dropouts_run(task: str, data: dict[str, Path]) -> None:
         assert np.isfinite(fitted(task, data[task], device(), dropped, word_dropout=0.2).figures["train_loss"])
 
 
-@pytest.mark.parametrize(("task", "kind"), [*(("translation", kind) for kind in KINDS), ("sentiment", "R-Drop")])
+@pytest.mark.parametrize(
+    ("task", "kind"), [*(("translation", kind) for kind in KINDS), ("sentiment", "R-Drop"), ("language", "plain")]
+)
 def test_an_update_does_not_wait_for_the_device(task: str, kind: str, data: dict[str, Path]) -> None:
     with pretending() as pretend:
         given = training(task, data[task], device(), STILL, clip=1.0, **KINDS[kind])
@@ -135,7 +152,7 @@ def test_an_update_does_not_wait_for_the_device(task: str, kind: str, data: dict
         assert pretend.waits, "this asks for a number"
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", RECURRENT)
 def test_a_recurrent_update_waits_for_how_many_rows_each_step_has_and_not_in_each_step(
     task: str, data: dict[str, Path]
 ) -> None:
@@ -158,8 +175,8 @@ def test_a_batch_of_tokens_takes_no_more_with_its_padding(task: str, data: dict[
         batches = given.batches(1)
         seen = given.seen
 
-        def noted(rows: Any, where: torch.device) -> tuple[Tensor, Tensor]:
-            sides: tuple[Tensor, Tensor] = type(seen).batch(seen, rows, where)
+        def noted(rows: Any, where: torch.device) -> tuple[Tensor, ...]:
+            sides: tuple[Tensor, ...] = type(seen).batch(seen, rows, where)
             sizes.append(max(side.numel() for side in sides))
             return sides
 

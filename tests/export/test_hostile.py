@@ -92,6 +92,8 @@ class Malicious:
 
 def answer(model: Any) -> list[Any]:
     texts = ["Ein Hund schläft.", ""]
+    if model.family == "language":
+        return [*model.score(texts), *model.fill("Ein [MASK].")]
     return list(model.translate(texts) if model.family == "seq2seq" else model.classify(texts))
 
 
@@ -125,7 +127,8 @@ def test_a_mistake_of_the_code_is_not_blamed_on_the_model(
         raise AttributeError("our own mistake")
 
     opening = family_module(open_task(task), "decoding.opening")
-    monkeypatch.setattr(opening, "TorchTranslator" if task == "translation" else "TorchClassifier", mistaken)
+    names = {"translation": "TorchTranslator", "sentiment": "TorchClassifier", "language": "TorchLanguageModel"}
+    monkeypatch.setattr(opening, names[task], mistaken)
     with pytest.raises(AttributeError, match="our own mistake"):
         open_bundle(bundles[task], "cpu")
 
@@ -142,7 +145,7 @@ def test_a_device_that_is_not_there_is_not_blamed_on_the_model(
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_parts_of_another_model_are_one_line(task: str, bundles: dict[str, Path], tmp_path: Path) -> None:
-    other = bundles[next(name for name in TASKS if name != task)]
+    other = bundles["sentiment" if task == "translation" else "translation"]
     for part in ("config.json", "model", "vocab", "pretokenizer.json"):
         copy = tmp_path / part
         shutil.copytree(bundles[task], copy)
@@ -158,7 +161,7 @@ def test_a_vocabulary_of_another_size_is_one_line(task: str, bundles: dict[str, 
     copy = shutil.copytree(bundles[task], tmp_path / "bundle")
     for path in (copy / "vocab").rglob("tokenizer.json"):
         content = json.loads(path.read_text())
-        content["model"]["vocab"]["another"] = len(content["model"]["vocab"])
+        content["model"]["vocab"]["neither"] = len(content["model"]["vocab"])
         path.write_text(json.dumps(content))
     with pytest.raises(UserError, match=r"the vocabulary has \d+ tokens, but the model \d+"):
         open_bundle(copy, "cpu")

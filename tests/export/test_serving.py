@@ -28,7 +28,8 @@ from transformer.export.bundle import open_bundle
 torch.set_num_threads(2)
 signal.alarm(60)
 model = open_bundle(Path(sys.argv[1]), "cpu")
-ask = model.translate if model.family == "seq2seq" else model.classify
+ask = {"seq2seq": "translate", "classifier": "classify", "language": "score"}[model.family]
+ask = getattr(model, ask)
 texts = ["Ein Hund schl\u00e4ft auf der Wiese. " * 8] * 64
 expected = ask(texts)
 torch.randn(700, 700) @ torch.randn(700, 700)

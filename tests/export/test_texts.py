@@ -1,4 +1,4 @@
-"""What callers may pass instead of a list of texts, to both tasks' models and to the MLflow model."""
+"""What callers may pass instead of a list of texts, to all tasks' models and to the MLflow model."""
 
 import json
 import sys
@@ -14,12 +14,13 @@ from transformer.cli import main
 from transformer.export.bundle import open_bundle
 from transformer.registry import TASKS
 
-COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"]}
+COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"], "language": ["answer"]}
 
 
 def method(task: str, bundles: dict[str, Path]) -> Callable[[Any], list[Any]]:
     model: Any = open_bundle(bundles[task], "cpu")
-    found: Callable[[Any], list[Any]] = model.translate if task == "translation" else model.classify
+    asked = {"translation": "translate", "sentiment": "classify", "language": "score"}[task]
+    found: Callable[[Any], list[Any]] = getattr(model, asked)
     return found
 
 
@@ -106,8 +107,8 @@ def test_the_mlflow_model_keeps_the_index_of_a_frame(
     answers = served[task].predict(some)
     assert answers.index.tolist() == [11, 12] and answers.columns.tolist() == COLUMNS[task]
     joined = frame.join(answers)
-    expected = method(task, bundles)(some["text"])
-    names = expected if task == "translation" else [prediction.label for prediction in expected]
+    model: Any = open_bundle(bundles[task], "cpu")
+    names = model.table(some["text"])[COLUMNS[task][0]]
     assert joined[COLUMNS[task][0]].tolist()[1:] == names
     assert joined[COLUMNS[task][0]].isna().tolist() == [True, False, False]
     assert served[task].predict(some[:0]).shape == (0, len(COLUMNS[task]))

@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 from transformer.tracking.store import open_store
 found = {}
-for task in ("translation", "sentiment"):
+for task in ("translation", "sentiment", "language"):
     store = open_store(Path.cwd(), task)
     runs = store.client.search_runs([store.experiment_id])
     found[task] = [[run.info.status, run.data.tags["kind"]] for run in runs]

@@ -74,8 +74,10 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     workflow = clone.root / "dvc.yaml"
     text = workflow.read_text()
     for line in (
-        "      sentiment: {family: classifier}\n",
-        '      sentiment: {family: classifier, path: "${sentiment.download.path}"}\n',
+        "      sentiment: {family: classifier, generation: data/local/none}\n",
+        '      sentiment: {family: classifier, path: "${sentiment.download.path}", sample: sentiment,'
+        " held_out: data/local/none}\n",
+        '      sentiment: {family: classifier, pretrained: "${sentiment.model.pretrained}"}\n',
         '      sentiment: {family: classifier, path: "${sentiment.vocab.path}"}\n',
     ):
         assert line in text

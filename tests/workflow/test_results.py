@@ -280,7 +280,7 @@ def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
         figures = read_json(reports / "evaluation.json")
         for split in ("validation", "test"):
             assert all(isinstance(value, int | float) for value in figures[split].values())
-            main = {"translation": "chrf", "sentiment": "accuracy"}[task]
+            main = {"translation": "chrf", "sentiment": "accuracy", "language": "perplexity"}[task]
             assert figures[split][f"{main}_low"] <= figures[split][main] <= figures[split][f"{main}_high"]
         tables = sorted(path.name for path in (reports / "tables").iterdir())
         assert (
@@ -288,6 +288,7 @@ def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
             == {
                 "translation": ["duplicates.tsv", "groups.tsv", "sentences.tsv"],
                 "sentiment": ["duplicates.tsv", "errors.tsv"],
+                "language": ["duplicates.tsv", "samples.tsv", "unexpected.tsv"],
             }[task]
         )
         for path in (*(reports / "tables").iterdir(), *(reports / "plots").iterdir()):

@@ -1,4 +1,4 @@
-"""The commands that ask an exported model: what `transformer translate` and `transformer classify` do."""
+"""The commands that ask an exported model: what `transformer translate`, `classify`, `fill` and `generate` do."""
 
 import sys
 from argparse import Namespace
@@ -20,8 +20,8 @@ def ask(arguments: Namespace) -> None:
         raise UserError("give texts or --file, not both")
     model = opened(arguments)
     if model.family != arguments.family:
-        command = import_family(model.family, "options").COMMAND[0]
-        raise UserError(f"{arguments.model} is a model for `transformer {command}`: choose another with --model")
+        own = " or ".join(f"`transformer {name}`" for name, _ in import_family(model.family, "options").COMMANDS)
+        raise UserError(f"{arguments.model} is a model for {own}: choose another with --model")
     options = import_family(model.family, "options")
     _answer(arguments, options.answering(model, arguments))
     if arguments.texts and (unknown := _unknown(*options.read_by(model, arguments.texts))):

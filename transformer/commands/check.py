@@ -11,8 +11,11 @@ from transformer.core.task import family_module, open_task, stage_code
 from transformer.core.validation import SHARED_SECTIONS, validate
 from transformer.registry import STAGES, TASKS
 
-_WATCHED = ("download", "vocab")
-"""The sections whose `path` is a DVC dependency whatever their `source`: DVC fails if it does not exist."""
+_MADE = {(root, task) for root in ("data", "models") for task in TASKS}
+"""The folders of the stages' outputs: DVC runs the stage that writes a dependency there first."""
+
+_WATCHED = (("download", "path"), ("download", "held_out"), ("vocab", "path"), ("model", "pretrained"))
+"""The leaves that are a DVC dependency whatever else is set: DVC fails if the path does not exist."""
 
 
 class _Shared(Section):
@@ -41,12 +44,15 @@ def check_params(path: Path) -> None:
         except ValueError as error:
             raise UserError(f"{path}: `{task}`: {error}") from error
         _refuse_unknown(content[task], known, f"{task}.", path)
-        for section in _WATCHED:
-            _refuse_missing(content[task][section]["path"], f"{task}.{section}.path", path)
+        for section, leaf in _WATCHED:
+            if leaf in content[task][section]:
+                _refuse_missing(content[task][section][leaf], f"{task}.{section}.{leaf}", path)
     _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
 
 
 def _refuse_missing(given: str, name: str, path: Path) -> None:
+    if Path(given).parts[:2] in _MADE:
+        return
     if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
         raise UserError(f"{path}: `{name}`: {reprlib.repr(given)} does not exist: create it or set another path")
 

@@ -16,6 +16,7 @@ from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
 from transformer.corpora.files import read_folder
 from transformer.families.classifier.download import label_name, ordered
+from transformer.families.classifier.tokenize import ANY_LANGUAGE
 from transformer.registry import TASKS
 
 _SHOWN = 3
@@ -172,7 +173,7 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
         weights = {"class_weights": "balanced"} if largest > 1.5 else {}
         return {
             "download": download | ({} if _is_of(task, labels) else {"labels": list(labels)}),
-            "tokenize": {"language": None},
+            "tokenize": ANY_LANGUAGE,
             "vocab": {"kind": "bpe", "max_size": pieces},
             "model": {"dropout": 0.1, "positions": "none" if longest > 50 else "sinusoidal", "max_length": positions},
             "train": common | weights | {"word_dropout": 0.1},

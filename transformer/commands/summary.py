@@ -40,7 +40,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     for each in tasks:
-        command = family_module(open_task(each), "options").COMMAND[0]
+        command = family_module(open_task(each), "options").COMMANDS[0][0]
         print(f"  transformer {command} {_example(root, each)}")
     for each in tasks[-1:]:
         if epochs := leaves(own.chains[each].params).get(f"{each}.train.epochs"):

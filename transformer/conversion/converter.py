@@ -84,6 +84,7 @@ class Converter(ABC, Generic[Exported, Verification]):
         positions: int,
         example: str,
         write: Callable[[Path, bool], None],
+        **more: bool,
     ) -> Conversion:
-        """A conversion that is verified; arguments as in `Conversion`."""
-        return Conversion(sizes(vocabularies, positions), example, write, self.verification.verify)
+        """A conversion that is verified; arguments as in `Conversion`. more: what else opening must know."""
+        return Conversion(sizes(vocabularies, positions) | more, example, write, self.verification.verify)

@@ -13,7 +13,7 @@ from transformer.nn.config import TransformerParams
 from transformer.nn.layers import Encoder
 from transformer.nn.positions import TokenEmbedding
 
-_ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU}
+_ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "gelu_tanh": Activation.GELUTanh}
 
 
 def stack_options(params: TransformerParams) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import ctranslate2
 from transformer.conversion.opened import Opened
 from transformer.core.errors import UserError
 
-Model = TypeVar("Model", ctranslate2.Translator, ctranslate2.Encoder)
+Model = TypeVar("Model", ctranslate2.Translator, ctranslate2.Encoder, ctranslate2.Generator)
 
 
 def open_model(kind: type[Model], folder: Path, threads: int | None) -> Opened[Model]:

@@ -27,9 +27,9 @@ def embedded(graph: Graph, embedding: TokenEmbedding, ids: str, positions: str) 
     if embedding.scale != 1:
         states = graph.add("Mul", states, graph.constant(embedding.scale, np.float32))
     table = position_table(embedding)
-    if table is None:
-        return states
-    return graph.add("Add", states, graph.add("Gather", graph.constant(table), positions, axis=0))
+    if table is not None:
+        states = graph.add("Add", states, graph.add("Gather", graph.constant(table), positions, axis=0))
+    return normed(graph, embedding.norm, states)
 
 
 def position_table(embedding: TokenEmbedding) -> Array | None:
@@ -138,13 +138,22 @@ def residual(graph: Graph, module: Residual, states: str, sublayer: Any) -> str:
 def feed_forward(graph: Graph, module: FeedForward, states: str) -> str:
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (eq. 2)."""
     inner = graph.linear(states, array(module.inner.weight), array(module.inner.bias))
-    active = graph.add("Relu" if isinstance(module.activation, nn.ReLU) else "Gelu", inner)
+    tanh = {"approximate": "tanh"} if getattr(module.activation, "approximate", "none") == "tanh" else {}
+    active = graph.add("Relu", inner) if isinstance(module.activation, nn.ReLU) else graph.add("Gelu", inner, **tanh)
     return graph.linear(active, array(module.outer.weight), array(module.outer.bias))
 
 
-def encoded(graph: Graph, encoder: Any, states: str, real: str, positions: str) -> str:
-    """The encoder's output (B, S, C); real: (B, S), False on padding."""
-    hidden = hidden_padding(graph, real)
+def hidden_later(graph: Graph, positions: str) -> str:
+    """The term (1, 1, S, S) that hides later tokens, and so the padding at the end; positions: (S,)."""
+    query, key = (graph.add("Unsqueeze", positions, graph.integers(axis)) for axis in (1, 0))
+    seen = graph.add("GreaterOrEqual", query, key)
+    term = graph.add("Where", seen, graph.constant(0, np.float32), graph.constant(_HIDDEN))
+    return graph.add("Unsqueeze", term, graph.integers(0, 1))
+
+
+def encoded(graph: Graph, encoder: Any, states: str, real: str, positions: str, *, causal: bool = False) -> str:
+    """The encoder's output (B, S, C); real: (B, S), False on padding; causal: no token sees a later one."""
+    hidden = hidden_later(graph, positions) if causal else hidden_padding(graph, real)
     for layer in encoder.layers:
         attention = Attention(graph, layer.attention)
 

@@ -26,7 +26,7 @@ def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
             context |= variables
         item = _resolved(definition["foreach"], context)[task]
         context |= {"key": task, "item": item}
-        return [str(_resolved(path, context)) for path in definition["do"]["deps"]]
+        return [*dict.fromkeys(str(_resolved(path, context)) for path in definition["do"]["deps"])]
     except FileNotFoundError:
         return []
     except (yaml.YAMLError, OSError, LookupError, TypeError, AttributeError) as error:

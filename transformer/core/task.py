@@ -28,6 +28,8 @@ FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
 """A label is one signed byte (int8) in the encoded store."""
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
+PRETRAINING = "pretraining.json"
+"""Beside the weights of a model that did not start from random ones: `path`, `sha256` and `config` of what it did."""
 LABELS = "labels.json"
 """In the corpus, its tokens and the encoded store: the names of the classes where they are not the task's."""
 
@@ -43,6 +45,8 @@ class Task:
     """The names of classes 0 to K - 1, for a classifier."""
     unit: str = "row"
     """What a row of the corpus is called; the plural adds an s."""
+    sample: str | None = None
+    """The task whose sample corpus this one reads; None for its own."""
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Raw texts by column of the sample corpus, to draw the attention in."""
 

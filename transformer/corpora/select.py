@@ -21,6 +21,13 @@ from transformer.evaluation.leakage import TrigramSets, WordNumbers, find_duplic
 _TRAIN = "train"
 NEAR = "nearly equals a row held out"
 """Why a training row is left out, in the log and in provenance.json."""
+JUDGED = "equals or nearly equals a text that another task is judged by"
+"""The same."""
+_NOTHING_LEFT = {
+    NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
+    " of neighbours with `validation_block`, or give the corpus splits of its own",
+    JUDGED: f"every row of train {JUDGED}: give it other texts, or set `held_out` to data/local/none",
+}
 _CHUNK = 20_000  # training rows that are compared with the held-out ones at a time
 
 
@@ -28,17 +35,25 @@ class Selection:
     """The rows of a corpus's splits, and what is left out of them."""
 
     def __init__(
-        self, corpus: Corpus, section: Download, *, unfit: Callable[[Row], str | None] = lambda row: None
+        self,
+        corpus: Corpus,
+        section: Download,
+        *,
+        unfit: Callable[[Row], str | None] = lambda row: None,
+        judged: Sequence[Reader] = (),
     ) -> None:
-        """unfit: says why a training row is to be left out; None if it is not."""
-        self._corpus, self._section, self._unfit = corpus, section, unfit
+        """unfit: says why a training row is to be left out; None if it is not.
+
+        judged: rows of other corpora that no training row may equal, exactly or nearly.
+        """
+        self._corpus, self._section, self._unfit, self._judged = corpus, section, unfit, judged
         self.left_out: dict[str, LeftOut] = {}
         """By split, of the reading that began last: a split that others are held out of is read several times."""
         self.labels: dict[str, Counter[Any]] = {}
         """By split, the rows of each label that were written."""
         self._held_out: dict[str, float] = {}
-        self._alike = 0
-        """Training rows that were left out since they nearly equal a held-out one."""
+        self._alike: dict[str, int] = {}
+        """By reason, the training rows that were left out since they nearly equal a held-out one."""
 
     def write(
         self,
@@ -93,12 +108,14 @@ class Selection:
                 )
         if self._held_out and section.near_duplicates == "leave_out":
             held_out = [readers[split] for split in self._held_out]
-            readers[_TRAIN] = partial(self._unlike, readers[_TRAIN], held_out)
+            readers[_TRAIN] = partial(self._unlike, readers[_TRAIN], held_out, NEAR)
+        if self._judged:
+            readers[_TRAIN] = partial(self._unlike, readers[_TRAIN], self._judged, JUDGED)
         return {split: read() for split, read in readers.items()}
 
-    def _unlike(self, train: Reader, held_out: Sequence[Reader]) -> Iterator[Row]:
+    def _unlike(self, train: Reader, held_out: Sequence[Reader], reason: str) -> Iterator[Row]:
         """The training rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
-        self._alike, kept, numbers = 0, 0, WordNumbers()
+        left, kept, numbers = 0, 0, WordNumbers()
         rows = [row for read in held_out for row in read()]
         columns = [name for name, value in rows[0].items() if isinstance(value, str)] if rows else []
         seen = {name: TrigramSets.of([row[name] for row in rows], numbers) for name in columns}
@@ -107,14 +124,12 @@ class Selection:
             alike = np.zeros(len(chunk), dtype=bool)
             for name, sets in seen.items():
                 alike |= find_duplicates(TrigramSets.of([row[name] for row in chunk], numbers), sets).any
-            self._alike += int(alike.sum())
+            left += int(alike.sum())
             kept += int(len(chunk) - alike.sum())
             yield from (row for row, left_out in zip(chunk, alike, strict=True) if not left_out)
-        if self._alike and not kept:
-            raise UserError(
-                "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out"
-                " blocks of neighbours with `validation_block`, or give the corpus splits of its own"
-            )
+        self._alike[reason] = left
+        if left and not kept:
+            raise UserError(_NOTHING_LEFT[reason])
 
     def _counted(self, split: str, rows: Iterator[Row], label: Group) -> Iterator[Row]:
         counts = self.labels[split] = Counter()
@@ -149,8 +164,9 @@ class Selection:
     def provenance(self) -> dict[str, Any]:
         """What to add to provenance.json: nothing where every row was kept in the split that it came in."""
         counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
-        if self._alike:
-            counts.setdefault(_TRAIN, {})[NEAR] = self._alike
+        for reason, left in self._alike.items():
+            if left:
+                counts.setdefault(_TRAIN, {})[reason] = left
         found = {"held_out": self._held_out, "left_out": counts}
         return {name: content for name, content in found.items() if content}
 
@@ -160,8 +176,9 @@ class Selection:
             observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
         for split, fraction in self._held_out.items():
             observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
-        if self._alike:
-            observer.say(f"{_TRAIN}: {self._alike:,} rows left out: {NEAR}")
+        for reason, left in self._alike.items():
+            if left:
+                observer.say(f"{_TRAIN}: {left:,} rows left out: {reason}")
         for split, each in self.left_out.items():
             for reason, count in each.counts.items():
                 observer.say(f"{split}: {count:,} rows left out: {reason}")

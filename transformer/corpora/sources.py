@@ -110,7 +110,10 @@ def _sample_corpus(section: Download, sample: Sample) -> Corpus:
 
 
 def sample_of(task: Task) -> Sample:
-    """The task's sample corpus, `tasks/NAME/sample/splits.py`. If there is none, reading it raises UserError."""
+    """The sample corpus of the task or of the one it names, `tasks/NAME/sample/splits.py`.
+
+    If there is none, reading it raises UserError.
+    """
 
     def rows(split: str, count: int, seed: int) -> Iterator[Row]:
         generated: Iterator[Row] = _sample_module(task).rows(split, count, seed)
@@ -126,6 +129,7 @@ def sample_columns(task: Task) -> Sequence[str]:
 
 
 def _sample_module(task: Task) -> Any:
-    if not (TASKS / task.name / "sample").is_dir():
+    name = task.sample or task.name
+    if not (TASKS / name / "sample").is_dir():
         raise UserError(f"{task.name} has no sample corpus: set {task.name}.download.source to `files` or `hub`")
-    return import_module(f"transformer.tasks.{task.name}.sample.splits")
+    return import_module(f"transformer.tasks.{name}.sample.splits")

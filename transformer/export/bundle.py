@@ -20,6 +20,7 @@ from transformer.text.pretokenize import PRETOKENIZERS, read_pretokenizers, writ
 
 if TYPE_CHECKING:  # at run time, a bundle loads only its own family's code
     from transformer.families.classifier.decoding.labels import Classifier
+    from transformer.families.language.decoding.predictor import LanguageModel
     from transformer.families.seq2seq.decoding.translator import Translator
 
 FORMAT = 1
@@ -42,7 +43,7 @@ def write_bundle(
 
 def open_bundle(
     path: Path, device: str = "auto", engine: str | None = None, threads: int | None = None
-) -> "Translator | Classifier":
+) -> "Translator | Classifier | LanguageModel":
     """Open a bundle, or a model converted from one, and return its predictor.
 
     engine: what computes, one of export.converted.ENGINES; None is what the folder is of. Another one than torch takes
@@ -58,7 +59,7 @@ def open_bundle(
             raise UserError(f"{path} is a model for the engine `{own}`, not `{engine}`: name its bundle")
         return open_bundle(converted_of(path, str(engine)), device, None, threads)
     try:
-        predictor: Translator | Classifier
+        predictor: Translator | Classifier | LanguageModel
         if own == "torch":
             opening, decoding = family_module(task, "decoding.opening"), config.get("decoding", {})
             predictor = opening.open_predictor(task, path / MODEL, path / VOCAB, path, decoding, device)

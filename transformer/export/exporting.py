@@ -15,7 +15,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
-from transformer.core.task import Task
+from transformer.core.task import PRETRAINING, Task
 from transformer.export.bundle import open_bundle, write_bundle
 
 
@@ -64,7 +64,8 @@ class Model:
     use: str
     """Markdown: what it does, and how to call it."""
     main_metric: str
-    """On the validation split, the only one that may be used to select models; higher is better."""
+    """On the validation split, the only one that may be used to select models."""
+    higher_is_better: bool = True
     question: str
     """The input column of predictions.tsv."""
 
@@ -77,15 +78,22 @@ def export_bundle(
     Raises UserError when an input is missing or broken.
     """
     metrics = read_json(inputs.evaluation)
+    params = {"model": read_json(inputs.trained / "config.json")["model"], "train": train}
+    if (inputs.trained / PRETRAINING).is_file():
+        params |= {"pretraining": read_json(inputs.trained / PRETRAINING)}
     card = model_card(
         model.title,
         model.use,
         provenance=read_json(inputs.corpus / "provenance.json"),
-        params={"model": read_json(inputs.trained / "config.json")["model"], "train": train},
+        params=params,
         figures=metrics | {"training": read_json(inputs.training)},
     )
     value = metrics["validation"][model.main_metric]
-    main_metric = {"name": f"validation.{model.main_metric}", "value": value, "higher_is_better": True}
+    main_metric = {
+        "name": f"validation.{model.main_metric}",
+        "value": value,
+        "higher_is_better": model.higher_is_better,
+    }
     config: Mapping[str, Any] = {"decoding": dict(decoding), "main_metric": main_metric}
     write_bundle(
         bundle, model.task, trained=inputs.trained, vocab=inputs.vocab, tokens=inputs.tokens, card=card, config=config

@@ -26,8 +26,9 @@ class TransformerParams(Section):
     """On the attention weights. On CPUs a value above 0 rules out the fused kernel."""
     activation_dropout: float = Field(ge=0, lt=1)
     """After the activation of the feed-forward network."""
-    activation: Literal["relu", "gelu"]
-    """Of the feed-forward networks; the paper takes ReLU (equation 2)."""
+    activation: Literal["relu", "gelu", "gelu_tanh"]
+    """Of the feed-forward networks: ReLU as in the paper (equation 2), GELU (Hendrycks and Gimpel 2016), or GELU's
+    approximation by a tanh, which GPT-2 computes."""
     norm: Literal["post", "pre"]
     """Layer normalisation after the residual sum, as in the paper, or before each sublayer and once at the end."""
     positions: Literal["learned", "sinusoidal", "rotary", "none"]

@@ -1,17 +1,22 @@
 """The parts of every layer: the feed-forward network, the residual connection, and the encoder (section 3.1)."""
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor, nn
 
-from transformer.nn.attention import MultiHeadAttention
+from transformer.nn.attention import KeyValue, MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.dropout import Dropout
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.layout import Layout
 from transformer.nn.positions import AttentionPositions, attention_positions
 
-_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "gelu_tanh": partial(nn.GELU, approximate="tanh"),
+}
 
 
 class FeedForward(nn.Module):
@@ -67,6 +72,11 @@ def multi_head_attention(params: TransformerParams, positions: AttentionPosition
     )
 
 
+def alone(new: KeyValue) -> KeyValue:
+    """The default of `extend`: there are no earlier keys and values."""
+    return new
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
@@ -77,11 +87,23 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(params)
         self.feed_forward_residual = Residual(params)
 
-    def forward(self, states: Tensor, mask: Mask | None, positions: Tensor | None = None) -> Tensor:
-        """states: (B, S, C), or (N, C) packed; mask as in `attend`; positions: (S,) or (N,). Returns the same shape."""
+    def forward(
+        self,
+        states: Tensor,
+        mask: Mask | None,
+        positions: Tensor | None = None,
+        *,
+        causal: bool = False,
+        extend: Callable[[KeyValue], KeyValue] = alone,
+    ) -> Tensor:
+        """states: (B, S, C), or (N, C) packed. Returns the same shape.
+
+        mask and causal as in `attend`; positions: (S,) or (N,); extend: prepends earlier keys and values.
+        """
 
         def attend(x: Tensor) -> Tensor:
-            attended: Tensor = self.attention(x, self.attention.project(x, positions), mask, positions=positions)
+            memory = extend(self.attention.project(x, positions))
+            attended: Tensor = self.attention(x, memory, mask, causal=causal, positions=positions)
             return attended
 
         states = self.attention_residual(states, attend)
@@ -97,11 +119,11 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(params) for _ in range(layers))
         self.norm = final_norm(params)
 
-    def forward(self, states: Tensor, layout: Layout) -> Tensor:
-        """states: (B, S, C) or (N, C), as `layout` says. Returns the same shape."""
-        mask = layout.mask(layout)
-        for layer in self.layers:
-            states = layer(states, mask, layout.positions)
+    def forward(self, states: Tensor, layout: Layout, *, causal: bool = False) -> Tensor:
+        """states: (B, S, C) or (N, C), as `layout` says. Returns the same shape. causal: no token sees a later one."""
+        mask = layout.mask(layout, causal=causal)
+        for index, layer in enumerate(self.layers):
+            states = layer(states, mask, layout.positions, causal=causal, extend=partial(layout.extend, index))
         encoded: Tensor = self.norm(states)
         return encoded
 

@@ -20,6 +20,7 @@ _WORDS = {
     "chrf": ("chrF", "{:.1f}"),
     "perplexity": ("perplexity", "{:.2f}"),
     "word_perplexity": ("perplexity a word", "{:.2f}"),
+    "bits_per_byte": ("bits a byte", "{:.3f}"),
     "accuracy": ("accuracy", "{:.1f} %"),
     "balanced_accuracy": ("balanced accuracy", "{:.1f} %"),
     "majority_accuracy": ("accuracy of the most common label", "{:.1f} %"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer.core.files import read_json, write_json
-from transformer.core.task import family_module, open_task
+from transformer.core.task import PRETRAINING, family_module, open_task
 from transformer.results import git
 from transformer.results.chain import CONVERT, FIGURES, VIEWS, Chain, bundle_path, chains_in_lock, conversion_path
 from transformer.results.content import Content, MissingContentError, file_md5, gathered
@@ -193,6 +193,9 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
     }
     if uncommitted_code(store.root, chain, origin.commit):
         tags["git.dirty"] = "true"
+    pretraining = folder / bundle_path(chain.task) / "model" / PRETRAINING
+    if pretraining.is_file():
+        tags["pretraining"] = read_json(pretraining)["sha256"]
     run = store.client.create_run(
         store.experiment_id,
         start_time=origin.time * 1000,

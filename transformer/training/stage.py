@@ -17,7 +17,7 @@ from transformer.core.engine import ray_engine
 from transformer.core.errors import UserError
 from transformer.core.files import write_json, write_table
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, Section, StageParams
+from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.nn.layers import count_parameters
 from transformer.training.config import TrainParams
@@ -80,8 +80,9 @@ def train_and_write(
         )
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
     others = partial(open_training, task, params, paths, Observer())
+    inputs = (paths.encoded, paths.vocab, *opened.read)
     with (
-        resumable(paths.states, params, compute, (paths.encoded, paths.vocab), paths.code, observer) as resume,
+        resumable(paths.states, params, compute, inputs, paths.code, observer) as resume,
         _team(params, others, compute, observer) as team,
     ):
         fitted = fit(
@@ -93,9 +94,7 @@ def train_and_write(
             resume=resume,
             team=team,
         )
-        _write(fitted, opened.config, compute, counts, paths)
-        if opened.save_beside is not None:
-            opened.save_beside(paths.trained)
+        _write(fitted, opened, counts, paths)
         resume.finish()
     return fitted.figures
 
@@ -119,9 +118,11 @@ def _team(
     return Processes(size, opening, compute, retries=runtime.retries, observer=observer, start=start)
 
 
-def _write(fitted: Fitted, config: Section, compute: Compute, counts: dict[str, int], paths: TrainingPaths) -> None:
-    rows = fitted.history.rows
-    save_trained(paths.trained, config, fitted.state)
+def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: TrainingPaths) -> None:
+    rows, compute = fitted.history.rows, opened.compute
+    save_trained(paths.trained, opened.config, fitted.state)
+    if opened.save_beside is not None:
+        opened.save_beside(paths.trained)
     write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
     where = {"device": compute.device.type, "precision": compute.precision}
     totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}

@@ -66,5 +66,7 @@ class Opened:
     compute: Compute
     truncated: int
     """The number of training texts cut, for the metrics."""
+    read: Sequence[Path] = ()
+    """Folders that determine the result besides the encoded store and the vocabularies."""
     save_beside: Callable[[Path], None] | None = None
     """Writes what the kept weights need besides into their folder."""

@@ -1,6 +1,6 @@
 """One optimizer step, with the handling of non-finite values, and the mean loss of many."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.gradient import Gradients
 from transformer.training.group import Group
+from transformer.training.pace import Pace
 from transformer.training.states import Tree
 from transformer.training.trainable import BatchLoss, Learner
 
@@ -37,7 +38,8 @@ class Updates:
         """group: the processes that share each update, and all call with the same arguments; None for this one."""
         self._params, self._compute, self._observer = params, compute, observer
         self._gradients = Gradients(learner, params, compute, observer, group)
-        self._model, self._optimizer = learner.model, make_optimizer(learner.model, params)
+        self._model = learner.model
+        self._optimizer = make_optimizer(learner.model, params, getattr(learner, "paces", None))
         self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
         """The first step whose loss or gradient was not finite; 0 for none."""
         self.skipped = 0
@@ -59,7 +61,7 @@ class Updates:
         if self._params.clip is not None:
             nn.utils.clip_grads_with_norm_(parameters, self._params.clip, norm)
         for settings in self._optimizer.param_groups:
-            settings["lr"] = rate
+            settings["lr"] = settings["pace"].rate(rate, step)
         self._optimizer.step()
         self._optimizer.zero_grad()
         return losses
@@ -131,18 +133,25 @@ class MeanLoss:
         self.count = state["count"]
 
 
-def make_optimizer(model: nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    """Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if params.optimizer == "adam":
-        return torch.optim.Adam(
-            trained, lr=params.learning_rate, betas=_pair(params.betas), eps=params.epsilon, fused=True
-        )
-    groups = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": params.weight_decay},
-        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+def make_optimizer(
+    model: nn.Module, params: TrainParams, paces: Mapping[str, Pace] | None = None
+) -> torch.optim.Optimizer:
+    """Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters of a group.
+
+    paces: by name, the parameters that do not simply follow the learning rate.
+    """
+    paces = paces or {}
+    groups: dict[tuple[bool, Pace], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            decays = params.optimizer == "adam" or parameter.dim() > 1
+            groups.setdefault((decays, paces.get(name, Pace())), []).append(parameter)
+    settings = [
+        {"params": found, "pace": pace, "weight_decay": params.weight_decay if decays else 0.0}
+        for (decays, pace), found in sorted(groups.items(), key=lambda group: not group[0][0])
     ]
-    return torch.optim.AdamW(groups, lr=params.learning_rate, betas=_pair(params.betas), eps=params.epsilon, fused=True)
+    kind = torch.optim.Adam if params.optimizer == "adam" else torch.optim.AdamW
+    return kind(settings, lr=params.learning_rate, betas=_pair(params.betas), eps=params.epsilon, fused=True)
 
 
 def _pair(betas: list[float]) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from transformer.encoded.store import ColumnWriter, write_labels
 from transformer.encoded.vocabulary import Vocabulary, read_vocabularies, write_bpe_dropout
 from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
+from transformer.vocabulary.built import built_vocabulary
 from transformer.vocabulary.config import VocabParams
 from transformer.vocabulary.subword_training import train_bpe, train_unigram
 from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
@@ -64,8 +65,11 @@ def _vocabularies(tokens: Path, params: VocabParams, runtime: Runtime, observer:
     vocabularies: dict[str, Vocabulary] = {}
     for sides in groups:
         observer.say(f"{' and '.join(sides)}: {params.kind} vocabulary")
-        with worker_processes(runtime, initializer=_nothing, arguments=()) as ordered_map:
-            vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers, ordered_map)
+        if params.source == "built":
+            vocabulary = built_vocabulary(Path(params.path), sides[0], params.kind, pretokenizers[sides[0]])
+        else:
+            with worker_processes(runtime, initializer=_nothing, arguments=()) as ordered_map:
+                vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers, ordered_map)
         vocabularies |= dict.fromkeys(sides, vocabulary)
     return vocabularies
 

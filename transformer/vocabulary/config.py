@@ -35,8 +35,9 @@ class VocabParams(Section):
 
     kind: Literal["word", "wordpiece", "bpe", "unigram"]
     """`bpe` and `unigram` keep spaces, so decoding restores the exact text (Sennrich et al. 2016; Kudo 2018)."""
-    source: Literal["trained", "path", "hub"]
-    """Trained on the training split, or an existing WordPiece vocab.txt from a local path or the Hub."""
+    source: Literal["trained", "path", "hub", "built"]
+    """Trained on the training split; an existing WordPiece vocab.txt from a local path or the Hub; or `built`: what
+    another task's build_vocab wrote into the folder `path`."""
     joint: bool
     """One vocabulary for all sides, trained on the text of all."""
     min_frequency: int = Field(ge=1)
@@ -49,7 +50,8 @@ class VocabParams(Section):
     bpe_dropout: float = Field(ge=0, lt=1)
     """The probability of dropping a merge, each time that training reads a word (Provilkov et al. 2020)."""
     path: str
-    """A vocab.txt or a folder that contains one. DVC tracks it as a dependency."""
+    """A vocab.txt or a folder that contains one; or, `built`, a folder such as data/language/vocab. DVC tracks it as a
+    dependency."""
     repository: str
     """The model's name on the Hub whose vocab.txt is taken."""
     revision: str
@@ -58,7 +60,7 @@ class VocabParams(Section):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         kind, trained = KINDS[self.kind], self.source == "trained"
-        if not (trained or kind.given):
+        if not (trained or kind.given or self.source == "built"):
             raise ValueError(f"vocab.source must be `trained` for kind `{self.kind}`; only `wordpiece` can be given")
         if trained and self.max_size is None and not kind.unlimited:
             raise ValueError(f"vocab.max_size must be a number for a trained `{self.kind}` vocabulary")

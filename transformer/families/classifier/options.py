@@ -9,12 +9,12 @@ if TYPE_CHECKING:  # the command line is parsed before torch is needed
     from transformer.encoded.vocabulary import Vocabulary
     from transformer.families.classifier.decoding.labels import Classifier
 
-COMMAND = ("classify", "classify texts, one per line: prints label, probability and text")
-"""Name and help text."""
+COMMANDS = (("classify", "classify texts, one per line: prints label, probability and text"),)
+"""Names and help texts."""
 _EMPTY = "note: an empty text gives no evidence: its label is what the model answers without any word"
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: ArgumentParser, command: str) -> None:
     """Add the command's own options."""
     parser.add_argument(
         "--ngrams",

@@ -8,6 +8,9 @@ from transformer.core.task import Task, pass_on_labels
 from transformer.text.pretokenize import PreTokenizerParams
 from transformer.text.tokens import tokenize_corpus
 
+ANY_LANGUAGE = {"language": None}
+"""What `tokenize` says of texts whose language is unknown."""
+
 
 class Params(StageParams):
     """The stage's parameters."""

@@ -1,28 +1,39 @@
 """train: trains the classifier on the encoded texts."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.checkpoint.device import prepare
+from transformer.core.files import write_json
 from transformer.core.observer import Observer
-from transformer.core.task import Task, with_labels
+from transformer.core.task import PRETRAINING, Task, with_labels
 from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.nn.config import AnyClassifierParams, ClassifierConfig
+from transformer.families.classifier.nn.config import ClassifierConfig
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.model import build_model
+from transformer.families.classifier.nn.pretrained import (
+    AnyInitialisedParams,
+    InitialisedParams,
+    architecture,
+    paces,
+    start_from,
+)
 from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
 from transformer.families.classifier.nn.wide import WIDE
 from transformer.nn.dropout import drop_tokens
 from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
+from transformer.training.pace import Pace
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
@@ -33,7 +44,7 @@ if TYPE_CHECKING:  # a network alone is trained without scikit-learn
 class Params(TrainStageParams):
     """The stage's parameters."""
 
-    model: AnyClassifierParams
+    model: AnyInitialisedParams
     train: ClassifierTrainParams
 
 
@@ -41,6 +52,8 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
 
     params: ClassifierTrainParams
+    paces: Mapping[str, Pace] = MappingProxyType({})
+    """How fast parameters change, by name, where they do not simply follow the learning rate."""
     weights: Tensor | None = None
     """(K,) The factors of the loss by class; None if all are 1."""
     wide: "FittedWide | None" = None
@@ -105,7 +118,8 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     task = with_labels(task, paths.encoded)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     classes = len(task.classes)
-    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
+    model = architecture(params.model)
+    config = ClassifierConfig(model=model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
     train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = ClassifierTraining(train, validation, params.train, compute, dropout)
@@ -114,11 +128,19 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     validation.report_classes(task, observer)
     if params.model.wide_ngrams:
         training.wide = _fit_wide(train, validation, params, observer)
+    record: dict[str, Any] | None = None
+    if isinstance(params.model, InitialisedParams) and params.model.init == "pretrained":
+        record = start_from(training.model, params.model, paths.vocab / "text" / "tokenizer.json")
+        training.paces = paces(training.model, params.model)
+        observer.say(f"starts from {params.model.pretrained}, SHA-256 {record['sha256'][:12]}")
 
     def save(trained: Path) -> None:
-        (trained / WIDE).unlink(missing_ok=True)  # of an earlier run by hand
+        for name in (WIDE, PRETRAINING):
+            (trained / name).unlink(missing_ok=True)  # of an earlier run by hand
         if training.wide is not None:
             training.wide.branch.save(trained)
+        if record is not None:
+            write_json(trained / PRETRAINING, record)
 
     return Opened(
         trainable=training,
@@ -126,6 +148,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
         params=params.train,
         compute=compute,
         truncated=train.truncated,
+        read=[Path(params.model.pretrained)] if record is not None else [],
         save_beside=save,
     )
 

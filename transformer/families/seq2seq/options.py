@@ -11,8 +11,8 @@ if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are ne
     from transformer.families.seq2seq.decoding.config import DecodingParams
     from transformer.families.seq2seq.decoding.translator import Translation, Translator
 
-COMMAND = ("translate", "translate texts, one per line")
-"""Name and help text."""
+COMMANDS = (("translate", "translate texts, one per line"),)
+"""Names and help texts."""
 _LEAVES = (
     ("--stopping", str, "when beam search is done with a sentence: exact, heuristic or first"),
     ("--length-normalization", str, "none, length (divide by length^A) or gnmt (by ((5 + length) / 6)^A)"),
@@ -29,7 +29,7 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_SCORES = ("length_normalization", "length_penalty")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_options(parser: ArgumentParser, command: str) -> None:
     """Add options named after the leaves of `translation.evaluate`; each overrides the exported model's setting."""
     group = parser.add_argument_group("decoding", "Default: as the model was evaluated.")
     method = group.add_mutually_exclusive_group()

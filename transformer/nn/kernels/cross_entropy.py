@@ -38,7 +38,6 @@ def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smo
 
     states: (N, C); classes: (N,). The gradient is computed together with the loss, while the logits exist.
     """
-    assert output.bias is not None
     total, nll = _LinearCrossEntropy.apply(states, output.weight, output.bias, classes, smoothing)  # type: ignore[no-untyped-call]
     return total, nll
 
@@ -46,9 +45,10 @@ def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smo
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, classes: Tensor, smoothing: float
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, classes: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        grad_states, grad_weight, grad_bias = (torch.zeros_like(tensor) for tensor in (states, weight, bias))
+        grad_states, grad_weight = torch.zeros_like(states), torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
         total, nll = weight.new_zeros(()), weight.new_zeros(())
         rows = _ROWS if states.device.type == "cpu" else max(1, len(states))
         for start in range(0, len(states), rows):
@@ -65,7 +65,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
             gradient = gradient.to(logits.dtype)
             grad_states[start : start + rows] = gradient @ weight
             grad_weight += gradient.t() @ part
-            grad_bias += gradient.sum(dim=0)
+            if grad_bias is not None:
+                grad_bias += gradient.sum(dim=0)
         ctx.save_for_backward(grad_states, grad_weight, grad_bias)
         ctx.mark_non_differentiable(nll)
         return total, nll
@@ -74,4 +75,5 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @first_order
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         grad_states, grad_weight, grad_bias = ctx.saved_tensors
-        return grad_states * gradient, grad_weight * gradient, grad_bias * gradient, None, None
+        grad_bias = None if grad_bias is None else grad_bias * gradient
+        return grad_states * gradient, grad_weight * gradient, grad_bias, None, None

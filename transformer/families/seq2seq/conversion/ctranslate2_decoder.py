@@ -13,8 +13,8 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.interface import Hypothesis
 from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
+from transformer.generation.interface import Hypothesis
 
 
 def answers_as_ours(params: DecodingParams) -> bool:

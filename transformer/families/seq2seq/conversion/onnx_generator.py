@@ -10,8 +10,8 @@ from onnxruntime import OrtValue
 
 from transformer.conversion.onnx_session import open_session
 from transformer.encoded.batching import Ids
-from transformer.families.seq2seq.decoding.distribution import best
-from transformer.families.seq2seq.decoding.interface import Blocked
+from transformer.generation.distribution import best
+from transformer.generation.interface import Blocked
 
 Floats = NDArray[np.floating[Any]]
 

@@ -16,10 +16,10 @@ from transformer.export.bundle import open_bundle
 from transformer.export.converted import CONFIG, INT8
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
-from transformer.families.seq2seq.decoding.interface import Generator
 from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.scores import Metric, text_metrics
+from transformer.generation.interface import Generator
 from transformer.text.pretokenize import open_pretokenizer
 
 _BATCH = 64

@@ -1,59 +1,22 @@
 """The parameters of generating target sequences."""
 
 import math
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from transformer.core.schema import Section
+from transformer.generation.config import SearchParams
 
 
-class DecodingParams(Section):
+class DecodingParams(SearchParams):
     """How translations are made."""
 
-    method: Literal["greedy", "beam", "sample"]
-    """The most probable token each time, beam search, or random draws."""
-    beam_size: int = Field(ge=1)
-    """Running hypotheses per sentence of `beam`; 1 is greedy search."""
-    n_best: int = Field(ge=1)
-    """Hypotheses to return: the best of the beam, or this many samples."""
-    stopping: Literal["exact", "heuristic", "first"]
-    """When `beam` is done with a sentence. `exact`: when no running hypothesis can still become one of the n_best;
-    `heuristic`: when beam_size have finished and the best running one would be no better than the worst of them if it
-    ended here (transformers' `early_stopping=False`); `first`: when beam_size have finished (fairseq, transformers'
-    `early_stopping=True`)."""
-    length_normalization: Literal["none", "length", "gnmt"]
-    """The score is the log probability divided by 1; `|Y|^alpha`; `((5 + |Y|) / 6)^alpha`."""
-    length_penalty: float = Field(ge=0, le=10)
-    """alpha; 0 does not normalize."""
-    no_repeat_ngram: int | None = Field(ge=1)
-    """No n-gram of this length occurs twice in a hypothesis."""
-    max_length: int = Field(ge=1)
-    """Maximum number of target tokens, including the end token."""
     max_length_ratio: float | None = Field(gt=0)
     """If set, also at most ceil(ratio * source tokens) + max_length_extra."""
     max_length_extra: int = Field(ge=0)
     """Tokens added to `max_length_ratio` times the source's."""
     long_sources: Literal["cut", "split", "refuse"]
     """Sources longer than the model's positions: keep the beginning, translate parts of similar length, or fail."""
-    temperature: float = Field(gt=0)
-    """Logits are divided by it before `sample` draws."""
-    top_k: int | None = Field(ge=1)
-    """`sample` draws from the k most probable tokens."""
-    top_p: float | None = Field(gt=0, le=1)
-    """`sample` draws from the smallest set of most probable tokens with at least this total probability."""
-    seed: int = Field(ge=0)
-    """Seed of `sample`; every sentence has its own random numbers."""
-    batch_size: int = Field(ge=1)
-    """Sentences per batch."""
-
-    @model_validator(mode="after")
-    def _as_many_as_the_method_finds(self) -> Self:
-        if self.method == "greedy" and self.n_best > 1:
-            raise ValueError(f"greedy finds one translation, so n_best must be 1, not {self.n_best}; or use beam")
-        if self.method == "beam" and self.n_best > self.beam_size:
-            raise ValueError(f"n_best ({self.n_best}) must not be more than beam_size ({self.beam_size})")
-        return self
 
     def limit(self, source_tokens: int, positions: int) -> int:
         """The maximum number of target tokens for a sentence, at least 1; positions: how many the model has."""
@@ -61,14 +24,3 @@ class DecodingParams(Section):
         if self.max_length_ratio is not None:
             limit = min(limit, math.ceil(self.max_length_ratio * source_tokens) + self.max_length_extra)
         return max(limit, 1)
-
-    def normalized(self, log_probability: float, length: int) -> float:
-        """The score by which hypotheses are compared; length: their tokens, including the end token.
-
-        `length` is as in fairseq; CTranslate2 does the same but does not count the end token. `gnmt` is Wu et al.
-        2016, eq. 14.
-        """
-        if self.length_normalization == "none":
-            return log_probability
-        base = length if self.length_normalization == "length" else (5 + length) / 6
-        return log_probability / math.pow(base, self.length_penalty)

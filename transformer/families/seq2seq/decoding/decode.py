@@ -7,11 +7,11 @@ import numpy as np
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.seq2seq.decoding.beam import beam_search
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
 from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
-from transformer.families.seq2seq.decoding.stepwise import greedy_search, sample
+from transformer.generation.beam import beam_search
+from transformer.generation.interface import Generator, Hypothesis, Sources
+from transformer.generation.stepwise import greedy_search, sample
 
 BatchSearch = Callable[[Iterable[Sources], DecodingParams], Iterator[list[list[Hypothesis]]]]
 """Searches batches, wherever; the hypotheses of each, in order."""
@@ -45,6 +45,7 @@ def decode(
         for rows in batches:
             yield Sources(
                 padded([fitting[row] for row in rows], model.source_pad_id),
+                first=np.full(len(rows), target.begin_id),
                 limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
                 seeds=[seeds[row] for row in rows],
             )

@@ -7,7 +7,7 @@ import numpy as np
 from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import clip
-from transformer.families.seq2seq.decoding.interface import Hypothesis
+from transformer.generation.interface import Hypothesis
 
 
 def fit_sources(

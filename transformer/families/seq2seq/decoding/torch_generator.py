@@ -1,19 +1,12 @@
 """A PyTorch model as what decoding needs."""
 
-from typing import Any
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.seq2seq.decoding.interface import Blocked
 from transformer.families.seq2seq.nn.interface import Cache, Seq2SeqModel
-
-# Hypotheses whose distributions a CPU computes at a time: those of a whole batch would not fit into its cache.
-_ROWS = 128
+from transformer.generation.torch_steps import TorchSteps
 
 
 class _TorchCache:
@@ -28,7 +21,7 @@ class _TorchCache:
             self.held.select(torch.from_numpy(rows).to(self._device))
 
 
-class TorchGenerator:
+class TorchGenerator(TorchSteps):
     """A translation model on its device, as a `Generator`."""
 
     def __init__(self, model: Seq2SeqModel, target: Vocabulary) -> None:
@@ -42,31 +35,6 @@ class TorchGenerator:
         with torch.inference_mode():
             return _TorchCache(self._model.start(torch.from_numpy(source_ids).to(self._device)), self._device)
 
-    def best(
-        self, last: Ids, cache: _TorchCache, count: int, blocked: Blocked | None
-    ) -> tuple[NDArray[np.floating[Any]], Ids]:
-        """As `Generator.best`."""
-        with torch.inference_mode():
-            states = self._step(last, cache)
-            if count == 1:
-                log_probabilities = self._distribution(states, blocked)
-                tokens = log_probabilities.argmax(dim=-1, keepdim=True)
-                return log_probabilities.gather(1, tokens).cpu().numpy(), tokens.cpu().numpy()
-            rows = _ROWS if states.device.type == "cpu" else len(states)
-            starts = range(0, len(states), rows)
-            found = [
-                best(self._distribution(states[start : start + rows], _within(blocked, start, rows)), count)
-                for start in starts
-            ]
-            values, indices = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
-            return values, indices
-
-    def log_probabilities(self, last: Ids, cache: _TorchCache, blocked: Blocked | None) -> NDArray[np.floating[Any]]:
-        """As `Generator.log_probabilities`."""
-        with torch.inference_mode():
-            found: NDArray[np.floating[Any]] = self._distribution(self._step(last, cache), blocked).cpu().numpy()
-            return found
-
     @property
     def _device(self) -> torch.device:
         return next(self._model.parameters()).device
@@ -75,34 +43,6 @@ class TorchGenerator:
         """The states (B, C)."""
         return self._model.step(torch.from_numpy(last).to(self._device), cache.held)
 
-    def _distribution(self, states: Tensor, blocked: Blocked | None) -> Tensor:
-        """The log probabilities (B, V) after states (B, C)."""
+    def _logits(self, states: Tensor) -> Tensor:
         logits: Tensor = self._model.output(states)
-        for never in self._never:  # one by one: a list would be copied to the device at every step
-            logits[:, never] = float("-inf")
-        log_probabilities: Tensor = logits.log_softmax(dim=-1)
-        if blocked is not None:
-            log_probabilities[tuple(torch.from_numpy(part).to(logits.device) for part in blocked)] = float("-inf")
-        return log_probabilities
-
-
-def _within(blocked: Blocked | None, start: int, rows: int) -> Blocked | None:
-    """The part of `blocked` that concerns the `rows` rows from `start`."""
-    if blocked is None:
-        return None
-    row, token = blocked
-    inside = (row >= start) & (row < start + rows)
-    return row[inside] - start, token[inside]
-
-
-def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """As `distribution.best`, faster over a whole vocabulary, and on any device."""
-    width = scores.shape[1]
-    values, indices = scores.topk(min(count + 1, width))
-    if width > count:
-        if values[:, count - 1].eq(values[:, count]).any():  # `topk` does not guarantee an order of ties
-            values, indices = scores.sort(dim=1, descending=True, stable=True)
-        values, indices = values[:, :count], indices[:, :count]
-    indices, order = indices.sort(dim=1)
-    values, back = torch.sort(values.gather(1, order), dim=1, descending=True, stable=True)
-    return values, indices.gather(1, back)
+        return logits

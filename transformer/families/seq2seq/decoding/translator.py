@@ -8,8 +8,8 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.detokenize import detokenize
-from transformer.families.seq2seq.decoding.interface import Hypothesis
+from transformer.generation.detokenize import detokenize
+from transformer.generation.interface import Hypothesis
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 

@@ -8,8 +8,8 @@ from transformer.core.schema import Hardware
 from transformer.evaluation.inputs import EvaluationInputs
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import search_batch
-from transformer.families.seq2seq.decoding.interface import Hypothesis, Sources
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
+from transformer.generation.interface import Hypothesis, Sources
 from transformer.text.parallel import OrderedMap
 
 _opened: list[TorchTranslator] = []

@@ -8,14 +8,9 @@ from torch import Tensor, nn
 from transformer.nn.attention import KeyValue
 from transformer.nn.config import TransformerParams
 from transformer.nn.kernels.attention import Mask
-from transformer.nn.layers import FeedForward, Residual, final_norm, multi_head_attention
+from transformer.nn.layers import FeedForward, Residual, alone, final_norm, multi_head_attention
 from transformer.nn.layout import Layout
 from transformer.nn.positions import attention_positions
-
-
-def _alone(new: KeyValue) -> KeyValue:
-    """The default of `extend`: there are no earlier keys and values."""
-    return new
 
 
 class DecoderLayer(nn.Module):
@@ -38,7 +33,7 @@ class DecoderLayer(nn.Module):
         mask: Mask | None = None,
         *,
         positions: Tensor | None = None,
-        extend: Callable[[KeyValue], KeyValue] = _alone,
+        extend: Callable[[KeyValue], KeyValue] = alone,
     ) -> Tensor:
         """states: (B, T, C), or (N, C) packed. Returns the same shape.
 

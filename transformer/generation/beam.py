@@ -1,7 +1,7 @@
 """Beam search (Sutskever et al. 2014, section 3.2), with length normalization (Wu et al. 2016, section 7).
 
 A step takes the 2K best continuations of a sentence's K running hypotheses, so that end tokens never starve the beam.
-An end token among the K best finishes a hypothesis; the K best of the others continue. `DecodingParams.stopping` says
+An end token among the K best finishes a hypothesis; the K best of the others continue. `SearchParams.stopping` says
 when a sentence is done, at the latest at its maximum length. If too few hypotheses have finished by then, unfinished
 ones follow them.
 """
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.distribution import best, repeating
-from transformer.families.seq2seq.decoding.interface import Generator, Hypothesis, Sources
-from transformer.families.seq2seq.decoding.stepwise import hypothesis
+from transformer.generation.config import SearchParams
+from transformer.generation.distribution import best, repeating
+from transformer.generation.interface import Generator, Hypothesis, Sources
+from transformer.generation.stepwise import hypothesis
 
 
 class _Beams(NamedTuple):
@@ -39,7 +39,7 @@ class _Beams(NamedTuple):
 class _Sentence:
     """The best finished hypotheses of one sentence."""
 
-    def __init__(self, limit: int, params: DecodingParams, end_id: int) -> None:
+    def __init__(self, limit: int, params: SearchParams, end_id: int) -> None:
         self.hypotheses: list[Hypothesis] = []
         self._limit, self._params, self._end_id = limit, params, end_id
         self._kept = params.n_best if params.stopping == "exact" else params.beam_size
@@ -75,13 +75,11 @@ class _Sentence:
         self.hypotheses = [*self.hypotheses, *running][: self._params.n_best]
 
 
-def beam_search(
-    model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams
-) -> list[list[Hypothesis]]:
+def beam_search(model: Generator, sources: Sources, target: Vocabulary, params: SearchParams) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each source: finished ones first, each group by descending score."""
     sentences = [_Sentence(limit, params, target.end_id) for limit in sources.limits]
     cache, running, beams = model.start(sources.ids), list(sentences), _start(len(sentences))
-    last = np.full(len(sentences), target.begin_id)
+    last = sources.first
     while running:
         blocked = repeating(beams.ids.reshape(len(last), -1), params.no_repeat_ngram)
         candidates = _continue(beams, *model.best(last, cache, 2 * params.beam_size, blocked), 2 * params.beam_size)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.distribution import Scores, best, repeating
-from transformer.families.seq2seq.decoding.interface import Blocked, Generator, Hypothesis, Sources
+from transformer.generation.config import SearchParams
+from transformer.generation.distribution import Scores, best, repeating
+from transformer.generation.interface import Blocked, Generator, Hypothesis, Sources
 
 Choice = Callable[[Ids, Any, Blocked | None, Ids, int], tuple[Scores, Ids]]
 """Last tokens (R,), cache, blocked tokens, row numbers (R,), number of tokens so far -> log probability and next token
@@ -20,7 +20,7 @@ of each row, (R,)."""
 
 
 def extend(
-    model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams, choose: Choice, copies: int = 1
+    model: Generator, sources: Sources, target: Vocabulary, params: SearchParams, choose: Choice, copies: int = 1
 ) -> list[list[Hypothesis]]:
     """Extend `copies` rows per source with tokens from `choose` until they end; rows leave the batch when they end.
 
@@ -32,7 +32,7 @@ def extend(
         cache.select(active // copies)
     limits = np.repeat(sources.limits, copies)
     found: list[Hypothesis | None] = [None] * len(active)
-    last = np.full_like(active, target.begin_id)
+    last = np.repeat(sources.first, copies)
     history = np.empty((len(active), 0), dtype=np.int64)
     totals = np.zeros(len(active))
     while len(active):
@@ -53,7 +53,7 @@ def extend(
     return [rows[start : start + copies] for start in range(0, len(rows), copies)]
 
 
-def hypothesis(ids: list[int], log_probability: float, end_id: int, params: DecodingParams) -> Hypothesis:
+def hypothesis(ids: list[int], log_probability: float, end_id: int, params: SearchParams) -> Hypothesis:
     """Make a hypothesis from generated ids, which may end with the end token."""
     finished = ids[-1] == end_id
     score = params.normalized(log_probability, len(ids))
@@ -61,7 +61,7 @@ def hypothesis(ids: list[int], log_probability: float, end_id: int, params: Deco
 
 
 def greedy_search(
-    model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams
+    model: Generator, sources: Sources, target: Vocabulary, params: SearchParams
 ) -> list[list[Hypothesis]]:
     """Always take the most probable next token; of equal ones, the first."""
 
@@ -72,7 +72,7 @@ def greedy_search(
     return extend(model, sources, target, params, choose)
 
 
-def sample(model: Generator, sources: Sources, target: Vocabulary, params: DecodingParams) -> list[list[Hypothesis]]:
+def sample(model: Generator, sources: Sources, target: Vocabulary, params: SearchParams) -> list[list[Hypothesis]]:
     """`n_best` independent samples per source, the best score first; duplicates are possible.
 
     Sample j of sentence number i has its own random numbers, seeded by (seed, i, j), so batching does not matter. The
@@ -96,7 +96,7 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Decod
     return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in drawn]
 
 
-def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params: DecodingParams) -> Ids:
+def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params: SearchParams) -> Ids:
     """Draw one token per row, (R,), by inverting the cumulative distribution at uniform (R,) in [0, 1).
 
     log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p.

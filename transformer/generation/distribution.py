@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.encoded.batching import Ids
-from transformer.families.seq2seq.decoding.interface import Blocked
+from transformer.generation.interface import Blocked
 
 Scores = NDArray[np.floating[Any]]
 

@@ -44,6 +44,8 @@ class Sources:
 
     ids: Ids
     """(B, S), padded."""
+    first: Ids
+    """(B,) What each hypothesis follows: the begin token, or the last token of a prompt."""
     limits: list[int]
     """(B,) Maximum number of target tokens of each."""
     seeds: list[tuple[int, ...]]

@@ -1,0 +1,193 @@
+"""What a language model answers to raw texts: gaps, continuations, scores, vectors."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.builders import LAYERS
+from transformer.core.errors import UserError
+from transformer.core.files import write_json
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.language.conversion.uncached import UncachedGenerator
+from transformer.families.language.decoding.config import AnswerParams
+from transformer.families.language.decoding.filling import encode_gaps
+from transformer.families.language.decoding.predictor import LanguageModel, never_generated
+from transformer.families.language.decoding.scoring import windows
+from transformer.families.language.decoding.with_torch import TorchEngine
+from transformer.families.language.nn.config import LanguageConfig, LanguageParams
+from transformer.families.language.nn.mask_token import mask_id
+from transformer.families.language.nn.model import LanguageTransformer
+from transformer.vocabulary.subword_training import train_bpe
+from transformer.vocabulary.training import train_wordpiece, word_vocabulary
+
+TEXTS = ["the film was good.", "the film was not good, and the plot was bad.", "a bad film, but the cast was great!"]
+DECODING: dict[str, Any] = {
+    "method": "greedy", "beam_size": 3, "n_best": 1, "stopping": "exact", "length_normalization": "length",
+    "length_penalty": 1.0, "no_repeat_ngram": None, "max_length": 6, "temperature": 1.0, "top_k": None, "top_p": None,
+    "seed": 1, "batch_size": 4, "stride": None, "apart": 3,
+}  # fmt: skip
+VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
+    "word": lambda: word_vocabulary((text.replace(".", " .") for text in TEXTS), min_frequency=1, max_size=None),
+    "wordpiece": lambda: train_wordpiece(lambda: iter(TEXTS), min_frequency=1, max_size=70, lowercase=True),
+    "bpe": lambda: train_bpe(iter(TEXTS), min_frequency=1, max_size=70, byte_fallback=False),
+}
+
+
+def model(folder: Path, objective: str, kind: str = "wordpiece", context: int = 16, **decoding: Any) -> LanguageModel:
+    """With random weights large enough for distinct answers."""
+    torch.manual_seed(0)
+    vocabulary = VOCABULARIES[kind]()
+    layers = LAYERS | {"max_length": context, "positions": "rotary", "norm": "pre"}
+    own: dict[str, Any] = {"objective": objective, "layers": 1, "embedding_norm": False, "output": "plain"}
+    config = LanguageConfig(
+        model=LanguageParams(**layers, **own),
+        size=vocabulary.size,
+        pad_id=vocabulary.pad_id,
+        mask_id=mask_id(vocabulary),
+        vocabulary_sha256="0" * 64,
+    )
+    network = LanguageTransformer(config)
+    torch.nn.init.normal_(network.embedding.tokens.weight, std=0.5)
+    write_json(folder / "pretokenizer.json", {"text": {"kind": "none", "language": None, "lowercase": True}})
+    engine = TorchEngine(network, never_generated(vocabulary))
+    return LanguageModel(engine, vocabulary, folder, AnswerParams(**(DECODING | decoding)))
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+def test_gaps_are_filled_in_the_text_as_it_was_written(kind: str, tmp_path: Path) -> None:
+    filled = model(tmp_path, "masked", kind).fill("The Film was [MASK]!", n_best=4)
+    assert len(filled) == 4
+    assert all(each.text.startswith("The Film was") and each.text.endswith("!") for each in filled)
+    assert [each.probability for each in filled] == sorted((each.probability for each in filled), reverse=True)
+    specials = {"<pad>", "<unk>", "<bos>", "<eos>", "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
+    assert not {word for each in filled for word in each.words} & specials
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@pytest.mark.parametrize("text", ["the film [MASK] good [MASK].", "[MASK] bad film, but [MASK]!", "the [MASK]"])
+def test_the_tokens_around_gaps_are_those_of_the_filled_text(kind: str, text: str, tmp_path: Path) -> None:
+    found = model(tmp_path, "masked", kind)
+    word = "<unk>" if kind == "word" else "q"  # known to none of them, so one token
+    ids = encode_gaps(text, found.vocabulary, found._pretokenize, found.engine.mask_id)
+    (whole,) = found.encode([text.replace("[MASK]", word)])
+    spaced = kind == "word"  # "good <unk>." is two words there: a gap stands for a word, whatever follows it
+    if not spaced:
+        shown = [token for token in whole if token != found.vocabulary.unknown_id]
+        spaces = found.vocabulary.tokenizer.token_to_id("▁")
+        assert [token for token in ids if token != found.engine.mask_id] == [t for t in shown if t != spaces]
+    assert (ids == found.engine.mask_id).sum() == text.count("[MASK]")
+
+
+def test_two_gaps_are_the_best_pairs_of_independent_words(tmp_path: Path) -> None:
+    found = model(tmp_path, "masked")
+    text = "the [MASK] was [MASK]."
+    best = found.fill(text, n_best=8)
+    every = {each.words: each.probability for each in found.fill(text, n_best=found.vocabulary.size**2)}
+    assert [each.probability for each in best] == sorted(every.values(), reverse=True)[:8]
+    assert 0.3 < sum(every.values()) <= 1.001  # the rest is of special tokens
+
+
+def test_texts_without_gaps_and_with_too_many(tmp_path: Path) -> None:
+    found = model(tmp_path, "masked")
+    assert found.fill("")[0].text == ""
+    assert found.fill("No gap.")[0] == ("No gap.", 1.0, ())
+    assert len(found.fill("[MASK]")) == 5
+    assert found.fill(f"{'the film ' * 40}[MASK] {'the film ' * 40}", 1)[0].text.count("the film") >= 80
+    with pytest.raises(UserError, match=r"the gaps lie 8\d tokens apart, and the model reads 14: fill fewer"):
+        found.fill(f"[MASK] {'the film ' * 40}[MASK]")
+    with pytest.raises(TypeError, match="must be a str"):
+        found.fill(None)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"masked model, which fills \[MASK\]: use `fill`"):
+        found.generate("the")
+    with pytest.raises(UserError, match="causal model, which continues texts: use `generate`"):
+        model(tmp_path, "causal").fill("[MASK]")
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+def test_a_continuation_begins_with_the_prompt(kind: str, tmp_path: Path) -> None:
+    found = model(tmp_path, "causal", kind)
+    for prompt in ("the film", "the film was not good", ""):
+        assert found.generate(prompt).startswith(prompt)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_cached_and_uncached_generation_agree_in_any_batch(method: str, tmp_path: Path) -> None:
+    prompts = ["", "the", "the film", "a bad film", "the film was not good, and the plot was bad", *TEXTS]
+    found = model(tmp_path, "causal", method=method, n_best=1 if method == "greedy" else 2)
+    answers = found.generate_n_best(prompts)
+    assert answers == [found.generate_n_best([prompt], first)[0] for first, prompt in enumerate(prompts)]
+    never = never_generated(found.vocabulary)
+    found.engine.generator = UncachedGenerator(found.engine, never)  # type: ignore[misc]
+    assert found.generate_n_best(prompts) == answers
+
+
+def test_samples_depend_on_seed_and_number(tmp_path: Path) -> None:
+    found = model(tmp_path, "causal", method="sample")
+    first, second = found.generate_n_best(["the film", "the film"])
+    assert first != second
+    assert found.generate_n_best(["the film"], first=1) == [second]
+    found.decoding = found.decoding.model_copy(update={"seed": 2})
+    assert found.generate_n_best(["the film"]) != [first]
+
+
+def test_a_prompt_beyond_the_context_keeps_its_end(tmp_path: Path) -> None:
+    found = model(tmp_path, "causal", "word", max_length=50, method="sample")
+    long = "a bad film , " * 30 + "the film was not good , and the plot was"
+    answer = found.generate(long)
+    assert answer.startswith(long)
+    (ids,) = found.encode([long])
+    kept = ids[:-1][-8:].tolist()  # of 16 positions, half are left for what is new
+    assert found.generate(found.vocabulary.decode(kept))[len(found.vocabulary.decode(kept)) :] == answer[len(long) :]
+
+
+def test_a_causal_score_is_the_log_probability_of_every_next_token(tmp_path: Path) -> None:
+    found = model(tmp_path, "causal", "word", context=64)
+    for text, each in zip(TEXTS, found.score(TEXTS), strict=True):
+        (ids,) = found.encode([text])
+        total = 0.0
+        for place in range(1, len(ids)):
+            row = found.engine.log_probabilities(ids[None, :place], np.array([place - 1]))[0]
+            total += float(row[ids[place]])
+        assert each.log_probability == pytest.approx(total, abs=1e-3)
+        assert each.tokens == len(ids) - 1
+    assert found.score([""])[0].tokens == 1  # the end
+
+
+def test_a_masked_score_hides_one_token_of_each_few(tmp_path: Path) -> None:
+    found = model(tmp_path, "masked", "word", context=64)
+    (ids,) = found.encode([TEXTS[1]])
+    total = 0.0
+    for number in range(3):
+        given, places = ids.copy(), np.arange(1 + number, len(ids) - 1, 3)
+        given[places] = found.engine.mask_id
+        rows = found.engine.log_probabilities(given[None], places)
+        total += float(rows[np.arange(len(places)), ids[places]].sum())
+    assert found.score([TEXTS[1]])[0].log_probability == pytest.approx(total, abs=1e-3)
+    assert found.score([""])[0] == (0.0, 0, 0)
+
+
+@pytest.mark.parametrize("stride", [None, 1, 5, 8])
+def test_sliding_windows_predict_every_token_once(stride: int | None) -> None:
+    for tokens in (0, 1, 7, 8, 9, 40):
+        found = list(windows(tokens, 8, stride))
+        assert [place for _, stop, first in found for place in range(first, stop)] == list(range(tokens))
+        assert all(stop - start <= 8 and start <= first for start, stop, first in found)
+        assert all(first - start >= 8 - (stride or 8) for start, _, first in found[1:])
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_scores_and_vectors_do_not_depend_on_the_batch(objective: str, tmp_path: Path) -> None:
+    found = model(tmp_path, objective)
+    texts = ["", "a", *TEXTS, "the film was good. " * 20]
+    together, vectors = found.score(texts, stride=5), found.embed(texts)
+    assert vectors.shape == (len(texts), 16)
+    for number, text in enumerate(texts):
+        (alone,) = found.score([text], stride=5)
+        assert alone.log_probability == pytest.approx(together[number].log_probability, abs=1e-3)
+        assert alone.tokens == together[number].tokens
+        np.testing.assert_allclose(found.embed([text])[0], vectors[number], atol=1e-5)
+    assert found.score([]) == [] and found.embed([]).size == 0

@@ -1,0 +1,88 @@
+"""The texts of a language model: from where, and none that another task is judged by."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tests.stages import Stages
+from transformer.core.errors import UserError
+from transformer.corpora.select import JUDGED
+
+TRAIN = [f"review number {n} says that film {n} has a plot with {n} turns and {n + 7} twists" for n in range(40)]
+JUDGED_TEXT = "of all the films about a butcher in Paris this one is by far the silliest and the longest too"
+
+
+def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Stages:
+    """A folder with a corpus of texts, and that of another task."""
+    other = tmp_path / "data" / "sentiment" / "corpus"
+    other.mkdir(parents=True)
+    for split, text in (("validation", JUDGED_TEXT), ("test", "another text that nobody else has written before")):
+        (other / f"{split}.jsonl").write_text(json.dumps({"label": 1, "text": text}) + "\n")
+    leaves = {"download.source": "files", "download.path": str(tmp_path / "texts")}
+    return Stages(tmp_path, "language", monkeypatch, leaves | changes)
+
+
+def write(folder: Path, name: str, texts: list[str], column: str = "text") -> None:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    if path.suffix == ".parquet":
+        rows = [{column: text, "label": 0} for text in texts]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({column: text}) + "\n" for text in texts))
+    else:
+        path.write_text("".join(f"{text}\n" for text in texts))
+
+
+def written(tmp_path: Path, split: str) -> list[str]:
+    lines = (tmp_path / "data" / "language" / "corpus" / f"{split}.jsonl").read_text().splitlines()
+    return [json.loads(line)["text"] for line in lines]
+
+
+@pytest.mark.parametrize("name", ["train.text", "train.jsonl", "train.parquet"])
+def test_planted_duplicates_are_left_out_and_counted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = JUDGED_TEXT.replace("silliest", "dullest").replace(" too", "")
+    write(tmp_path / "texts", name, [*TRAIN[:20], JUDGED_TEXT, *TRAIN[20:], near])
+    write(tmp_path / "texts", "val.jsonl", ["one"])
+    write(tmp_path / "texts", "test.jsonl", ["two"])
+    found = stages(tmp_path, monkeypatch)
+    found.run("download")
+    assert written(tmp_path, "train") == TRAIN
+    provenance = json.loads((tmp_path / "data" / "language" / "corpus" / "provenance.json").read_text())
+    assert provenance["left_out"] == {"train": {JUDGED: 2}}
+    assert f"train: 2 rows left out: {JUDGED}" in found.observer.lines
+
+
+def test_unlabelled_texts_join_those_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "texts", "train.jsonl", TRAIN[:20], "review")
+    write(tmp_path / "texts", "unsupervised.jsonl", [*TRAIN[20:], JUDGED_TEXT], "review")
+    write(tmp_path / "texts", "val.jsonl", ["one"], "review")
+    write(tmp_path / "texts", "test.jsonl", ["two"], "review")
+    columns = {"download.columns": {"text": "review"}}
+    for wanted, expected in ((False, TRAIN[:20]), (True, TRAIN)):
+        root = tmp_path / str(wanted)
+        root.mkdir()
+        (root / "texts").symlink_to(tmp_path / "texts")
+        stages(root, monkeypatch, **columns, **{"download.unsupervised": wanted}).run("download")
+        assert written(root, "train") == expected
+
+
+def test_without_the_other_corpus_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "texts", "train.jsonl", TRAIN)
+    found = stages(tmp_path, monkeypatch, **{"download.held_out": "data/nothing"})
+    with pytest.raises(UserError, match="data/nothing has no validation or test split: run the download of its task"):
+        found.run("download")
+
+
+def test_nothing_but_judged_texts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "texts", "train.jsonl", [JUDGED_TEXT] * 3)
+    write(tmp_path / "texts", "val.jsonl", ["one"])
+    write(tmp_path / "texts", "test.jsonl", ["two"])
+    with pytest.raises(UserError, match="every row of train equals or nearly equals a text that another task"):
+        stages(tmp_path, monkeypatch).run("download")

@@ -1,0 +1,204 @@
+"""A classifier that starts from a language model: exactly its weights, its vocabulary, and one line where not."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.builders import LAYERS, TRAIN, classifier
+from tests.conftest import ROOT, make_clone
+from tests.stages import Stages
+from tests.training.small import own_torch_settings
+from transformer.commands.profiles import profile_values
+from transformer.core.declared import dependencies
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, sha256
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
+from transformer.core.task import open_task
+from transformer.families.classifier import train
+from transformer.families.classifier.nn.pretrained import InitialisedParams, paces
+from transformer.registry import STAGES
+from transformer.training.config import TrainParams
+from transformer.training.pace import Pace
+from transformer.training.stage import TrainingPaths
+from transformer.training.update import make_optimizer
+
+PRETRAINED: dict[str, Any] = {
+    "model.init": "pretrained",
+    "model.pretrained": "models/language/trained",
+    "model.max_length": 256,
+    "vocab.source": "built",
+    "vocab.path": "data/language/vocab",
+}
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trained language model, and the corpus of the other task."""
+    root = tmp_path_factory.mktemp("language")
+    with pytest.MonkeyPatch.context() as patch:
+        Stages(root, "sentiment", patch, {}).run("download", "tokenize")
+        like = {"model.embedding_init": "normal"}
+        Stages(root, "language", patch, like).run("download", "tokenize", "build_vocab", "train")
+    return root
+
+
+def sentiment(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Stages:
+    root = tmp_path / "root"
+    shutil.copytree(language, root)
+    return Stages(root, "sentiment", monkeypatch, PRETRAINED | changes)
+
+
+def test_embeddings_and_layers_are_the_language_models_until_an_update_changes_them(
+    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = sentiment(language, tmp_path, monkeypatch, **{"model.frozen_updates": 10_000, "train.epochs": 1})
+    found.run("build_vocab", "train")
+    own = load_file("models/sentiment/trained/model.safetensors")
+    their = load_file("models/language/trained/model.safetensors")
+    shared = [name for name in own if name.startswith(("embedding.", "encoder."))]
+    assert len(shared) > 10
+    for name in shared:
+        torch.testing.assert_close(own[name], their[name][: len(own[name])], rtol=0, atol=0)
+    record = read_json(Path("models/sentiment/trained/pretraining.json"))
+    assert record["sha256"] == sha256(Path("models/language/trained/model.safetensors"))
+    assert any(record["sha256"][:12] in line for line in found.observer.lines)
+    vocabularies = [Path(f"data/{task}/vocab/text/tokenizer.json").read_bytes() for task in ("sentiment", "language")]
+    assert vocabularies[0] == vocabularies[1]
+
+
+def test_bundle_card_and_config_are_complete_without_the_language_model(
+    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = sentiment(language, tmp_path, monkeypatch)
+    found.run("build_vocab", "train", "evaluate")
+    read = sha256(Path("models/language/trained/model.safetensors"))
+    shutil.rmtree("models/language")
+    shutil.rmtree("data/language")
+    found.run("export")
+    assert f"| pretraining.sha256 | {read} |" in Path("models/sentiment/bundle/README.md").read_text()
+    assert "init" not in json.loads(Path("models/sentiment/bundle/model/config.json").read_text())["model"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model.heads": 4}, "model.heads is 4, but models/language/trained has 2: set it to this value"),
+        ({"model.activation": "gelu"}, "model.activation is gelu, but models/language/trained has relu"),
+        ({"vocab.source": "trained"}, "has another vocabulary than data/sentiment/vocab/text/tokenizer.json"),
+        ({"vocab.kind": "bpe"}, "is a WordPiece vocabulary, and vocab.kind is `bpe`"),
+        ({"vocab.path": "data/nothing"}, "no vocabulary at data/nothing/text/tokenizer.json"),
+        ({"model.pretrained": "data/language"}, "data/language/config.json is missing"),
+        ({"model.init": "random"}, "pretrained must not be models/language/trained: set it to data/local/none"),
+        ({"model.pretrained": "data/local/none"}, "set it to models/language/trained"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(
+    changes: dict[str, Any], message: str, language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError) as error:
+        sentiment(language, tmp_path, monkeypatch, **changes).run("build_vocab", "train")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_texts_that_were_split_otherwise_are_refused(
+    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = sentiment(language, tmp_path, monkeypatch, **{"tokenize.lowercase": False})
+    with pytest.raises(UserError, match=r"tokenize.lowercase is False, but the texts of the vocabulary .* with True"):
+        found.run("tokenize", "build_vocab")
+
+
+def test_lower_layers_learn_more_slowly_and_later() -> None:
+    own: dict[str, Any] = {"layers": 2, "pooling": "mean", "init": "pretrained", "pretrained": "x"}
+    params = InitialisedParams(**LAYERS, **own, layer_decay=0.5, frozen_updates=3)
+    model = classifier(pooling="mean").float()
+    found = paces(model, params)
+    assert found["encoder.layers.1.attention.query.weight"] == Pace(0.5, 3)
+    assert found["encoder.layers.0.attention.query.weight"] == Pace(0.25, 3)
+    assert found["embedding.tokens.weight"] == Pace(0.125, 3)
+    assert "output.weight" not in found
+    assert [found["embedding.tokens.weight"].rate(0.8, step) for step in (1, 3, 4)] == [0, 0, pytest.approx(0.1)]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_without_paces_an_update_is_what_it_was(optimizer: str) -> None:
+    """The same bits as one group of all parameters, or, with weight decay, one of matrices and one of vectors."""
+    results = []
+    for plain in (False, True):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))
+        params = TrainParams(**(TRAIN | {"optimizer": optimizer, "weight_decay": 0.1 * (optimizer == "adamw")}))
+        made = _plainly(model, params) if plain else make_optimizer(model, params)
+        for _ in range(3):
+            model(torch.ones(3, 4)).square().sum().backward()
+            made.step()
+            made.zero_grad()
+        results.append(np.concatenate([each.detach().numpy().ravel() for each in model.parameters()]))
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+def _plainly(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
+    first, second = params.betas
+    settings: dict[str, Any] = {"lr": params.learning_rate, "betas": (first, second), "eps": params.epsilon}
+    if params.optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), **settings, fused=True)
+    groups = [
+        {"params": [p for p in model.parameters() if (p.dim() > 1) is matrix], "weight_decay": decay}
+        for matrix, decay in ((True, params.weight_decay), (False, 0.0))
+    ]
+    return torch.optim.AdamW(groups, **settings, fused=True)
+
+
+def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an interrupted training goes on from depends on the content of `Opened.read`."""
+    for changes, expected in (({}, [Path("models/language/trained")]), (dict.fromkeys(PRETRAINED), [])):
+        leaves = {"model.init": "random", "model.pretrained": "data/local/none"} if not expected else changes
+        found = sentiment(language, tmp_path / str(len(expected)), monkeypatch, **leaves)
+        found.run("build_vocab")
+        params = stage_params(found.content, "sentiment", train.Params, where=Path("params.yaml"))
+        paths = TrainingPaths(
+            encoded=Path("data/sentiment/encoded"),
+            vocab=Path("data/sentiment/vocab"),
+            trained=Path("trained"),
+            metrics=Path("training.json"),
+            history=Path("history.tsv"),
+        )
+        with own_torch_settings():
+            opened = train.open_training(open_task("sentiment"), params, paths, Observer())
+        assert [*opened.read] == expected
+        Path("trained").mkdir()
+        assert opened.save_beside is not None
+        opened.save_beside(Path("trained"))
+        assert [path.name for path in Path("trained").iterdir()] == ["pretraining.json"] * len(expected)
+
+
+def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for name, expected in (("default", set()), ("pretrained", {"models/language/trained", "data/language/vocab"})):
+        content = profile_values(ROOT, name)
+        found = {path for stage in STAGES for path in dependencies(stage, "sentiment", content) if "language" in path}
+        assert found == expected
+        other = {path for stage in STAGES for path in dependencies(stage, "language", content) if "sentiment" in path}
+        assert other == {"data/sentiment/corpus", "transformer/tasks/sentiment"}
+
+
+@pytest.mark.stress
+def test_training_pulls_in_the_pretraining_and_a_changed_one_reruns_what_reads_it(tmp_path: Path) -> None:
+    clone = make_clone(tmp_path / "clone", warm=True)
+    clone.change({f"sentiment.{name}": value for name, value in PRETRAINED.items()})
+    first = [f"{stage}@language" for stage in ("download", "tokenize", "build_vocab", "train")]
+    ran = clone.repro("train@sentiment")
+    assert {*first, "train@sentiment", "build_vocab@sentiment"} <= {*ran} and len(ran) == 8
+    assert clone.repro("train@sentiment") == []
+    clone.change({"language.train.seed": 2})
+    assert clone.repro("train@sentiment") == ["train@language", "train@sentiment"]
+    clone.change({"sentiment.train.seed": 2})
+    assert clone.repro("train@sentiment") == ["train@sentiment"]

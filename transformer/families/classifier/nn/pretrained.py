@@ -1,0 +1,146 @@
+"""A classifier that starts from a trained language model instead of random weights.
+
+The language model's folder is read by what it contains, whatever wrote it: embeddings and layers under the names that a
+classifier gives its own, the parameters of its layers, and the digest of its vocabulary.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from transformer.checkpoint.trained import CONFIG, WEIGHTS
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, sha256
+from transformer.core.schema import Section
+from transformer.families.classifier.nn.config import ClassifierParams, RecurrentClassifierParams
+from transformer.families.classifier.nn.interface import ClassifierModel
+from transformer.training.pace import Pace
+
+NOWHERE = "data/local/none"
+_SAME = ("d_model", "heads", "head_dim", "d_ff", "layers", "activation", "norm", "positions", "scale_embeddings")
+"""Parameters of the layers; some do not show in the shapes of the weights, so others would fit and mean nothing."""
+_TOKENS, _TABLE = "embedding.tokens.weight", "embedding.positions.table.weight"
+_STACK = ("embedding.", "encoder.")
+
+
+class Initialisation(Section):
+    """The leaves of `model` that say where training begins; the trained model does not depend on them."""
+
+    init: Literal["random", "pretrained"] = "random"
+    """Where embeddings and layers come from: drawn from `train.seed`, or a trained language model."""
+    pretrained: str = Field(default=NOWHERE, min_length=1)
+    """`pretrained`: the folder of the language model, such as models/language/trained, on which training then depends;
+    `random`: data/local/none."""
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    """`pretrained`: the learning rate of each layer is this share of that of the layer above; 1 for one rate (Howard
+    and Ruder 2018, section 3.2)."""
+    frozen_updates: int = Field(default=0, ge=0)
+    """`pretrained`: updates before which only the new output layer (and pooling) changes."""
+
+    @model_validator(mode="after")
+    def _depends_on_what_it_reads(self) -> Self:
+        if (self.init == "random") != (self.pretrained == NOWHERE):
+            instead = NOWHERE if self.init == "random" else "models/language/trained"
+            raise ValueError(f"with init `{self.init}`, pretrained must not be {self.pretrained}: set it to {instead}")
+        if self.init == "random" and (self.layer_decay != 1 or self.frozen_updates):
+            raise ValueError("layer_decay and frozen_updates need init `pretrained`: set them to 1 and 0")
+        return self
+
+
+class InitialisedParams(ClassifierParams, Initialisation):
+    """`model` of a classification task, kind `transformer`, with where its training begins."""
+
+
+class InitialisedRecurrentParams(RecurrentClassifierParams, Initialisation):
+    """The same, kind `recurrent`: there is nothing to start from."""
+
+    @model_validator(mode="after")
+    def _starts_at_random(self) -> Self:
+        if self.init != "random":
+            raise ValueError("init `pretrained` needs kind `transformer`: no language model is recurrent")
+        return self
+
+
+AnyInitialisedParams = Annotated[InitialisedParams | InitialisedRecurrentParams, Field(discriminator="kind")]
+"""`model` of a classification task, as training reads it."""
+
+
+def architecture(
+    params: InitialisedParams | InitialisedRecurrentParams,
+) -> ClassifierParams | RecurrentClassifierParams:
+    """What the trained model's config.json keeps."""
+    kept: dict[str, Any] = params.model_dump(exclude=set(Initialisation.model_fields))
+    return RecurrentClassifierParams(**kept) if params.kind == "recurrent" else ClassifierParams(**kept)
+
+
+def start_from(model: ClassifierModel, params: InitialisedParams, vocabulary: Path) -> dict[str, Any]:
+    """Put a language model's embeddings and layers in place of the model's; returns what to record about it.
+
+    vocabulary: the classifier's tokenizer.json. Raises UserError, one line, for another architecture or vocabulary.
+    """
+    folder = Path(params.pretrained)
+    config = read_json(folder / CONFIG)
+    their = config.get("model") if isinstance(config, dict) else None
+    if not isinstance(their, dict) or "vocabulary_sha256" not in config:
+        raise UserError(f"{folder} is not a trained language model: set model.pretrained to the folder of one")
+    _require_same(folder, params, their)
+    if config["vocabulary_sha256"] != sha256(vocabulary):
+        raise UserError(
+            f"{folder} has another vocabulary than {vocabulary}: set vocab.source to `built`, and vocab.path to the"
+            " folder of the language model's vocabulary, such as data/language/vocab"
+        )
+    _put(model, _read(folder / WEIGHTS), folder)
+    return {"path": params.pretrained, "sha256": sha256(folder / WEIGHTS), "config": config}
+
+
+def _require_same(folder: Path, params: InitialisedParams, their: dict[str, Any]) -> None:
+    for name in _SAME:
+        if (own := getattr(params, name)) != their.get(name):
+            raise UserError(f"model.{name} is {own}, but {folder} has {their.get(name)}: set it to this value")
+    if their.get("embedding_norm"):
+        raise UserError(f"{folder} normalises its embeddings, and a classifier does not: set embedding_norm to false")
+    if params.positions == "learned" and params.max_length + (params.pooling == "cls") > int(their["max_length"]):
+        raise UserError(
+            f"model.max_length is {params.max_length}, but {folder} has learned {their['max_length']} positions: lower"
+            " it, or pretrain with others"
+        )
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is corrupt ({' '.join(str(error).split())[:200]}): train it again") from error
+
+
+def _put(model: ClassifierModel, state: dict[str, Tensor], folder: Path) -> None:
+    """Copy embeddings and layers; tokens and positions that only one of both has, such as [CLS], stay as they are."""
+    own = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(_STACK)}
+    if missing := sorted(own.keys() - state.keys()):
+        raise UserError(f"{folder} has no weights `{missing[0]}`: train it again")
+    for name, tensor in own.items():
+        given = state[name]
+        rows = min(len(tensor), len(given)) if name in (_TOKENS, _TABLE) else len(tensor)
+        if tensor[:rows].shape != given[:rows].shape or (rows < len(tensor) and name == _TABLE):
+            raise UserError(
+                f"{folder} has weights `{name}` of {[*given.shape]}, and the classifier of {[*tensor.shape]}"
+            )
+        tensor[:rows].copy_(given[:rows])
+
+
+def paces(model: nn.Module, params: InitialisedParams) -> dict[str, Pace]:
+    """How fast each parameter changes, by its name: the lower its layer, the slower."""
+    found = {}
+    for name, _ in model.named_parameters():
+        if name.startswith(_STACK):
+            parts = name.split(".")
+            below = params.layers - int(parts[2]) if parts[1] == "layers" else 1 if parts[0] == "encoder" else None
+            depth = params.layers + 1 if below is None else below
+            found[name] = Pace(params.layer_decay**depth, params.frozen_updates)
+    return found

@@ -1,0 +1,40 @@
+"""build_vocab: builds one vocabulary, and encodes the texts."""
+
+from pathlib import Path
+
+from pydantic import field_validator
+
+from transformer.core.files import copy_file
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.core.task import Task
+from transformer.text.pretokenize import PRETOKENIZERS
+from transformer.vocabulary.build import build
+from transformer.vocabulary.config import VocabParams
+
+
+class Params(StageParams):
+    """The stage's parameters."""
+
+    vocab: VocabParams
+
+    @field_validator("vocab")
+    @classmethod
+    def _one_side_as_it_is(cls, vocab: VocabParams) -> VocabParams:
+        if vocab.joint:
+            raise ValueError("joint must be false: the texts are the only side")
+        if vocab.bpe_dropout:
+            raise ValueError("bpe_dropout must be 0: windows are cut before training, at tokens")
+        return vocab
+
+
+def run(
+    task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
+) -> dict[str, float]:
+    """Write the vocabulary, the encoded store and the statistics. Returns the vocabulary's size.
+
+    How texts were split before lies beside the vocabulary, so that another task that takes it can check its own.
+    """
+    sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=False, observer=observer)
+    copy_file(tokens / PRETOKENIZERS, vocab / PRETOKENIZERS)
+    return sizes

@@ -1,0 +1,28 @@
+"""Checks across the sections of a task that no single stage can make."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from transformer.core.schema import StageParams
+from transformer.core.task import Task
+from transformer.families.language.evaluation.evaluate import EvaluateParams
+from transformer.families.language.nn.config import LanguageParams
+
+
+class Params(StageParams):
+    """The sections that depend on each other."""
+
+    model: LanguageParams
+    evaluate: EvaluateParams
+
+    @model_validator(mode="after")
+    def _windows_overlap_or_touch(self) -> Self:
+        stride, context = self.evaluate.stride, self.model.max_length
+        if stride is not None and stride > context:
+            raise ValueError(f"evaluate.stride ({stride}) must not be more than model.max_length ({context})")
+        return self
+
+
+def check(task: Task, params: Params) -> None:
+    """Nothing depends on the task."""

@@ -1,0 +1,1 @@
+"""Language models in CTranslate2 and ONNX."""

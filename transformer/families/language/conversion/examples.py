@@ -1,0 +1,54 @@
+"""Code for people who have a converted language model and not this package."""
+
+import json
+from collections.abc import Sequence
+
+from transformer.families.language.decoding.with_torch import TorchLanguageModel
+
+_HEAD = '''"""The likeliest tokens with {library} alone: pip install {packages}, then python example.py here."""
+
+import {module}
+import numpy as np
+from tokenizers import Tokenizer
+
+# A text as the ids of vocab/text/tokenizer.json; pretokenizer.json says how text is split before.
+ids = {ids}
+tokenizer = Tokenizer.from_file("vocab/text/tokenizer.json")
+'''
+_ONNX = """
+session = onnxruntime.InferenceSession("model/language_model.onnx")
+place = {place}  # {meaning}
+(found,) = session.run(["log_probabilities"], {{"ids": np.array([ids]), "places": np.array([place])}})
+for token in found[0].argsort()[::-1][:5]:
+    print(tokenizer.id_to_token(int(token)), np.exp(found[0][token]))
+"""
+_CTRANSLATE2 = """
+found = np.asarray(ctranslate2.Generator("model").forward_batch([ids], return_log_probs=True))[0, -1]
+for token in found.argsort()[::-1][:5]:  # {meaning}
+    print(tokenizer.id_to_token(int(token)), np.exp(found[token]))
+"""
+
+
+def onnx_example(model: TorchLanguageModel, ids: Sequence[int]) -> str:
+    """Code that predicts a token with ONNX Runtime. ids: of a text, from begin to end token."""
+    return _filled(_HEAD + _ONNX, model, ids, library="ONNX Runtime", packages="onnxruntime", module="onnxruntime")
+
+
+def ctranslate2_example(model: TorchLanguageModel, ids: Sequence[int]) -> str:
+    """Code that predicts the next token with CTranslate2. ids: as in `onnx_example`."""
+    return _filled(
+        _HEAD + _CTRANSLATE2, model, ids, library="CTranslate2", packages="ctranslate2", module="ctranslate2"
+    )
+
+
+def _filled(template: str, model: TorchLanguageModel, ids: Sequence[int], *, packages: str, **names: str) -> str:
+    given = [int(number) for number in ids][: model.engine.positions]
+    if model.engine.causal:
+        given, meaning = given[:-1] or given, "what follows the text"
+        place = len(given) - 1
+    else:
+        place, meaning = len(given) // 2, "what may stand where the mask is"
+        given[place] = model.engine.mask_id
+    return template.format(
+        ids=json.dumps(given), place=place, meaning=meaning, packages=f"{packages} numpy tokenizers", **names
+    )

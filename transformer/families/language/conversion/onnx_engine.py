@@ -1,0 +1,32 @@
+"""A language model in ONNX, without PyTorch."""
+
+from pathlib import Path
+
+import numpy as np
+
+from transformer.conversion.onnx_session import open_session
+from transformer.encoded.batching import Ids
+from transformer.families.language.conversion.engine import ConvertedEngine, Sizes
+from transformer.families.language.decoding.interface import Floats
+
+
+class OnnxEngine(ConvertedEngine):
+    """The model's graph, as an `Engine`."""
+
+    def __init__(self, folder: Path, sizes: Sizes, *, threads: int | None = None) -> None:
+        """folder: of language_model.onnx. Raises UserError when it is missing or broken."""
+        super().__init__(sizes)
+        self._session = open_session(folder / "language_model.onnx", threads)
+
+    def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
+        """As `Engine.log_probabilities`."""
+        (found,) = self._session().run(["log_probabilities"], {"ids": token_ids, "places": places})
+        result: Floats = found
+        return result
+
+    def states(self, token_ids: Ids) -> Floats:
+        """As `Engine.states`."""
+        none = np.empty(0, dtype=np.int64)
+        (found,) = self._session().run(["states"], {"ids": token_ids, "places": none})
+        result: Floats = found
+        return result

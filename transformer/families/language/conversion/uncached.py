@@ -1,0 +1,47 @@
+"""Generation with an engine that keeps nothing between steps: each reads the whole text so far."""
+
+import numpy as np
+
+from transformer.encoded.batching import Ids
+from transformer.families.language.decoding.interface import Engine, Floats
+from transformer.generation.distribution import best
+from transformer.generation.interface import Blocked
+
+
+class _Texts:
+    """The texts so far."""
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+
+    def select(self, rows: Ids) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), repeats allowed."""
+        self.ids = self.ids[rows]
+
+
+class UncachedGenerator:
+    """An engine as a `Generator`."""
+
+    def __init__(self, engine: Engine, never: tuple[int, ...]) -> None:
+        """never: the tokens that are never generated."""
+        self._engine, self._never = engine, list(never)
+        self.positions, self.source_pad_id = engine.positions, engine.pad_id
+
+    def start(self, source_ids: Ids) -> _Texts:
+        """As `Generator.start`; the texts of a batch are equally long."""
+        return _Texts(source_ids)
+
+    def best(self, last: Ids, cache: _Texts, count: int, blocked: Blocked | None) -> tuple[Floats, Ids]:
+        """As `Generator.best`."""
+        return best(self.log_probabilities(last, cache, blocked), count)
+
+    def log_probabilities(self, last: Ids, cache: _Texts, blocked: Blocked | None) -> Floats:
+        """As `Generator.log_probabilities`."""
+        cache.ids = np.concatenate((cache.ids, last[:, None]), axis=1)
+        places = np.arange(1, len(last) + 1) * cache.ids.shape[1] - 1
+        found = self._engine.log_probabilities(cache.ids, places)
+        found[:, self._never] = -np.inf
+        found -= np.log(np.exp(found.astype(np.float64)).sum(axis=1, keepdims=True)).astype(found.dtype)
+        if blocked is not None:
+            found[blocked] = -np.inf
+        return found

@@ -1,0 +1,46 @@
+"""Compares a converted language model with the exported one, on validation texts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from transformer.conversion.stage import require_close, require_quality
+from transformer.core.files import read_json
+from transformer.evaluation.bootstrap import Floats, bootstrap
+from transformer.export.bundle import open_bundle
+from transformer.export.converted import CONFIG, INT8
+from transformer.families.language.decoding.predictor import LanguageModel
+from transformer.families.language.decoding.with_torch import TorchLanguageModel
+
+_SAMPLES = 1000
+
+
+class Verification:
+    """The exported model's scores, and the comparison of converted models with them."""
+
+    def __init__(self, exported: TorchLanguageModel, rows: Sequence[dict[str, str]], threads: int) -> None:
+        """rows: of predictions.tsv."""
+        self._texts, self._threads = [row["text"] for row in rows], threads
+        self._exported = exported.score(self._texts)
+
+    def verify(self, folder: Path, int8: bool) -> dict[str, float]:
+        """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
+        engine = read_json(folder / CONFIG)["engine"]
+        opened = open_bundle(folder, threads=self._threads)
+        assert isinstance(opened, LanguageModel)
+        found = opened.score(self._texts)
+        pairs = list(zip(found, self._exported, strict=True))
+        differences = [abs(a.log_probability - b.log_probability) / max(b.tokens, 1) for a, b in pairs]
+        figures: dict[str, float] = {"rows": len(pairs)}
+        figures |= require_close(engine, differences, "log probability of a token")
+        figures |= {"equal": sum(a.right == b.right for a, b in pairs)}
+        own, exported = (np.array([100.0 * each.right for each in scores]) for scores in (found, self._exported))
+        tokens = np.array([float(each.tokens) for each in self._exported])
+
+        def lead(weights: Floats) -> float:
+            return float(weights @ (own - exported) / max(weights @ tokens, 1))
+
+        drawn = bootstrap(lead, len(pairs), _SAMPLES if engine.endswith(INT8) else 0)
+        shares = [float(right.sum() / max(tokens.sum(), 1)) for right in (own, exported)]
+        return figures | require_quality(engine, "accuracy", shares[0], shares[1], drawn)

@@ -1,0 +1,1 @@
+"""Encoded texts in windows, and which of their tokens are hidden."""

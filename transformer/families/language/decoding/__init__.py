@@ -1,0 +1,1 @@
+"""Filling gaps, continuing texts, and scoring them."""

@@ -1,0 +1,79 @@
+"""Texts with gaps: where [MASK] stands, and what may stand there."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from transformer.core.errors import UserError
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import SPACE, Vocabulary
+from transformer.families.language.decoding.interface import Floats
+from transformer.families.language.nn.mask_token import MASK
+
+_PREFIX = "##"
+
+
+class Filling(NamedTuple):
+    """A text whose gaps are filled."""
+
+    text: str
+    probability: float
+    """The product of the words' probabilities, each with all other gaps open."""
+    words: tuple[str, ...]
+    """What fills each gap."""
+
+
+def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], list[str]], mask: int) -> Ids:
+    """The ids of a text, from begin to end token, with `mask` for each [MASK]; split: the pre-tokenizer."""
+    parts: list[Ids] = []
+    for number, piece in enumerate(text.split(MASK)):
+        attached = number > 0 and piece[:1] not in ("", " ") and not piece[:1].isalnum()
+        before = "a" if attached and _keeps_spaces(vocabulary) else ""  # a lossless vocabulary writes " ." otherwise
+        skipped = len(vocabulary.encode(split([before]))[0]) - 2 if before else 0
+        ids = vocabulary.encode(split([before + piece.strip()]))[0]
+        parts += [ids[1 + skipped : -1], np.array([mask])]
+    return np.concatenate(([vocabulary.begin_id], *parts[:-1], [vocabulary.end_id])).astype(np.int64)
+
+
+def _keeps_spaces(vocabulary: Vocabulary) -> bool:
+    return SPACE in vocabulary.tokenizer.get_vocab()
+
+
+def around_gaps(ids: Ids, mask: int, positions: int) -> Ids:
+    """The part of a text with all gaps in its middle that fits into the context, between begin and end token.
+
+    Raises UserError if the gaps lie too far apart.
+    """
+    inner, size = ids[1:-1], positions - 2
+    if len(inner) <= size:
+        return ids
+    gaps = np.flatnonzero(inner == mask)
+    if gaps[-1] - gaps[0] >= size:
+        raise UserError(f"the gaps lie {gaps[-1] - gaps[0] + 1} tokens apart, and the model reads {size}: fill fewer")
+    start = min(max(int(gaps[0] + gaps[-1]) // 2 - size // 2, 0), len(inner) - size)
+    start = min(max(start, int(gaps[-1]) - size + 1), int(gaps[0]))
+    return np.concatenate((ids[:1], inner[start : start + size], ids[-1:]))
+
+
+def fillings(text: str, log_probabilities: Floats, vocabulary: Vocabulary, count: int) -> list[Filling]:
+    """The `count` most probable fillings of a text with M gaps; log_probabilities: (M, V), -inf for what cannot fill.
+
+    Gaps are filled independently: the most probable pairs of two gaps consist of words among the most probable of each.
+    """
+    found: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for row in log_probabilities:
+        best = np.argsort(-row, kind="stable")[:count]
+        longer = [(total + float(row[token]), (*ids, int(token))) for total, ids in found for token in best]
+        found = sorted(longer, key=lambda each: -each[0])[:count]
+    return [_filled(text, ids, float(np.exp(total)), vocabulary) for total, ids in found]
+
+
+def _filled(text: str, ids: Sequence[int], probability: float, vocabulary: Vocabulary) -> Filling:
+    words = tuple(name.replace(SPACE, "") for name in vocabulary.entries(ids))
+    for word in words:
+        start, _, rest = text.partition(MASK)
+        if word.startswith(_PREFIX):
+            start = start.rstrip()
+        text = start + word.removeprefix(_PREFIX) + rest
+    return Filling(text, round(probability, 6), words)

@@ -1,0 +1,137 @@
+"""A language model over raw texts, whatever computes it: it fills, continues, scores and embeds."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, padded, sorted_batches
+from transformer.encoded.vocabulary import Vocabulary
+from transformer.families.language.decoding.config import AnswerParams
+from transformer.families.language.decoding.continuing import continue_texts
+from transformer.families.language.decoding.filling import Filling, around_gaps, encode_gaps, fillings
+from transformer.families.language.decoding.interface import Engine
+from transformer.families.language.decoding.scoring import TextScore, score, windows
+from transformer.families.language.nn.mask_token import MASK, mask_id
+from transformer.generation.detokenize import detokenize
+from transformer.text.clean import given_texts, one_line
+from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
+
+
+class LanguageModel:
+    """A language model with everything needed to read raw text."""
+
+    family = "language"
+
+    def __init__(self, engine: Engine, vocabulary: Vocabulary, pretokenizer: Path, decoding: AnswerParams) -> None:
+        """pretokenizer: the folder of `pretokenizer.json`. Raises UserError when that is missing or broken."""
+        self.engine, self.vocabulary = engine, vocabulary
+        self._spec = read_pretokenizers(pretokenizer, "text")["text"]
+        self._pretokenize = open_pretokenizer(pretokenizer, self._spec)
+        self.decoding = decoding
+        """May be replaced; takes effect with the next call."""
+
+    def fill(self, text: str, n_best: int = 5) -> list[Filling]:
+        """The `n_best` most probable ways to fill the gaps of a text, each written [MASK]; without gaps, the text.
+
+        A text longer than the model's context is read around its gaps. Raises UserError if the model is causal, or the
+        gaps lie too far apart.
+        """
+        if self.engine.causal:
+            raise UserError("this is a causal model, which continues texts: use `generate`, or a masked model")
+        text = one_line(given_texts([text])[0])
+        if MASK not in text:
+            return [Filling(text, 1.0, ())]
+        mask = self.engine.mask_id
+        ids = around_gaps(encode_gaps(text, self.vocabulary, self._pretokenize, mask), mask, self.engine.positions)
+        found = self.engine.log_probabilities(ids[None], np.flatnonzero(ids == mask)).astype(np.float64)
+        found[:, self._never] = -np.inf
+        return fillings(text, found, self.vocabulary, n_best)
+
+    def generate(self, prompt: str) -> str:
+        """The prompt with its most probable continuation, or a random one, as `decoding` says."""
+        return self.generate_n_best([prompt])[0][0]
+
+    def generate_n_best(self, prompts: Iterable[str], first: int = 0) -> list[list[str]]:
+        """Up to `decoding.n_best` continuations of each prompt, the best first. An empty prompt begins a text.
+
+        first: the number of the first prompt in the whole input, which seeds sampling. A prompt that fills the model's
+        context loses its beginning. Raises UserError if the model is masked.
+        """
+        if not self.engine.causal:
+            raise UserError(f"this is a masked model, which fills {MASK}: use `fill`, or a causal model")
+        prompts = [one_line(prompt) for prompt in given_texts(prompts)]
+        encoded = [ids[:-1] for ids in self.vocabulary.encode(self._pretokenize(prompts))]
+        found = continue_texts(self.engine.generator, encoded, self.vocabulary, self.decoding, first)
+        return [
+            [self._continued(prompt, ids, each.ids) for each in hypotheses]
+            for prompt, ids, hypotheses in zip(prompts, encoded, found, strict=True)
+        ]
+
+    def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
+        """The log probability of each text; with a masked model, the pseudo-log-likelihood (`decoding/scoring.py`).
+
+        stride: tokens between the windows of a text that is longer than the model's context; default: as evaluated.
+        """
+        params = self.decoding if stride is None else self.decoding.model_copy(update={"stride": stride})
+        return score(self.engine, self.encode(texts), params, Observer()).texts
+
+    def embed(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """One vector per text, (N, C): the mean of its tokens' last states, begin and end token included."""
+        size = self.engine.positions
+        parts = [
+            (number, ids[start:stop])
+            for number, ids in enumerate(self.encode(texts))
+            for start, stop, _ in windows(len(ids), size, None)
+        ]
+        if not parts:
+            return np.zeros((0, 0), dtype=np.float32)
+        sums, counts = None, np.zeros(parts[-1][0] + 1)
+        for rows in sorted_batches(np.array([len(ids) for _, ids in parts]), self.decoding.batch_size):
+            ids = padded([parts[row][1] for row in rows], self.engine.pad_id)
+            states = np.where((ids != self.engine.pad_id)[:, :, None], self.engine.states(ids), 0)
+            sums = np.zeros((len(counts), states.shape[2])) if sums is None else sums
+            owners = np.array([parts[row][0] for row in rows])
+            np.add.at(sums, owners, states.sum(axis=1))
+            np.add.at(counts, owners, [len(parts[row][1]) for row in rows])
+        assert sums is not None
+        embedded: NDArray[np.float32] = (sums / counts[:, None]).astype(np.float32)
+        return embedded
+
+    def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
+        """The answers as a column, for a data frame: the texts continued, or their gaps filled."""
+        if self.engine.causal:
+            return {"answer": [found[0] for found in self.generate_n_best(texts)]}
+        return {"answer": [self.fill(text, 1)[0].text for text in given_texts(texts)]}
+
+    def encode(self, texts: Iterable[str]) -> list[Ids]:
+        """The ids of raw texts, from begin to end token."""
+        return self.vocabulary.encode(self.pretokenize(texts))
+
+    def pretokenize(self, texts: Iterable[str]) -> list[str]:
+        """The texts as the vocabulary is given them: tokens separated by spaces."""
+        return self._pretokenize([one_line(text) for text in given_texts(texts)])
+
+    @property
+    def _never(self) -> list[int]:
+        """What never fills a gap."""
+        vocabulary, mask = self.vocabulary, self.engine.mask_id
+        return [vocabulary.pad_id, vocabulary.unknown_id, vocabulary.begin_id, vocabulary.end_id, mask]
+
+    def _continued(self, prompt: str, given: Ids, new: Sequence[int]) -> str:
+        """The prompt as it was given, with what the new tokens add to it."""
+        before, whole = (self._text(ids) for ids in (given.tolist(), [*given.tolist(), *new]))
+        return prompt + whole[len(before) :] if whole.startswith(before) else whole
+
+    def _text(self, ids: Sequence[int]) -> str:
+        decoded = one_line(self.vocabulary.decode(ids))
+        return detokenize(decoded) if self._spec.kind == "spacy" else decoded
+
+
+def never_generated(vocabulary: Vocabulary) -> tuple[int, ...]:
+    """The tokens that no continuation has: padding, the begin token and [MASK]."""
+    mask = mask_id(vocabulary)
+    return (vocabulary.pad_id, vocabulary.begin_id, *((mask,) if mask < vocabulary.size else ()))

@@ -1,0 +1,103 @@
+"""The log probability of texts under a language model, and how it depends on the place in the context.
+
+A causal model gives log p(text), its end token included. A masked one has no such probability; each token's is taken
+with the others of its window shown, but for those hidden in the same pass: the pseudo-log-likelihood (Salazar et al.
+2020) with one token of `apart` hidden at a time instead of one of the text.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids, padded, sorted_batches
+from transformer.families.language.decoding.config import AnswerParams
+from transformer.families.language.decoding.interface import Engine
+
+_TEXTS = 256  # whose windows are in memory at a time
+
+
+class TextScore(NamedTuple):
+    """How well a model predicts one text."""
+
+    log_probability: float
+    """In nats, the sum over the tokens."""
+    tokens: int
+    """Predicted tokens, with a causal model the end token too."""
+    right: int
+    """Tokens that the model thought the most probable."""
+
+
+class Pass(NamedTuple):
+    """A window of a text that the model reads once, and what it predicts in it."""
+
+    text: int
+    given: Ids
+    """(T,)."""
+    places: Ids
+    """(M,) in the window."""
+    targets: Ids
+    """(M,)."""
+
+
+class Scored(NamedTuple):
+    """The scores of many texts."""
+
+    texts: list[TextScore]
+    nats: NDArray[np.float64]
+    """(L,) The summed negative log probability by place in the context."""
+    counts: NDArray[np.float64]
+    """(L,) The predicted tokens by place."""
+
+
+def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observer: Observer) -> Scored:
+    """Score encoded texts, from begin to end token. Rounded to 4 decimals: beyond that, the order of sums counts."""
+    sums = np.zeros((len(sequences), 3))
+    nats, counts = np.zeros(engine.positions), np.zeros(engine.positions)
+    starts = range(0, len(sequences), _TEXTS)
+    for start in observer.progress(starts, total=len(starts), what="score"):
+        part = sequences[start : start + _TEXTS]
+        passes = [each for text, ids in enumerate(part, start) for each in _passes(engine, text, ids, params)]
+        for rows in sorted_batches(np.array([len(each.given) for each in passes], dtype=np.int64), params.batch_size):
+            batch = [passes[row] for row in rows]
+            ids = padded([each.given for each in batch], engine.pad_id)
+            places = np.concatenate([each.places + number * ids.shape[1] for number, each in enumerate(batch)])
+            targets = np.concatenate([each.targets for each in batch])
+            found, best = engine.scored(ids, places, targets)
+            owners = np.repeat([each.text for each in batch], [len(each.targets) for each in batch])
+            values = np.stack((found.astype(np.float64), np.ones(len(found)), best == targets), axis=1)
+            np.add.at(sums, owners, values)
+            np.add.at(nats, places % ids.shape[1], -values[:, 0])
+            np.add.at(counts, places % ids.shape[1], 1)
+    texts = [TextScore(round(float(total), 4), int(tokens), int(right)) for total, tokens, right in sums]
+    return Scored(texts, nats, counts)
+
+
+def _passes(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> Iterator[Pass]:
+    size = engine.positions if engine.causal else engine.positions - 2
+    if engine.causal:
+        for start, stop, first in windows(len(ids) - 1, size, params.stride):
+            places = np.arange(first - start, stop - start)
+            yield Pass(text, ids[start:stop], places, ids[1:][first:stop])
+        return
+    inner, mask = ids[1:-1], engine.mask_id
+    for start, stop, first in windows(len(inner), size, params.stride):
+        whole = np.concatenate((ids[:1], inner[start:stop], ids[-1:]))
+        for number in range(params.apart):
+            chosen = np.arange(first, stop)
+            places = chosen[chosen % params.apart == number] - start + 1
+            if len(places):
+                given = whole.copy()
+                given[places] = mask
+                yield Pass(text, given, places, whole[places])
+
+
+def windows(tokens: int, size: int, stride: int | None) -> Iterator[tuple[int, int, int]]:
+    """The windows of a text: start, stop, and the first token that no earlier window has; stride: None for `size`."""
+    seen = start = 0
+    while seen < tokens:
+        stop = min(start + size, tokens)
+        yield start, stop, seen
+        seen, start = stop, start + min(stride or size, size)

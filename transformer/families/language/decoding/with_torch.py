@@ -1,0 +1,82 @@
+"""Answers with the PyTorch model."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.checkpoint.trained import load_config, load_weights
+from transformer.encoded.batching import Ids
+from transformer.encoded.vocabulary import read_vocabularies, require_size
+from transformer.families.language.decoding.config import AnswerParams
+from transformer.families.language.decoding.interface import Floats
+from transformer.families.language.decoding.predictor import LanguageModel, never_generated
+from transformer.families.language.decoding.torch_generator import CausalGenerator
+from transformer.families.language.nn.config import LanguageConfig
+from transformer.families.language.nn.model import LanguageTransformer
+
+_ROWS = 512  # places whose logits are in memory at a time
+
+
+class TorchEngine:
+    """A language model's network on its device, as an `Engine`."""
+
+    def __init__(self, model: LanguageTransformer, never: tuple[int, ...]) -> None:
+        """never: the tokens that are never generated."""
+        self._model = model.eval()
+        config = model.config
+        self.causal, self.positions = model.causal, config.model.max_length
+        self.pad_id, self.mask_id = config.pad_id, config.mask_id
+        self.generator = CausalGenerator(model, never)
+
+    def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
+        """As `Engine.scored`."""
+        with torch.inference_mode():
+            states, values, best = self._at(token_ids, places), [], []
+            for start in range(0, len(places), _ROWS):
+                found = self._model.logits(states[start : start + _ROWS]).log_softmax(dim=-1)
+                wanted = torch.from_numpy(targets[start : start + _ROWS, None]).to(found.device)
+                values.append(found.gather(1, wanted)[:, 0].cpu().numpy())
+                best.append(found.argmax(dim=-1).cpu().numpy())
+        return np.concatenate(values), np.concatenate(best)
+
+    def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
+        """As `Engine.log_probabilities`."""
+        with torch.inference_mode():
+            found: Floats = self._model.logits(self._at(token_ids, places)).log_softmax(dim=-1).cpu().numpy()
+        return found
+
+    def states(self, token_ids: Ids) -> Floats:
+        """As `Engine.states`."""
+        with torch.inference_mode():
+            found: Floats = self._read(token_ids).cpu().numpy()
+        return found
+
+    def _at(self, token_ids: Ids, places: Ids) -> Tensor:
+        states = self._read(token_ids).flatten(0, 1)
+        return states.index_select(0, torch.from_numpy(places).to(states.device))
+
+    def _read(self, token_ids: Ids) -> Tensor:
+        device = next(self._model.parameters()).device
+        states: Tensor = self._model(torch.from_numpy(token_ids).to(device))
+        return states
+
+
+class TorchLanguageModel(LanguageModel):
+    """A language model whose network is at hand."""
+
+    def __init__(
+        self, trained: Path, vocab: Path, pretokenizer: Path, decoding: AnswerParams, device: torch.device
+    ) -> None:
+        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
+
+        Raises UserError when one of the files is missing or broken.
+        """
+        config = load_config(trained, LanguageConfig)
+        self.model = LanguageTransformer(config)
+        load_weights(trained, self.model)
+        self.model.to(device)
+        vocabulary = read_vocabularies(vocab, "text")["text"]
+        require_size(vocabulary, config.size, vocab)
+        super().__init__(TorchEngine(self.model, never_generated(vocabulary)), vocabulary, pretokenizer, decoding)

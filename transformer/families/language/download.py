@@ -1,0 +1,87 @@
+"""download: writes texts, one per row, none of which another task is judged by."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pydantic import Field
+
+from transformer.core.errors import UserError
+from transformer.core.files import read_rows
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.core.task import Task
+from transformer.corpora.corpus import Corpus, Row, clean_text
+from transformer.corpora.holdout import Reader
+from transformer.corpora.output import beside
+from transformer.corpora.select import Selection
+from transformer.corpora.sources import Download, open_corpus, sample_of
+
+UNSUPERVISED = "unsupervised"
+NOWHERE = Path("data/local/none")
+"""The folder that stands for no corpus."""
+
+
+class TextDownload(Download):
+    """Where the texts come from."""
+
+    unsupervised: bool
+    """Add the corpus's split `unsupervised` to the training texts."""
+    held_out: str = Field(min_length=1)
+    """A folder with the corpus of another task. Training texts that equal, or nearly equal, one of its validation and
+    test splits are left out and counted; data/local/none leaves out nothing."""
+
+
+class Params(StageParams):
+    """The stage's parameters."""
+
+    download: TextDownload
+
+
+def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
+    """Write the corpus into the folder `output`; returns the rows per split. Raises UserError."""
+    section = params.download
+    with open_corpus(
+        section,
+        columns=("text",),
+        sample=sample_of(task),
+        scratch=beside(output, "hub"),
+        progress=params.runtime.progress,
+    ) as corpus:
+        joined = _joined(corpus, unsupervised=section.unsupervised)
+        selection = Selection(joined, section, judged=judged(Path(section.held_out)))
+        return selection.write(
+            output, lambda split: checked, label=lambda row: None, text=lambda row: row["text"], observer=observer
+        )
+
+
+def _joined(corpus: Corpus, *, unsupervised: bool) -> Corpus:
+    """The corpus with its unlabelled texts in train, or without them."""
+    corpus.require(("train", *((UNSUPERVISED,) if unsupervised else ())))
+    splits = {split: [*parts] for split, parts in corpus.splits.items() if split != UNSUPERVISED}
+    if unsupervised:
+        splits["train"] += corpus.splits[UNSUPERVISED]
+    return replace(corpus, splits=splits)
+
+
+def checked(row: Row) -> Row:
+    """A row's cleaned text. Raises ValueError when it is missing, empty or not a string."""
+    return {"text": clean_text(row, "text")}
+
+
+def judged(corpus: Path) -> list[Reader]:
+    """The texts of a corpus's validation and test splits, as rows. Raises UserError if it has none of them."""
+    if corpus.resolve() == NOWHERE.resolve():
+        return []
+    paths = sorted(path for name in ("validation", "test") for path in corpus.glob(f"{name}*.jsonl"))
+    if not paths:
+        raise UserError(
+            f"{corpus} has no validation or test split: run the download of its task first, or set held_out to"
+            f" {NOWHERE.as_posix()}"
+        )
+    return [partial(_texts, path) for path in paths]
+
+
+def _texts(path: Path) -> Iterator[Row]:
+    return ({"text": row["text"]} for row in read_rows(path))

@@ -1,0 +1,24 @@
+"""Compares two systems' scores of the same texts."""
+
+from collections.abc import Sequence
+
+from transformer.core.task import Task
+from transformer.evaluation.bootstrap import Floats
+from transformer.families.language.evaluation.scores import METRICS, of_rows, resampled, scores
+
+Row = dict[str, str]
+
+
+def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """The fields that must be the same in both systems' predictions."""
+    return [(row["split"], row["text"]) for row in rows]
+
+
+def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
+    """Per system and metric, the score and its bootstrap samples."""
+    found = []
+    for rows in systems:
+        counts = of_rows(rows, [row["text"] for row in rows])
+        own, drawn = scores(counts), resampled(counts, samples)
+        found.append({name: (own[name], drawn[name]) for name in METRICS})
+    return found

@@ -1,0 +1,25 @@
+"""What a model makes of the beginnings of texts, or of gaps in them."""
+
+from collections.abc import Iterator, Sequence
+
+from transformer.families.language.decoding.predictor import LanguageModel
+from transformer.families.language.nn.mask_token import MASK
+
+_TEXTS = 10  # of a split
+_PROMPT, _SHOWN = 6, 30  # words of a text
+_GUESSES = 3
+
+
+def samples(split: str, texts: Sequence[str], model: LanguageModel) -> Iterator[tuple[str, str, str]]:
+    """Rows of split, what the model is given, and what it answers: a continuation, or the likeliest words for a gap."""
+    words = [text.split()[:_SHOWN] for text in texts[:_TEXTS]]
+    if model.engine.causal:
+        prompts = [" ".join(each[:_PROMPT]) for each in words]
+        for prompt, found in zip(prompts, model.generate_n_best(prompts), strict=True):
+            yield split, prompt, found[0]
+        return
+    for each in words:
+        place = len(each) // 2
+        given = " ".join([*each[:place], MASK, *each[place + 1 :]])
+        guesses = model.fill(given, _GUESSES)
+        yield split, given, ", ".join(f"{' '.join(found.words)} {found.probability:.2f}" for found in guesses)

@@ -1,0 +1,63 @@
+"""export: writes the language model as a bundle, and checks that it scores texts as evaluate did."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer.checkpoint.device import prepare
+from transformer.checkpoint.trained import load_config
+from transformer.core.observer import Observer
+from transformer.core.schema import Hardware, StageParams
+from transformer.core.task import Task, words_of
+from transformer.export.exporting import ExportInputs, ExportParams, Model, Row, check_bundle, export_bundle
+from transformer.families.language.decoding.config import AnsweringParams
+from transformer.families.language.decoding.predictor import LanguageModel
+from transformer.families.language.nn.config import LanguageConfig
+
+_TOLERANCE = 1e-4  # of a token's log probability, on average: another order of sums changes it far less
+_USES = {
+    "masked": ("Fills gaps in texts.", 'model.fill("The film was [MASK].")'),
+    "causal": ("Continues texts.", 'model.generate("The film")'),
+}
+
+
+class Params(StageParams):
+    """The stage's parameters."""
+
+    train: Mapping[str, Any]
+    evaluate: AnsweringParams
+    export: ExportParams
+    hardware: Hardware
+
+
+def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+    """Write the bundle and check it. Returns the number of scores that agreed."""
+    compute = prepare(params.hardware)
+    use, call = _USES[load_config(inputs.trained, LanguageConfig).model.objective]
+    words = words_of(task)
+    model = Model(
+        task=task,
+        title=words.title,
+        use=words.use.format(use=use, call=call),
+        main_metric="bits_per_byte",
+        higher_is_better=False,
+        question="text",
+    )
+    export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
+    return check_bundle(
+        bundle,
+        model,
+        inputs.predictions,
+        _answers,
+        limit=params.export.verify_rows,
+        device=compute.device.type,
+        observer=observer,
+    )
+
+
+def _answers(model: LanguageModel, rows: Sequence[Row]) -> list[tuple[str, bool]]:
+    found = model.score([row["text"] for row in rows])
+    return [
+        (str(each), abs(each.log_probability - float(row["log_probability"])) <= _TOLERANCE * max(each.tokens, 1))
+        for each, row in zip(found, rows, strict=True)
+    ]

@@ -1,0 +1,14 @@
+"""The training parameters of a language task."""
+
+from pydantic import Field
+
+from transformer.training.config import TrainParams
+
+
+class LanguageTrainParams(TrainParams):
+    """`train` of a language task."""
+
+    mask_share: float = Field(gt=0, lt=1)
+    """`masked`: share of the tokens to predict, chosen anew in each epoch (Devlin et al. 2019, section 3.1)."""
+    whole_words: bool
+    """`masked`: choose all pieces of a word, or none."""

@@ -1,0 +1,81 @@
+"""BERT (Devlin et al. 2019, section 3) and GPT (Radford et al. 2018, section 3.1; 2019, section 2.3)."""
+
+from torch import Tensor, nn
+
+from transformer.families.language.nn.cache import PrefixCache
+from transformer.families.language.nn.config import LanguageConfig
+from transformer.nn.layers import Encoder, initialise
+from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
+from transformer.nn.model import Model
+from transformer.nn.positions import TokenEmbedding, embedding_positions
+
+
+class LanguageTransformer(Model):
+    """Token ids in, states out; `logits` maps states to the vocabulary.
+
+    BERT and GPT are one stack of layers: self-attention, then feed-forward. In BERT every token sees all others; in GPT
+    a token sees only those before it.
+    """
+
+    def __init__(self, config: LanguageConfig) -> None:
+        super().__init__()
+        params = config.model
+        self.config = config
+        self.causal = params.objective == "causal"
+        tokens = nn.Embedding(config.entries, params.d_model)
+        norm = nn.LayerNorm(params.d_model) if params.embedding_norm else None
+        self.embedding = TokenEmbedding(tokens, embedding_positions(params), params, norm=norm)
+        self.encoder = Encoder(params.layers, params)
+        transformed = params.output == "transformed"
+        self.transform = OutputTransform(params.d_model) if transformed else nn.Identity()
+        self.output = nn.Linear(params.d_model, config.entries, bias=transformed)
+        initialise(self, params)
+        self.output.weight = tokens.weight
+        if transformed:
+            nn.init.zeros_(self.output.bias)
+
+    def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
+        """The states (B, T, C) of token_ids (B, T), padded at the end; packed: those of real tokens alone, (N, C)."""
+        return self._encode(self._layout(token_ids, packed=packed))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """States (..., C) -> logits (..., V): of the hidden token itself (BERT), or of the next token (GPT)."""
+        logits: Tensor = self.output(self.transform(states))
+        return logits
+
+    def start(self, token_ids: Tensor) -> PrefixCache:
+        """Read the beginnings of texts, (B, T) without padding; T may be 0. Returns the cache for `step`."""
+        cache = PrefixCache()
+        if token_ids.shape[1]:
+            self._encode(Padded(token_ids, self.config.pad_id, cache))
+        return cache
+
+    def step(self, token_ids: Tensor, cache: PrefixCache) -> Tensor:
+        """The states (B, C) after one more token per text, token_ids (B,), which is added to the cache."""
+        return self._encode(Padded(token_ids[:, None], self.config.pad_id, cache))[:, 0]
+
+    def _encode(self, layout: Layout) -> Tensor:
+        embedded = self.embedding(layout.token_ids, layout.positions)
+        states: Tensor = self.encoder(embedded, layout, causal=self.causal)
+        return states
+
+    def _layout(self, token_ids: Tensor, *, packed: bool) -> Layout:
+        pad_id = self.config.pad_id
+        if not packed:
+            return Padded(token_ids, pad_id)
+        return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
+
+
+class OutputTransform(nn.Module):
+    """LayerNorm(GELU(x W + b)): what BERT does to a state before the product with the embeddings."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(d_model, d_model)
+        self.activation = nn.GELU()
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(..., C) -> (..., C)."""
+        transformed: Tensor = self.norm(self.activation(self.linear(states)))
+        return transformed

@@ -1,0 +1,91 @@
+"""The console commands `transformer fill` and `transformer generate`: their options and their output."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from transformer.core.errors import UserError
+
+if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
+    from transformer.encoded.vocabulary import Vocabulary
+    from transformer.families.language.decoding.predictor import LanguageModel
+
+FILL, GENERATE = "fill", "generate"
+COMMANDS = (
+    (FILL, "fill the gaps of texts, one per line, where [MASK] stands"),
+    (GENERATE, "continue texts, one per line"),
+)
+"""Names and help texts."""
+_NO_GAP = "note: a text without [MASK] has no gap: it stays as it is"
+_LEAVES = (
+    ("--max-length", int, "maximum number of new tokens"),
+    ("--no-repeat-ngram", int, "no sequence of N tokens occurs twice"),
+    ("--temperature", float, "with --sample: below 1 is more conservative, above 1 more varied"),
+    ("--top-k", int, "with --sample: draw from the N most probable tokens"),
+    ("--top-p", float, "with --sample: draw from the smallest set of top tokens with this probability"),
+    ("--seed", int, "with --sample: random seed"),
+)
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+
+
+def add_options(parser: ArgumentParser, command: str) -> None:
+    """Add the options of one command."""
+    parser.add_argument("--n-best", type=int, metavar="N", help="print N answers per text, the best first")
+    if command == FILL:
+        return
+    group = parser.add_argument_group("generation", "Default: as the model was evaluated.")
+    method = group.add_mutually_exclusive_group()
+    method.add_argument("--greedy", dest="method", action="store_const", const="greedy", help="greedy search")
+    method.add_argument("--sample", dest="method", action="store_const", const="sample", help="draw at random")
+    method.add_argument("--beam", dest="beam_size", type=int, metavar="N", help="beam search with N hypotheses")
+    for name, kind, text in _LEAVES:
+        group.add_argument(name, type=kind, metavar={int: "N", float: "A"}[kind], help=text)
+
+
+def answering(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+    """A function that turns texts, chunk by chunk, into lines to print. Raises UserError for odd options."""
+    return _filling(model, arguments) if arguments.command == FILL else _generating(model, arguments)
+
+
+def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+    count = 1 if arguments.n_best is None else arguments.n_best
+    if count < 1:
+        raise UserError(f"--n-best ({count}) must be 1 or more")
+
+    def lines(texts: list[str]) -> list[str]:
+        if not all("[MASK]" in text for text in texts):
+            print(_NO_GAP, file=sys.stderr)
+        found = [each for text in texts for each in model.fill(text, count)]
+        return [each.text if arguments.n_best is None else f"{each.probability:.4f}\t{each.text}" for each in found]
+
+    return lines
+
+
+def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+    from transformer.core.validation import validate
+    from transformer.families.language.decoding.config import AnswerParams
+
+    names = ["method", "beam_size", "n_best", *(name[2:].replace("-", "_") for name, _, _ in _LEAVES)]
+    changes: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    if "beam_size" in changes:
+        changes["method"] = "beam"
+    if "method" in changes:
+        changes.setdefault("n_best", 1)
+    decoding = model.decoding.model_dump() | changes
+    model.decoding = validate(AnswerParams, decoding, where="command line", prefix="decoding")
+    if model.decoding.method != "sample" and (idle := [name for name in _OF_SAMPLING if name in changes]):
+        raise UserError(f"--{idle[0].replace('_', '-')} has no effect without --sample")
+    answered = 0
+
+    def lines(texts: list[str]) -> list[str]:
+        nonlocal answered  # sampling depends on a text's number, not on how texts are chunked
+        first, answered = answered, answered + len(texts)
+        return [text for found in model.generate_n_best(texts, first) for text in found]
+
+    return lines
+
+
+def read_by(model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str]]":
+    """The vocabulary that reads texts, and the texts as it is given them."""
+    return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts])

@@ -1,0 +1,65 @@
+"""report: the content of the page for a language model's result."""
+
+from collections.abc import Iterator
+
+from transformer.core.task import Task
+from transformer.report.build import ReportParams, write_report
+from transformer.report.charts import bar_chart
+from transformer.report.content import Section, Table
+from transformer.report.result import Result, learning_curves, scores
+from transformer.results.headline import headline, value
+
+METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
+_CURVES = (
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a predicted token"),
+    ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity a predicted token"),
+    ("Validation accuracy", {"validation_accuracy": "validation"}, "share predicted right"),
+)
+_FEW = 100  # tokens; the loss of fewer says little
+
+Params = ReportParams
+run = write_report
+
+
+def summary(result: Result) -> str:
+    """How good the result is, in one line."""
+    return headline("perplexity", result.evaluation)
+
+
+def weaknesses(task: Task, result: Result) -> Iterator[str]:
+    """Where it fails, one line each."""
+    figures = result.evaluation[result.main_split]
+    right = value("accuracy", figures["accuracy"])
+    per_word = value("word_perplexity", figures["word_perplexity"])
+    yield f"It predicts {right} of the tokens right; perplexity a word {per_word}."
+    rows = [row for row in result.table("plots/loss_by_place.tsv") if int(row["tokens"]) >= _FEW]
+    if len(rows) > 1:
+        worst = max(rows, key=lambda row: float(row["loss"]))
+        yield f"Weakest by place: {float(worst['loss']):.2f} nats a token at {worst['place']} of the context."
+    if figures["unknown_rate"]:
+        yield f"{100 * figures['unknown_rate']:.2g} % of the tokens are unknown: perplexities flatter it by them."
+
+
+def sections(task: Task, result: Result) -> Iterator[Section]:
+    """The sections of the page, the most informative first."""
+    yield scores(result, METRICS)
+    yield learning_curves(result, _CURVES)
+    places = bar_chart(
+        "Loss by place",
+        result.columns("plots/loss_by_place.tsv"),
+        group="place",
+        value="loss",
+        count="tokens",
+        label="place in the context",
+        x_label="nats a token",
+    )
+    text = f"Of the split {result.main_split}: how much the model makes of the context that a token has."
+    yield Section("Where in the context", text, [places])
+    yield _texts(result, "samples", "Samples", "What the model makes of a beginning, or of a gap.")
+    yield _texts(result, "unexpected", "Least expected texts", "The 20 texts of each split with the highest loss.")
+
+
+def _texts(result: Result, name: str, title: str, text: str) -> Section:
+    rows = result.by_split(f"tables/{name}.tsv")
+    header = list(rows[0]) if rows else []
+    return Section(title, text, tables=[Table(title, header, [[*row.values()] for row in rows], long=True)])

@@ -1,0 +1,21 @@
+"""tokenize: pre-tokenizes the texts."""
+
+from pathlib import Path
+
+from transformer.core.observer import Observer
+from transformer.core.schema import StageParams
+from transformer.core.task import Task
+from transformer.text.pretokenize import PreTokenizerParams
+from transformer.text.tokens import tokenize_corpus
+
+
+class Params(StageParams):
+    """The stage's parameters."""
+
+    tokenize: PreTokenizerParams
+
+
+def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
+    """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
+    sides = {"text": ("text", params.tokenize)}
+    return tokenize_corpus(corpus, tokens, sides, runtime=params.runtime, observer=observer)

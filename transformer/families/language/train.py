@@ -1,0 +1,106 @@
+"""train: trains the language model on windows of the encoded texts."""
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.checkpoint.device import prepare
+from transformer.core.errors import UserError
+from transformer.core.files import sha256
+from transformer.core.observer import Observer
+from transformer.core.task import Task
+from transformer.encoded.batching import Ids, sorted_batches
+from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
+from transformer.families.language.data.masking import Masking
+from transformer.families.language.data.windows import Batch, EncodedWindows
+from transformer.families.language.nn.config import LanguageConfig, LanguageParams
+from transformer.families.language.nn.hiding import LanguageTrainParams
+from transformer.families.language.nn.mask_token import mask_id
+from transformer.families.language.nn.model import LanguageTransformer
+from transformer.nn.kernels.packing import gather
+from transformer.nn.objective import next_token_objective
+from transformer.training.batches import CorpusTraining
+from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
+from transformer.training.trainable import BatchLoss, Opened
+
+
+class Params(TrainStageParams):
+    """The stage's parameters."""
+
+    model: LanguageParams
+    train: LanguageTrainParams
+
+
+class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
+    """Training on windows of texts."""
+
+    def build(self) -> LanguageTransformer:
+        """As `CorpusTraining.build`."""
+        return LanguageTransformer(self.train.config)
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        """The summed loss of the hidden tokens, or of the next ones; the output layer sees their places alone."""
+        batch = self.seen.batch(rows, self.compute.device)
+        summed = next_token_objective(
+            lambda: (self.model.transform(self._states(batch)), batch.targets),
+            self.model.output,
+            smoothing=self.params.label_smoothing,
+            r_drop=self.params.r_drop,
+        )
+        return BatchLoss(*summed, tokens=self.tokens(rows))
+
+    def validate(self) -> dict[str, float]:
+        """Loss, perplexity and accuracy per predicted token, in fp32; the hidden tokens are always the same."""
+        total, right, count = 0.0, 0, 0
+        for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
+            batch = self.validation.batch(rows, self.compute.device)
+            logits = self.model.logits(self._states(batch))
+            # Summed on the CPU: not every device has float64.
+            total += F.cross_entropy(logits, batch.targets, reduction="none").cpu().double().sum().item()
+            right += int(logits.argmax(dim=-1).eq(batch.targets).sum())
+            count += len(batch.targets)
+        loss = total / max(count, 1)
+        return {
+            "validation_loss": loss,
+            "validation_perplexity": math.exp(min(loss, 700.0)),
+            "validation_accuracy": right / max(count, 1),
+        }
+
+    def _states(self, batch: Batch) -> Tensor:
+        """The states (M, C) at the places to predict."""
+        if self.pads:
+            return gather(self.model(batch.ids).flatten(0, 1), batch.padded_places)
+        return gather(self.model(batch.ids, packed=True), batch.places)
+
+
+def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    return train_and_write(open_training, task, params, paths, observer)
+
+
+def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+    """As `OpenTraining`."""
+    compute = prepare(params.hardware)
+    vocabulary = read_vocabularies(paths.vocab, "text")["text"]
+    config = LanguageConfig(
+        model=params.model,
+        size=vocabulary.size,
+        pad_id=vocabulary.pad_id,
+        mask_id=mask_id(vocabulary),
+        vocabulary_sha256=sha256(paths.vocab / "text" / "tokenizer.json"),
+    )
+    splits = ("train", "validation")
+    train, validation = (
+        EncodedWindows(paths.encoded / split, config, _masking(params.train, vocabulary)) for split in splits
+    )
+    for split in (train, validation):
+        split.report(task, observer)
+        if not len(split):
+            raise UserError(f"no text of {split.split} has a token to predict: give {task.name}.download other texts")
+    training = LanguageTraining(train, validation, params.train, compute, None)
+    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=0)
+
+
+def _masking(params: LanguageTrainParams, vocabulary: Vocabulary) -> Masking:
+    return Masking(vocabulary, share=params.mask_share, whole_words=params.whole_words, seed=params.seed)

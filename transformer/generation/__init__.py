@@ -1,0 +1,1 @@
+"""Generating text token by token: greedy search, beam search and sampling over any model of a next token."""

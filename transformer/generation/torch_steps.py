@@ -1,0 +1,85 @@
+"""A PyTorch model's next tokens, as decoding needs them."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer.encoded.batching import Ids
+from transformer.generation.interface import Blocked
+
+# Hypotheses whose distributions a CPU computes at a time: those of a whole batch would not fit into its cache.
+_ROWS = 128
+
+
+class TorchSteps(ABC):
+    """The part of a `Generator` after a step: the best tokens, or all log probabilities, that follow states."""
+
+    _never: tuple[int, ...]
+    """The tokens that are never generated."""
+
+    @abstractmethod
+    def _step(self, last: Ids, cache: Any) -> Tensor:
+        """The states (B, C) after one more token per row, last (B,), which is added to the cache."""
+
+    @abstractmethod
+    def _logits(self, states: Tensor) -> Tensor:
+        """The logits (B, V) of what follows states (B, C)."""
+
+    def best(self, last: Ids, cache: Any, count: int, blocked: Blocked | None) -> tuple[NDArray[np.floating[Any]], Ids]:
+        """As `Generator.best`."""
+        with torch.inference_mode():
+            states = self._step(last, cache)
+            if count == 1:
+                log_probabilities = self._distribution(states, blocked)
+                tokens = log_probabilities.argmax(dim=-1, keepdim=True)
+                return log_probabilities.gather(1, tokens).cpu().numpy(), tokens.cpu().numpy()
+            rows = _ROWS if states.device.type == "cpu" else len(states)
+            starts = range(0, len(states), rows)
+            found = [
+                best(self._distribution(states[start : start + rows], _within(blocked, start, rows)), count)
+                for start in starts
+            ]
+            values, indices = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
+            return values, indices
+
+    def log_probabilities(self, last: Ids, cache: Any, blocked: Blocked | None) -> NDArray[np.floating[Any]]:
+        """As `Generator.log_probabilities`."""
+        with torch.inference_mode():
+            found: NDArray[np.floating[Any]] = self._distribution(self._step(last, cache), blocked).cpu().numpy()
+            return found
+
+    def _distribution(self, states: Tensor, blocked: Blocked | None) -> Tensor:
+        """The log probabilities (B, V) after states (B, C)."""
+        logits: Tensor = self._logits(states)
+        for never in self._never:  # one by one: a list would be copied to the device at every step
+            logits[:, never] = float("-inf")
+        log_probabilities: Tensor = logits.log_softmax(dim=-1)
+        if blocked is not None:
+            log_probabilities[tuple(torch.from_numpy(part).to(logits.device) for part in blocked)] = float("-inf")
+        return log_probabilities
+
+
+def _within(blocked: Blocked | None, start: int, rows: int) -> Blocked | None:
+    """The part of `blocked` that concerns the `rows` rows from `start`."""
+    if blocked is None:
+        return None
+    row, token = blocked
+    inside = (row >= start) & (row < start + rows)
+    return row[inside] - start, token[inside]
+
+
+def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """As `distribution.best`, faster over a whole vocabulary, and on any device."""
+    width = scores.shape[1]
+    values, indices = scores.topk(min(count + 1, width))
+    if width > count:
+        if values[:, count - 1].eq(values[:, count]).any():  # `topk` does not guarantee an order of ties
+            values, indices = scores.sort(dim=1, descending=True, stable=True)
+        values, indices = values[:, :count], indices[:, :count]
+    indices, order = indices.sort(dim=1)
+    values, back = torch.sort(values.gather(1, order), dim=1, descending=True, stable=True)
+    return values, indices.gather(1, back)

@@ -1,0 +1,1 @@
+"""Language models of reviews: what the words of one tell of each other."""

@@ -1,0 +1,16 @@
+"""The declaration of the language task."""
+
+from transformer.core.task import Task
+
+TASK = Task(
+    name="language",
+    family="language",
+    unit="text",
+    sample="sentiment",
+    examples={
+        "text": (
+            "I would not call the result lifeless. The costumes are hardly dull.",
+            "The film is not charming. The humor is nothing but silly.",
+        ),
+    },
+)
