@@ -18,7 +18,7 @@ NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
 @pytest.mark.parametrize(
     ("family", "classes", "message"),
     [
-        ("clasifier", ("a", "b"), "task t: there is no family `clasifier`: one of classifier, seq2seq"),
+        ("clasifier", ("a", "b"), "task t: there is no family `clasifier`: one of classifier, language, seq2seq"),
         ("classifier", ("a", "b", "a"), "at least two different names"),
         ("classifier", ("a",), "at least two different names"),
         ("classifier", (*NAMES, "one more"), "129 classes, but at most 128"),
@@ -48,7 +48,7 @@ def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pyt
     given = (Path("params.yaml"), content, "tokenize", "sentiment", "classifier", schema)
     WORKFLOW.write_text(text)
     Started(*given)
-    wrong = text.replace("sentiment: {family: classifier}", "sentiment: {family: seq2seq}")
+    wrong = text.replace("sentiment: {family: classifier,", "sentiment: {family: seq2seq,")
     assert wrong != text
     WORKFLOW.write_text(wrong)
     with pytest.raises(UserError, match=r"^dvc\.yaml names another family for sentiment than"):

@@ -1,7 +1,7 @@
 """The end of `make repro`: the main metrics, and where to find more."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -40,8 +40,9 @@ def print_summary(root: Path, task: str | None = None) -> None:
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     for each in tasks:
-        command = family_module(open_task(each), "options").COMMANDS[0][0]
-        print(f"  transformer {command} {_example(root, each)}")
+        options = family_module(open_task(each), "options")
+        command = options.COMMANDS[0][0]
+        print(f"  transformer {command} {_example(root, each, options.question)}")
     for each in tasks[-1:]:
         if epochs := leaves(own.chains[each].params).get(f"{each}.train.epochs"):
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
@@ -50,14 +51,14 @@ def print_summary(root: Path, task: str | None = None) -> None:
     print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 
 
-def _example(root: Path, task: str) -> str:
-    """A short text of the corpus, quoted for the shell."""
+def _example(root: Path, task: str, question: Callable[[str], str]) -> str:
+    """A question from a short text of the corpus, quoted for the shell."""
     try:
         rows = islice(read_table(root / "reports" / task / "predictions.tsv"), _ROWS)
         texts = [list(row.values())[1] for row in rows]
     except UserError:
         texts = []
-    return shlex.quote(min(texts, key=len)) if texts else "TEXT"
+    return shlex.quote(question(min(texts, key=len))) if texts else "TEXT"
 
 
 def _sync(root: Path) -> None:

@@ -14,6 +14,11 @@ COMMANDS = (("classify", "classify texts, one per line: prints label, probabilit
 _EMPTY = "note: an empty text gives no evidence: its label is what the model answers without any word"
 
 
+def question(text: str) -> str:
+    """What to ask the model, given a text of its corpus."""
+    return text
+
+
 def add_options(parser: ArgumentParser, command: str) -> None:
     """Add the command's own options."""
     parser.add_argument(

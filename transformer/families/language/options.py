@@ -29,6 +29,12 @@ _LEAVES = (
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
+def question(text: str) -> str:
+    """What to ask the model, given a text of its corpus: the same with a gap."""
+    words = text.split()
+    return " ".join([*words[: len(words) // 2], "[MASK]", *words[len(words) // 2 + 1 :]])
+
+
 def add_options(parser: ArgumentParser, command: str) -> None:
     """Add the options of one command."""
     parser.add_argument("--n-best", type=int, metavar="N", help="print N answers per text, the best first")

@@ -29,6 +29,11 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_SCORES = ("length_normalization", "length_penalty")
 
 
+def question(text: str) -> str:
+    """What to ask the model, given a text of its corpus."""
+    return text
+
+
 def add_options(parser: ArgumentParser, command: str) -> None:
     """Add options named after the leaves of `translation.evaluate`; each overrides the exported model's setting."""
     group = parser.add_argument_group("decoding", "Default: as the model was evaluated.")
