@@ -9,7 +9,13 @@ from transformer.cli import main
 from transformer.commands.workspace import find_workspace, given_path
 
 ROOT = Path(__file__).parents[1]
-WATCHED = ("data/local/translation", "data/local/sentiment", "data/local/vocabulary")
+WATCHED = (
+    "data/local/translation",
+    "data/local/sentiment",
+    "data/local/language",
+    "data/local/vocabulary",
+    "data/local/none",
+)
 """What params.yaml refers to, and `check` looks for."""
 
 

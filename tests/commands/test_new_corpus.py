@@ -17,6 +17,7 @@ from transformer.commands.new_corpus import new_corpus
 from transformer.commands.profiles import default_params, profile_params, profile_values
 from transformer.commands.recognise import Found, recognise
 from transformer.core.errors import UserError
+from transformer.registry import TASKS
 
 FRENCH = pairs("fr")[:60]
 STARS: list[dict[str, Any]] = [
@@ -120,7 +121,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with our default and no profile."""
     monkeypatch.setattr(rehearsal, "_SECONDS", 0.05)
     root = tmp_path / "project"
-    for folder in ("profiles", "data/local/translation", "data/local/sentiment", "data/local/vocabulary"):
+    for folder in ("profiles", *(f"data/local/{name}" for name in (*TASKS, "none", "vocabulary"))):
         (root / folder).mkdir(parents=True)
     (root / "params.yaml").write_text(default_params(ROOT), encoding="utf-8")
     monkeypatch.chdir(root)

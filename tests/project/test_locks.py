@@ -54,7 +54,11 @@ def test_the_first_lock_is_just_what_running_the_workflow_needs() -> None:
 def test_the_second_lock_adds_what_the_others_need_and_repeats_nothing() -> None:
     base, more = names(ROOT / "requirements.lock"), names(ROOT / "requirements-dev.lock")
     assert not base & more
-    needed = closure(each for each in [*project()["dev"], *project()["docs"]] if not each.startswith("transformer["))
+    needed = closure(
+        each
+        for each in [*project()["dev"], *project()["docs"], *project()["cluster"]]
+        if not each.startswith("transformer[")
+    )
     assert needed - base - {"setuptools", "pip"} == more
 
 

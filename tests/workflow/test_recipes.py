@@ -10,6 +10,7 @@ from tests.conftest import ROOT
 from tests.kit import clean_environment, copy_working_tree, set_leaves
 from tests.warm import with_warm_commands
 from transformer.commands.profiles import profile_params
+from transformer.registry import TASKS
 
 NEIGHBOURS = '''class NeighbourPositions(AttentionPositions):
     """Adds a score to each query's own place and the one before it."""
@@ -66,7 +67,9 @@ def test_a_hyperparameter_takes_three_files(clone: Path) -> None:
     """An exponent of the embeddings' scale."""
     named = files_of("A hyperparameter")
     assert "params.yaml" in named and "transformer/training/config.py" in named
-    set_leaves(clone / "params.yaml", {"translation.model.scale_power": 0.25, "sentiment.model.scale_power": 0.5})
+    set_leaves(
+        clone / "params.yaml", {f"{task}.model.scale_power": 0.25 if task == "translation" else 0.5 for task in TASKS}
+    )
     config, positions = clone / "transformer/nn/config.py", clone / "transformer/nn/positions.py"
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")

@@ -37,7 +37,7 @@ IN_ONE_PROCESS = """
 import sys
 from importlib import import_module
 from transformer.core.stage import main
-for task in ("translation", "sentiment"):
+for task in ("translation", "sentiment", "language"):
     sys.argv = ["", task]
     for stage in ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert"):
         main(stage, getattr(import_module(f"stages.{stage}"), stage))
