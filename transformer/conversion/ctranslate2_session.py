@@ -15,16 +15,15 @@ Model = TypeVar("Model", ctranslate2.Translator, ctranslate2.Encoder, ctranslate
 def open_model(kind: type[Model], folder: Path, threads: int | None) -> Opened[Model]:
     """Open a model of this kind on the CPU; threads: None for all that the process may use.
 
-    A translator's threads work on batches of their own: two on one batch wait for each other at every product, which on
-    a busy machine takes several times as long as one. Raises UserError if the model is missing or broken.
+    Each works on batches of its own: two on one batch wait for each other at every product, which for short texts takes
+    ten times as long as one alone. Raises UserError if the model is missing or broken.
     """
     return Opened(partial(_model, kind, folder), threads)
 
 
 def _model(kind: type[Model], folder: Path, threads: int) -> Model:
-    each, batches = (1, threads) if kind is ctranslate2.Translator else (threads, 1)
     try:
-        return kind(str(folder), device="cpu", intra_threads=each, inter_threads=batches)
+        return kind(str(folder), device="cpu", intra_threads=1, inter_threads=threads)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(
