@@ -1,5 +1,6 @@
 """Hashes of the project's code as it was when a stage started."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,12 @@ def code_at_start_of(paths: Iterable[str]) -> dict[str, str]:
     """The same for these files and folders."""
     wanted = list(paths)
     return {name: sha for name, sha in code_at_start().items() if any(within(name, path) for path in wanted)}
+
+
+def code_digest() -> str:
+    """One SHA-256 for `code_at_start`, to compare the code of several processes."""
+    lines = "".join(f"{name} {sha}\n" for name, sha in sorted(code_at_start().items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def within(path: str, folder: str) -> bool:

@@ -7,9 +7,8 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +17,8 @@ from ray._private import services
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util import get_node_ip_address
 
-from transformer.core.code import code_at_start
+from transformer.core.code import code_digest
 from transformer.core.errors import UserError
-from transformer.core.files import json_bytes
 from transformer.core.schema import Hardware, Runtime
 from transformer.text.parallel import AHEAD, OrderedMap
 
@@ -95,7 +93,7 @@ class _Actor:
             os.chdir(root)
         if Path.cwd() != Path(root):
             self._trouble = f"the folder {root} is missing on {socket.gethostname()}: share it with all machines"
-        elif _code() != code:
+        elif code_digest() != code:
             self._trouble = f"the code on {socket.gethostname()} is not that of this machine: update it"
         else:
             initializer(*arguments)
@@ -113,7 +111,7 @@ def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple
     with _joined(runtime, runtime.workers):
         lost = {"max_restarts": runtime.retries, "max_task_retries": runtime.retries}
         actor = ray.remote(num_cpus=1, **lost)(_Actor)
-        given = str(Path.cwd()), _code(), initializer, arguments
+        given = str(Path.cwd()), code_digest(), initializer, arguments
         yield _Actors([actor.remote(*given) for _ in range(runtime.workers)])
 
 
@@ -178,7 +176,7 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
         stack.enter_context(_joined(runtime, (size - 1) * hardware.threads))
         gpus = 1 if hardware.device == "cuda" else 0
         actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
-        trainers = [actor.remote(str(Path.cwd()), _code()) for _ in range(1, size)]
+        trainers = [actor.remote(str(Path.cwd()), code_digest()) for _ in range(1, size)]
         for each in trainers:
             stack.callback(ray.kill, each)
         try:
@@ -209,12 +207,6 @@ def _free_port(host: str) -> int:
         tried.bind((host, 0))
         port: int = tried.getsockname()[1]
         return port
-
-
-def _code() -> str:
-    """A digest of the project's code, which must be the same everywhere."""
-    code: Mapping[str, str] = code_at_start()
-    return sha256(json_bytes(dict(code))).hexdigest()
 
 
 def _line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from transformer.checkpoint.device import Compute
 from transformer.checkpoint.trained import put_state
+from transformer.core.code import code_digest
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
@@ -143,7 +144,7 @@ def start_here(size: int, opening: Opening, stack: ExitStack) -> str:
     started = []
     for rank in range(1, size):
         here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_run, args=(opening, rank, size, meeting, there), daemon=True)
+        process = context.Process(target=_run, args=(opening, rank, size, meeting, code_digest(), there), daemon=True)
         process.start()
         stack.callback(_end, process)
         there.close()
@@ -171,11 +172,13 @@ def _end(process: Any) -> None:
         process.join()
 
 
-def _run(opening: Opening, rank: int, size: int, meeting: str, ready: Connection) -> None:
+def _run(opening: Opening, rank: int, size: int, meeting: str, code: str, ready: Connection) -> None:
     """What another process of this machine runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the leader decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        if code_digest() != code:  # also where the edit is reverted before the stage's end, which compares again
+            raise UserError("the code changed while the stage ran: run it again to resume from the last checkpoint")
         opened = open_as(rank, opening)
     except UserError as error:
         ready.send(str(error))
