@@ -1,12 +1,12 @@
 """A PyTorch model's next tokens, as decoding needs them."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.encoded.batching import Ids
 from transformer.generation.interface import Blocked
@@ -15,21 +15,48 @@ from transformer.generation.interface import Blocked
 _ROWS = 128
 
 
+class Stepping(Protocol):
+    """A network that generates token by token."""
+
+    def start(self, source_ids: Tensor) -> Any:
+        """Read source_ids (B, S). Returns the cache for `step`; its `select(rows)` selects rows."""
+
+    def step(self, token_ids: Tensor, cache: Any) -> Tensor:
+        """The states (B, C) after one more token per row, token_ids (B,), which is added to the cache."""
+
+
+class _TorchCache:
+    """A network's cache, selected by NumPy's indices."""
+
+    def __init__(self, cache: Any, device: torch.device) -> None:
+        self.held, self.device = cache, device
+
+    def select(self, rows: Ids) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), repeats allowed."""
+        with torch.inference_mode():
+            self.held.select(torch.from_numpy(rows).to(self.device))
+
+
 class TorchSteps(ABC):
-    """The part of a `Generator` after a step: the best tokens, or all log probabilities, that follow states."""
+    """A network on its device, as a `Generator`."""
 
-    _never: tuple[int, ...]
-    """The tokens that are never generated."""
+    def __init__(self, network: nn.Module, never: tuple[int, ...]) -> None:
+        """network: with `start` and `step` (`Stepping`); never: the tokens that are never generated."""
+        self._module, self._network, self._never = network.eval(), cast(Stepping, network), never
 
-    @abstractmethod
-    def _step(self, last: Ids, cache: Any) -> Tensor:
-        """The states (B, C) after one more token per row, last (B,), which is added to the cache."""
+    def start(self, source_ids: Ids) -> _TorchCache:
+        """As `Generator.start`."""
+        device = next(self._module.parameters()).device
+        with torch.inference_mode():
+            return _TorchCache(self._network.start(torch.from_numpy(source_ids).to(device)), device)
 
     @abstractmethod
     def _logits(self, states: Tensor) -> Tensor:
         """The logits (B, V) of what follows states (B, C)."""
 
-    def best(self, last: Ids, cache: Any, count: int, blocked: Blocked | None) -> tuple[NDArray[np.floating[Any]], Ids]:
+    def best(
+        self, last: Ids, cache: _TorchCache, count: int, blocked: Blocked | None
+    ) -> tuple[NDArray[np.floating[Any]], Ids]:
         """As `Generator.best`."""
         with torch.inference_mode():
             states = self._step(last, cache)
@@ -46,11 +73,14 @@ class TorchSteps(ABC):
             values, indices = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
             return values, indices
 
-    def log_probabilities(self, last: Ids, cache: Any, blocked: Blocked | None) -> NDArray[np.floating[Any]]:
+    def log_probabilities(self, last: Ids, cache: _TorchCache, blocked: Blocked | None) -> NDArray[np.floating[Any]]:
         """As `Generator.log_probabilities`."""
         with torch.inference_mode():
             found: NDArray[np.floating[Any]] = self._distribution(self._step(last, cache), blocked).cpu().numpy()
             return found
+
+    def _step(self, last: Ids, cache: _TorchCache) -> Tensor:
+        return self._network.step(torch.from_numpy(last).to(cache.device), cache.held)
 
     def _distribution(self, states: Tensor, blocked: Blocked | None) -> Tensor:
         """The log probabilities (B, V) after states (B, C)."""
