@@ -174,6 +174,8 @@ def _compare(arguments: argparse.Namespace) -> None:
     tasks = [task for task in wanted if task in first.chains and task in second.chains]
     for line in (results.partial[task] for results in (first, second) for task in wanted if task in results.partial):
         print(line, file=sys.stderr)
+    for line in filter(None, (results.unrun(task) for results in (first, second) for task in tasks)):
+        print(line, file=sys.stderr)
     if not tasks:
         raise UserError(f"{first.name} and {second.name} have no results for the same task: run `dvc repro`")
     for task in tasks:

@@ -217,6 +217,20 @@ def test_a_place_without_result_is_said(repository: Path) -> None:
         find_results(repository, "workspace")
 
 
+def test_parameters_that_have_not_run_are_said(repository: Path) -> None:
+    """As after a failed run: params.yaml is ahead of the result, which is what `compare` shows."""
+    params = repository / "params.yaml"
+    params.write_text("sentiment: {tokenize: {}, train: {learning_rate: 5e-3}, export: {alias: best}}\n")
+    result = find_results(repository, "workspace")
+    assert result.unrun("sentiment") is None, "YAML's 5e-3 is the lock's 0.005, and no stage declares the rest"
+    params.write_text("sentiment: {tokenize: {}, train: {learning_rate: 2e-3, steps: 9}}\n")
+    line = result.unrun("sentiment")
+    assert line is not None
+    assert "sentiment.train.learning_rate is 0.005 there and 0.002 in params.yaml; " in line
+    assert "sentiment.train.steps is absent there and 9" in line
+    assert find_results(repository, "main").unrun("sentiment") is None, "a commit's result is the commit's"
+
+
 def test_markdown_keeps_its_tables(repository: Path) -> None:
     text = "\n".join(lines(compared(repository, "HEAD"), "a|b", "workspace", markdown=True))
     assert "| split   | metric   | a\\|b" in text

@@ -10,11 +10,12 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from transformer.checkpoint.device import prepare
 from transformer.core.digest import KEY
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
-from transformer.core.schema import Section
+from transformer.core.schema import Hardware, Section, StageParams
 from transformer.core.task import PRETRAINING, Task
 from transformer.export.bundle import open_bundle, write_bundle
 
@@ -35,6 +36,15 @@ class ExportParams(Section):
         if alias.lower() == "latest":
             raise ValueError("MLflow reserves `latest` for the newest version; choose another, such as `best`")
         return alias
+
+
+class ExportStageParams(StageParams):
+    """The stage's parameters; `evaluate` is a family's own parameters of inference."""
+
+    train: Mapping[str, Any]
+    evaluate: Section
+    export: ExportParams
+    hardware: Hardware
 
 
 Row = dict[str, str]
@@ -68,6 +78,22 @@ class Model:
     higher_is_better: bool = True
     question: str
     """The input column of predictions.tsv."""
+
+
+def export_model(
+    model: Model,
+    params: ExportStageParams,
+    *,
+    inputs: ExportInputs,
+    bundle: Path,
+    answers: Answers,
+    observer: Observer,
+) -> dict[str, float]:
+    """Write the bundle, and check that it answers as evaluate did. Returns the number of answers that agreed."""
+    device = prepare(params.hardware).device.type
+    export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
+    limit = params.export.verify_rows
+    return check_bundle(bundle, model, inputs.predictions, answers, limit=limit, device=device, observer=observer)
 
 
 def export_bundle(

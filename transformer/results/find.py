@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
+from transformer.core.params import read_params
 from transformer.results.chain import Chain, all_chains, chains_in_lock
 from transformer.results.dvc_inside import experiment_state
 from transformer.results.git import blob, experiments, git, head, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
-from transformer.results.partial import claim_in_words, in_words, never_run
+from transformer.results.partial import claim_in_words, edited_in_words, in_words, never_run
 from transformer.results.workspace import content_md5, not_as_locked
 
 WORKSPACE = "workspace"
@@ -62,6 +63,15 @@ class Results:
         for row in csv.DictReader(content.decode().split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE):
             rows.setdefault(row["split"], []).append(row)
         return rows
+
+    def unrun(self, task: str) -> str | None:
+        """Why the workspace's result is not the one that its params.yaml asks for; None if it is, or for a commit.
+
+        Raises UserError when params.yaml cannot be read.
+        """
+        if self.commit is not None:
+            return None
+        return edited_in_words(self.chains[task], read_params(self.root / "params.yaml"))
 
     def _content(self, task: str, path: str) -> bytes:
         """A file of the result; empty if a commit has none."""

@@ -4,11 +4,14 @@
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from transformer.core.digest import parameters_digest, signature, signed_output
-from transformer.results.chain import STAGES, Chain
+from transformer.results.chain import STAGES, Chain, leaves
 
+_PARAMS = "params.yaml"
+_NAMED = 3
 _TRAIN = STAGES.index("train")
 
 
@@ -34,6 +37,34 @@ def claim_in_words(chain: Chain, stage: str, where: str) -> str:
         f" `dvc commit` record them without a run); run `dvc repro --force --single-item {stage}@{chain.task}`,"
         f" then `dvc repro`"
     )
+
+
+def edited_in_words(chain: Chain, content: Mapping[str, Any]) -> str | None:
+    """Say that the workspace's result is not one of params.yaml, as after a failed run; None if it is.
+
+    content: the parsed params.yaml.
+    """
+    locked = chain.params.get(_PARAMS, {})
+    was, now = leaves(locked), leaves({name: _at(content, name) for name in locked})
+    edited = [
+        f"{name} is {was.get(name, 'absent')} there and {now.get(name, 'absent')} in {_PARAMS}"
+        for name in sorted({*was, *now})
+        if was.get(name, ...) != now.get(name, ...)
+    ]
+    if not edited:
+        return None
+    shown = "; ".join(edited[:_NAMED]) + (f"; and {len(edited) - _NAMED} more" if len(edited) > _NAMED else "")
+    return (
+        f"{chain.task}: the workspace's result is not of its {_PARAMS}, which has not run to its end ({shown}): this"
+        f" compares the result; `dvc repro report@{chain.task}` makes the new one"
+    )
+
+
+def _at(content: Mapping[str, Any], name: str) -> Any:
+    found: Any = content
+    for part in name.split("."):
+        found = found.get(part, {}) if isinstance(found, Mapping) else {}
+    return found
 
 
 def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:

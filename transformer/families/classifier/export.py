@@ -1,31 +1,24 @@
 """export: writes the classifier as a bundle, and checks that it predicts as evaluate did."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels, words_of
-from transformer.export.exporting import ExportInputs, ExportParams, Model, Row, check_bundle, export_bundle
+from transformer.export.exporting import ExportInputs, ExportStageParams, Model, Row, export_model
 from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction
 
 _TOLERANCE = 1e-4  # of a probability: another order of sums changes it far less
 
 
-class Params(StageParams):
+class Params(ExportStageParams):
     """The stage's parameters."""
 
-    train: Mapping[str, Any]
     evaluate: AnsweringParams
-    export: ExportParams
-    hardware: Hardware
 
 
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of predictions that agreed."""
-    compute = prepare(params.hardware)
     task, words = with_labels(task, inputs.corpus), words_of(task)
     model = Model(
         task=task,
@@ -34,16 +27,7 @@ def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, obser
         main_metric="accuracy",
         question="text",
     )
-    export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
-    return check_bundle(
-        bundle,
-        model,
-        inputs.predictions,
-        _answers,
-        limit=params.export.verify_rows,
-        device=compute.device.type,
-        observer=observer,
-    )
+    return export_model(model, params, inputs=inputs, bundle=bundle, answers=_answers, observer=observer)
 
 
 def in_a_row(names: Sequence[str]) -> str:

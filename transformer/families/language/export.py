@@ -1,15 +1,12 @@
 """export: writes the language model as a bundle, and checks that it scores texts as evaluate did."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from transformer.checkpoint.device import prepare
 from transformer.checkpoint.trained import load_config
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, words_of
-from transformer.export.exporting import ExportInputs, ExportParams, Model, Row, check_bundle, export_bundle
+from transformer.export.exporting import ExportInputs, ExportStageParams, Model, Row, export_model
 from transformer.families.language.decoding.config import AnsweringParams
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.nn.config import LanguageConfig
@@ -21,18 +18,14 @@ _USES = {
 }
 
 
-class Params(StageParams):
+class Params(ExportStageParams):
     """The stage's parameters."""
 
-    train: Mapping[str, Any]
     evaluate: AnsweringParams
-    export: ExportParams
-    hardware: Hardware
 
 
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of scores that agreed."""
-    compute = prepare(params.hardware)
     use, call = _USES[load_config(inputs.trained, LanguageConfig).model.objective]
     words = words_of(task)
     model = Model(
@@ -43,16 +36,7 @@ def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, obser
         higher_is_better=False,
         question="text",
     )
-    export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
-    return check_bundle(
-        bundle,
-        model,
-        inputs.predictions,
-        _answers,
-        limit=params.export.verify_rows,
-        device=compute.device.type,
-        observer=observer,
-    )
+    return export_model(model, params, inputs=inputs, bundle=bundle, answers=_answers, observer=observer)
 
 
 def _answers(model: LanguageModel, rows: Sequence[Row]) -> list[tuple[str, bool]]:
