@@ -32,7 +32,7 @@ def measure(options: Options) -> Report:
         start = dict.fromkeys(STAGES, 0.0)
         for size, workspace in workspaces.items():
             for stage in STAGES:
-                seconds, peak = _run(workspace, stage)
+                seconds, peak = run_measured(workspace, stage)
                 print(f"  round {number}  {stage}  {size:,} pairs  {seconds:.1f} s  {peak:.0f} MB", file=sys.stderr)
                 if size == _SMALL:
                     start[stage] = seconds
@@ -62,7 +62,8 @@ def corpus_of(size: int) -> Workspace:
     return workspace
 
 
-def _run(workspace: Workspace, stage: str) -> tuple[float, float]:
+def run_measured(workspace: Workspace, stage: str) -> tuple[float, float]:
+    """Run a stage of translation. Returns its seconds and the peak of its largest process in megabytes."""
     command = workspace.command(stage, "translation")
     printed = workspace.call(sys.executable, str(ROOT / "benchmarks" / "peak.py"), *command)
     seconds, peak = json.loads(printed.splitlines()[-1])

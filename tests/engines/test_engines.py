@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from tests.builders import small_runtime
-from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
+from tests.engines.clusters import NODE, simulated
+from tests.training.small import outputs, prepare, run_stage, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Runtime
@@ -30,20 +31,10 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """The address of a cluster of two machines with one core each, simulated on this one."""
-    pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
-    from ray.cluster_utils import Cluster
-
-    before = os.environ.copy()
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
-    # Ray takes 127.0.0.1 for the machine's outer address, and would not find a cluster that listens to no other.
-    node = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 100 * 2**20}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    cluster.add_node(**node)
-    yield cluster.address
-    cluster.shutdown()
-    os.environ.clear()
-    os.environ |= before
+    """The address of a cluster of two machines with one core each."""
+    with simulated(cores=1) as made:
+        made.add_node(**NODE)
+        yield made.address
 
 
 def runtime_of(engine: str, request: pytest.FixtureRequest, **changes: Any) -> Runtime:

@@ -89,10 +89,14 @@ class Disturbing(Watcher):
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         super().metrics(step, values)
         if step == self.kill and "train_loss" in values:
-            process = active_children()[0]
-            for each in (psutil.Process(), psutil.Process(process.pid)):
+            process = self.follower()
+            for each in (psutil.Process(), process):
                 self.listens |= {found.laddr.ip for found in each.net_connections() if found.status == "LISTEN"}
             process.kill()
+
+    def follower(self) -> psutil.Process:
+        """The process to kill."""
+        return psutil.Process(active_children()[0].pid)
 
 
 def disturbed(training: Work, kill: int) -> Disturbing:

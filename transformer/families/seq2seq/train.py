@@ -6,7 +6,7 @@ from transformer.core.task import Task
 from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity
+from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity, scoring
 from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.model import build_model
@@ -45,7 +45,8 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
 
     def validate(self) -> dict[str, float]:
         """Loss, perplexity and accuracy per target token, in fp32."""
-        loss, accuracy = self.validation.score(self.model, self.params.validation_rows, self.compute.device)
+        scored = scoring(self.model, self.compute.device)
+        loss, accuracy = self.validation.score(self.params.validation_rows, scored)
         return {
             "validation_loss": loss,
             "validation_perplexity": perplexity(loss),

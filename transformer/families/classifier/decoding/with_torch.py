@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.checkpoint.trained import load_config, load_weights
+from transformer.checkpoint.turns import in_turns
 from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import read_vocabularies, require_size
@@ -30,6 +31,7 @@ class TorchScorer:
             model.config.classes,
         )
 
+    @in_turns
     def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
         """As `Scorer.logits`."""
         device = next(self._model.parameters()).device

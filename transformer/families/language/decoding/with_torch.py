@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint.trained import load_config, load_weights
+from transformer.checkpoint.turns import in_turns
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.language.decoding.config import AnswerParams
@@ -30,6 +31,7 @@ class TorchEngine:
         self.pad_id, self.mask_id = config.pad_id, config.mask_id
         self.generator = CausalGenerator(model, never)
 
+    @in_turns
     def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
         """As `Engine.scored`."""
         with torch.inference_mode():
@@ -41,12 +43,14 @@ class TorchEngine:
                 best.append(found.argmax(dim=-1).cpu().numpy())
         return np.concatenate(values), np.concatenate(best)
 
+    @in_turns
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
         """As `Engine.log_probabilities`."""
         with torch.inference_mode():
             found: Floats = self._model.logits(self._at(token_ids, places)).log_softmax(dim=-1).cpu().numpy()
         return found
 
+    @in_turns
     def states(self, token_ids: Ids) -> Floats:
         """As `Engine.states`."""
         with torch.inference_mode():
@@ -65,6 +69,8 @@ class TorchEngine:
 
 class TorchLanguageModel(LanguageModel):
     """A language model whose network is at hand."""
+
+    generate_n_best = in_turns(LanguageModel.generate_n_best)
 
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: AnswerParams, device: torch.device

@@ -1,9 +1,11 @@
 """Encoded sentence pairs, and the loss on them."""
 
 import math
+from collections.abc import Iterable, Iterator
 from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -19,6 +21,31 @@ from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.nn.kernels.packing import gather
+
+
+class Pairs(NamedTuple):
+    """Sentence pairs as ids; longer ones than the model's positions are cut."""
+
+    sources: list[Ids]
+    targets: list[Ids]
+
+
+class Predicted(NamedTuple):
+    """How well the target tokens of a batch were predicted."""
+
+    nats: float
+    """The summed cross-entropy."""
+    right: int
+    """Tokens that were the most probable ones."""
+    tokens: int
+
+
+class ScorePairs(Protocol):
+    """Scores batches."""
+
+    def __call__(self, batches: Iterable[Pairs], /) -> Iterator[Predicted]:
+        """One by one, in order."""
+        ...
 
 
 class EncodedPairs:
@@ -52,35 +79,25 @@ class EncodedPairs:
         view.target = dropout.column("target", self.target, epoch)
         return view
 
+    def pairs(self, rows: Ids) -> Pairs:
+        """The pairs in the given rows."""
+        limit = self.config.model.max_length
+        return Pairs([clip(self.source[row], limit) for row in rows], [clip(self.target[row], limit) for row in rows])
+
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
         """The padded source ids (B, S) and target ids (B, T + 1) of the given rows."""
-        limit = self.config.model.max_length
-        source = pad([clip(self.source[row], limit) for row in rows], self.config.source_pad_id)
-        return to_device(source, device), to_device(self._targets(rows), device)
+        return _batch(self.config, self.pairs(rows), device)
 
     def places(self, rows: Ids, device: torch.device) -> Tensor:
-        """The indices (N,) into the batch's flattened inputs (B * T,) of target tokens that another token follows.
+        """The indices (N,) into the batch's flattened inputs (B * T,) of target tokens that another token follows."""
+        return _places(self.config, self.pairs(rows), device)
 
-        Computed on the CPU: asking an accelerator which tokens are real would wait for all its queued work.
-        """
-        real = self._targets(rows)[:, 1:] != self.config.target_pad_id
-        return to_device(real.flatten().nonzero()[:, 0], device)
-
-    def _targets(self, rows: Ids) -> Tensor:
-        limit = self.config.model.max_length
-        return pad([clip(self.target[row], limit) for row in rows], self.config.target_pad_id)
-
-    def score(self, model: Seq2SeqModel, batch_size: int, device: torch.device) -> tuple[float, float]:
+    def score(self, batch_size: int, scored: ScorePairs) -> tuple[float, float]:
         """The mean cross-entropy per target token in nats, and the accuracy; both include the end token."""
+        batches = (self.pairs(rows) for rows in sorted_batches(self.lengths[:, 1], batch_size))
         total, right, count = 0.0, 0, 0
-        for rows in sorted_batches(self.lengths[:, 1], batch_size):
-            places = self.places(rows, device) if model.pads(device) else None
-            states, following = next_token_states(model, *self.batch(rows, device), places)
-            logits = model.output(states)
-            # Summed on the CPU: not every device has float64.
-            total += F.cross_entropy(logits, following, reduction="none").cpu().double().sum().item()
-            right += int(logits.argmax(dim=-1).eq(following).sum())
-            count += len(following)
+        for each in scored(batches):
+            total, right, count = total + each.nats, right + each.right, count + each.tokens
         return total / max(count, 1), right / max(count, 1)
 
     def report(self, observer: Observer) -> None:
@@ -91,6 +108,32 @@ class EncodedPairs:
                 f"warning: {self.truncated:,} pairs of {self.split} are longer than model.max_length"
                 f" ({self.config.model.max_length}) and were cut"
             )
+
+
+def scoring(model: Seq2SeqModel, device: torch.device) -> ScorePairs:
+    """Scores with a model in this process; to be used in inference mode."""
+    return partial(map, partial(predicted, model, device))
+
+
+def predicted(model: Seq2SeqModel, device: torch.device, pairs: Pairs) -> Predicted:
+    """How well the model predicts each target token from those before it."""
+    places = _places(model.config, pairs, device) if model.pads(device) else None
+    states, following = next_token_states(model, *_batch(model.config, pairs, device), places)
+    logits = model.output(states)
+    # Summed on the CPU: not every device has float64.
+    nats = F.cross_entropy(logits, following, reduction="none").cpu().double().sum().item()
+    return Predicted(nats, int(logits.argmax(dim=-1).eq(following).sum()), len(following))
+
+
+def _batch(config: Seq2SeqConfig, pairs: Pairs, device: torch.device) -> tuple[Tensor, Tensor]:
+    source, target = pad(pairs.sources, config.source_pad_id), pad(pairs.targets, config.target_pad_id)
+    return to_device(source, device), to_device(target, device)
+
+
+def _places(config: Seq2SeqConfig, pairs: Pairs, device: torch.device) -> Tensor:
+    # Computed on the CPU: asking an accelerator which tokens are real would wait for all its queued work.
+    real = pad(pairs.targets, config.target_pad_id)[:, 1:] != config.target_pad_id
+    return to_device(real.flatten().nonzero()[:, 0], device)
 
 
 def next_token_states(

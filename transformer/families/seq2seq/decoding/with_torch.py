@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from transformer.checkpoint.trained import load_config, load_weights
+from transformer.checkpoint.turns import in_turns
 from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
@@ -12,6 +13,12 @@ from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.nn.model import build_model
+
+
+class _Search(Search):
+    """For one thread at a time."""
+
+    __call__ = in_turns(Search.__call__)
 
 
 class TorchTranslator(Translator):
@@ -32,4 +39,4 @@ class TorchTranslator(Translator):
         require_size(vocabularies["source"], config.source_size, vocab)
         require_size(vocabularies["target"], config.target_size, vocab)
         self.generator = TorchGenerator(self.model, vocabularies["target"])
-        super().__init__(Search(self.generator, vocabularies["target"]), vocabularies, pretokenizer, decoding)
+        super().__init__(_Search(self.generator, vocabularies["target"]), vocabularies, pretokenizer, decoding)

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
@@ -21,8 +19,13 @@ from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
 from transformer.families.seq2seq.evaluation.metrics import Judged, Texts, judged, split_figures, worst_and_median
 from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
-from transformer.families.seq2seq.evaluation.searching import open_translator, opened_translator, search_with
-from transformer.text.parallel import worker_processes
+from transformer.families.seq2seq.evaluation.searching import (
+    open_translator,
+    opened_translator,
+    score_with,
+    search_with,
+)
+from transformer.text.parallel import OrderedMap, worker_processes
 
 COLUMNS = ("split", "source", "reference", "hypothesis")
 _SENTENCES = ("split", "kind", "chrf", "source", "reference", "hypothesis")
@@ -58,12 +61,13 @@ def run(
         if params.runtime.workers:
             search = partial(search_with, ordered_map)
             translator.decoder = Search(translator.generator, translator.vocabularies["target"], search)
-        return _evaluated(params, translator, baseline, inputs, outputs, observer)
+        return _evaluated(params, translator, ordered_map, baseline, inputs, outputs, observer)
 
 
 def _evaluated(
     params: Params,
     translator: TorchTranslator,
+    ordered_map: OrderedMap,
     baseline: Baseline | None,
     inputs: EvaluationInputs,
     outputs: EvaluationOutputs,
@@ -85,7 +89,7 @@ def _evaluated(
             duplicates=leakage.check(split, texts.sources, seen_from_now_on=split.startswith("validation")),
             baseline=[row["hypothesis"] for row in given] if given else None,
             samples=params.evaluate.bootstrap_samples,
-        ) | _perplexities(pairs, texts, translator, params.evaluate.batch_size)
+        ) | _perplexities(pairs, texts, params.evaluate.batch_size, ordered_map)
         observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN if name in own))
         figures[split] = own
         figures["signatures"] = {name: metric.signature for name, metric in metrics.items()}
@@ -126,11 +130,9 @@ def _translated(
     )
 
 
-def _perplexities(pairs: EncodedPairs, texts: Texts, translator: TorchTranslator, batch_size: int) -> dict[str, float]:
+def _perplexities(pairs: EncodedPairs, texts: Texts, batch_size: int, ordered_map: OrderedMap) -> dict[str, float]:
     """Perplexity per token, and per reference word or sentence end, which is comparable across vocabularies."""
-    device = next(translator.model.parameters()).device
-    with torch.inference_mode():
-        loss, _ = pairs.score(translator.model, batch_size, device)
+    loss, _ = pairs.score(batch_size, partial(score_with, ordered_map))
     words = max(sum(len(tokens.split()) + 1 for tokens in texts.reference_tokens), 1)
     return {
         "perplexity": _five_digits(perplexity(loss)),

@@ -1,11 +1,14 @@
-"""Decoding in worker processes, each with a model of its own."""
+"""Decoding and scoring in worker processes, each with a model of its own."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+import torch
+
 from transformer.checkpoint.device import prepare
 from transformer.core.schema import Hardware
 from transformer.evaluation.inputs import EvaluationInputs
+from transformer.families.seq2seq.data.encoded import Pairs, Predicted, predicted
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import search_batch
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
@@ -32,6 +35,17 @@ def search_with(
 ) -> Iterator[list[list[Hypothesis]]]:
     """As `BatchSearch`, by the processes of a map that called `open_translator`."""
     return ordered_map(partial(_search, params), batches)
+
+
+def score_with(ordered_map: OrderedMap, batches: Iterable[Pairs]) -> Iterator[Predicted]:
+    """As `ScorePairs`, by the processes of a map that called `open_translator`."""
+    return ordered_map(_predicted, batches)
+
+
+def _predicted(pairs: Pairs) -> Predicted:
+    model = opened_translator().model
+    with torch.inference_mode():
+        return predicted(model, next(model.parameters()).device, pairs)
 
 
 def _search(params: DecodingParams, batch: Sources) -> list[list[Hypothesis]]:

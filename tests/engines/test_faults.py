@@ -1,0 +1,135 @@
+"""What is lost with Ray is made again, and what a killed stage leaves behind ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.builders import small_runtime
+from tests.engines.clusters import NODE, simulated
+from tests.training.small import ROOT, outputs, train
+from tests.training.test_resume import data
+from tests.training.test_shards import Disturbing, sharded
+from transformer.text.parallel import worker_processes
+
+__all__ = ["data"]  # a fixture
+pytestmark = pytest.mark.stress
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A cluster of two machines with one core each, that a test may damage."""
+    with simulated(cores=0) as made:  # no work on the head: all of it is on machines that can be removed
+        made.first, made.second = (made.add_node(**NODE) for _ in range(2))
+        yield made
+
+
+def slow(item: int) -> int:
+    time.sleep(0.2)
+    return -item
+
+
+def test_a_removed_machine_loses_no_item(cluster: Any) -> None:
+    """It held items of its worker, which goes on at a machine that is added."""
+    runtime = small_runtime(engine="ray", address=cluster.address, workers=2, retries=2)
+    found = []
+    with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
+        for number, answer in enumerate(ordered_map(slow, range(30))):
+            found.append(answer)
+            if number == 5:
+                cluster.remove_node(cluster.second, allow_graceful=False)
+                cluster.add_node(**NODE)
+    assert found == [-item for item in range(30)]
+
+
+def _line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has ended
+        return ""
+
+
+class KillingOnAnotherMachine(Disturbing):
+    """Kills the training process that follows, which is not a child of this one."""
+
+    def follower(self) -> psutil.Process:
+        return next(each for each in psutil.process_iter() if "_Trainer" in _line(each))
+
+
+def test_a_training_process_that_is_killed_on_another_machine_changes_no_byte(
+    cluster: Any, data: Path, tmp_path: Path
+) -> None:
+    training = sharded(data, tmp_path, {}, task="sentiment", shards=2)
+    changes = {"engine": "ray", "address": cluster.address, "trainers": 2, "retries": 1}
+    content = training.content | {"runtime": training.content["runtime"] | changes}
+    watcher = KillingOnAnotherMachine(2)
+    train(content, training.task, training.data, tmp_path / "out", observer=watcher)
+    assert outputs(tmp_path / "out") == training.undisturbed
+    assert [line for line in watcher.lines if "lost" in line] == [
+        "warning: a training process was lost at step 3: starting another"
+    ]
+
+
+STAGE = """
+import sys, time
+from tests.builders import small_runtime
+from tests.engines.clusters import NODE, simulated
+from transformer.text.parallel import worker_processes
+address = sys.argv[1] or None
+with worker_processes(
+    small_runtime(engine="ray", workers=2, address=address), initializer=abs, arguments=(0,)
+) as ordered_map:
+    for _ in ordered_map(time.sleep, [0.1, 0.1] + [600] * 9):
+        print("working", flush=True)
+"""
+
+
+def killed_stage(address: str) -> tuple[set[int], set[Path]]:
+    """Kill a process that works with Ray. Returns its processes, and files in shared memory before it started."""
+    memory = set(SHARED_MEMORY.glob("*"))
+    others = set(psutil.pids())
+    stage = subprocess.Popen([sys.executable, "-c", STAGE, address], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert stage.stdout is not None
+    assert [stage.stdout.readline() for _ in range(2)] == ["working\n"] * 2
+    started = set(psutil.pids()) - others
+    os.kill(stage.pid, signal.SIGKILL)
+    stage.wait()
+    return started, memory
+
+
+def within(seconds: float, gone: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not gone() and time.monotonic() < end:
+        time.sleep(0.5)
+    return gone()
+
+
+def named(pids: set[int]) -> list[str]:
+    """The command lines of those of Ray that are alive."""
+    lines = [_line(each) for each in psutil.process_iter() if each.pid in pids]
+    return [line for line in lines if "ray" in line]
+
+
+def test_a_killed_stage_leaves_nothing_of_its_private_cluster() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
+    started, memory = killed_stage("")
+    assert len(started) > 3, "a cluster"
+    assert within(30, lambda: not named(started)), named(started)
+    assert set(SHARED_MEMORY.glob("*")) <= memory
+
+
+def test_a_killed_stage_leaves_a_joined_cluster_free_for_the_next(cluster: Any) -> None:
+    started, _ = killed_stage(cluster.address)
+    workers = [line for line in named(started) if "_Actor" in line]
+    assert within(30, lambda: not [line for line in named(started) if "_Actor" in line]), workers
+    runtime = small_runtime(engine="ray", address=cluster.address, workers=2)
+    with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
+        assert list(ordered_map(abs, [-1, -2])) == [1, 2]
