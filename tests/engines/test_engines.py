@@ -2,19 +2,16 @@
 
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator
 from multiprocessing import active_children
-from operator import neg
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.builders import small_runtime
-from tests.engines.clusters import NODE, simulated
-from tests.training.small import outputs, prepare, run_stage, smoke, train
+from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Runtime
@@ -29,16 +26,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The address of a cluster of two machines with one core each."""
-    with simulated(cores=1) as made:
-        made.add_node(**NODE)
-        yield made.address
-
-
 def runtime_of(engine: str, request: pytest.FixtureRequest, **changes: Any) -> Runtime:
-    address = request.getfixturevalue("cluster") if engine == "ray" else None
+    address = request.getfixturevalue("cluster").address if engine == "ray" else None
     return small_runtime(engine=engine, address=address, **changes)
 
 
@@ -119,18 +108,26 @@ def test_an_error_of_the_work_is_its_own_line(engine: str, request: pytest.Fixtu
         list(ordered_map(refusing, [1]))
 
 
+PRIVATE = """
+from operator import neg
+import psutil
+from tests.builders import small_runtime
+from transformer.text.parallel import worker_processes
+with worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)) as ordered_map:
+    assert list(ordered_map(neg, [1, 2])) == [-1, -2]
+    started = psutil.Process().children(recursive=True)
+    found = [each for child in started for each in child.net_connections() if each.status == "LISTEN"]
+    assert found
+    assert {each.laddr.ip for each in found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+_, alive = psutil.wait_procs(started, timeout=30)
+assert not alive
+"""
+
+
 def test_a_private_cluster_listens_to_this_machine_and_ends_with_the_stage() -> None:
+    """In a process of its own, as a stage: Ray mixes up a private cluster and one that the same process has joined."""
     pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
-    own = psutil.Process()
-    before = {child.pid for child in own.children(recursive=True)}
-    with worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)) as ordered_map:
-        assert list(ordered_map(neg, [1, 2])) == [-1, -2]
-        started = [child for child in own.children(recursive=True) if child.pid not in before]
-        found = [each for child in started for each in child.net_connections() if each.status == "LISTEN"]
-        assert found
-        assert {each.laddr.ip for each in found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    _, alive = psutil.wait_procs(started, timeout=30)
-    assert not alive
+    subprocess.run([sys.executable, "-c", PRIVATE], cwd=ROOT, check=True, timeout=200, stdin=subprocess.DEVNULL)
 
 
 def test_an_address_without_a_cluster_is_one_line() -> None:

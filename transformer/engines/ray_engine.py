@@ -6,11 +6,12 @@ Only Ray Core: the order of items and the sums of gradients are this project's o
 import logging
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import ray
 from ray._private import services
@@ -26,6 +27,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 _STORE = 256 * 2**20
 """Bytes of shared memory for objects of a private cluster; Ray would take 30 % of the memory."""
+_WAIT = 60.0
+"""Seconds in which a machine may replace one that is lost."""
 _HERE = "127.0.0.1"
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it phones home otherwise
@@ -107,43 +110,98 @@ class _Actor:
 
 @contextmanager
 def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[OrderedMap]:
-    """As `worker_processes`, by actors with a core each."""
+    """As `worker_processes`, by actors with a core each.
+
+    Raises UserError when the cluster has too few cores: Ray would wait for them without an end.
+    """
     with _joined(runtime, runtime.workers):
-        lost = {"max_restarts": runtime.retries, "max_task_retries": runtime.retries}
-        actor = ray.remote(num_cpus=1, **lost)(_Actor)
+        actor = ray.remote(num_cpus=1)(_Actor)
         given = str(Path.cwd()), code_digest(), initializer, arguments
-        yield _Actors([actor.remote(*given) for _ in range(runtime.workers)])
+        actors = _Actors(runtime, lambda: actor.remote(*given))
+        try:
+            yield actors
+        finally:
+            actors.forget()
+
+
+class _Held(NamedTuple):
+    """An item that an actor has, and the reference of its result."""
+
+    actor: int
+    item: Any
+    reference: Any
 
 
 class _Actors:
-    """A `map` over actors, which take items in turn."""
+    """A `map` over actors, which take items in turn.
 
-    def __init__(self, actors: list[Any]) -> None:
-        self._actors = actors
+    A lost one is made again here: Ray's own retries are used up in the moment in which its machine is gone, and it
+    still known.
+    """
+
+    def __init__(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+        self._count, self._retries, self._make = runtime.workers, runtime.retries, make
+        self._require_cores(wait=0)
+        self._actors = [make() for _ in range(self._count)]
 
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
         """As `OrderedMap`."""
-        waiting: deque[Any] = deque()
+        waiting: deque[_Held] = deque()
         for number, item in enumerate(items):
-            waiting.append(self._actors[number % len(self._actors)].run.remote(function, item))
-            if len(waiting) >= len(self._actors) * AHEAD:
-                yield _result(waiting.popleft())
+            waiting.append(self._given(function, number % self._count, item))
+            if len(waiting) >= self._count * AHEAD:
+                yield self._first(function, waiting)
         while waiting:
-            yield _result(waiting.popleft())
+            yield self._first(function, waiting)
 
+    def forget(self) -> None:
+        """Drop the actors, before the cluster ends.
 
-def _result(reference: Any) -> Any:
-    try:
-        return ray.get(reference)
-    except RayTaskError as error:
-        if isinstance(error.cause, UserError):
-            raise UserError(str(error.cause)) from error
-        raise
-    except RayError as error:
-        raise UserError(
-            f"a worker of Ray was lost more often than runtime.retries allows ({_line(error)}), perhaps because memory"
-            " ran out: lower runtime.workers, or raise runtime.retries"
-        ) from error
+        Ray numbers the actors of each private cluster alike: a handle that is deleted when the next one has started
+        would end an actor of that.
+        """
+        self._actors.clear()
+
+    def _given(self, function: Callable[[Item], Result], actor: int, item: Item) -> _Held:
+        return _Held(actor, item, self._actors[actor].run.remote(function, item))
+
+    def _first(self, function: Callable[[Item], Result], waiting: deque[_Held]) -> Any:
+        while True:
+            lost = waiting[0].actor
+            try:
+                result = ray.get(waiting[0].reference)
+            except RayTaskError as error:
+                if isinstance(error.cause, UserError):
+                    raise UserError(str(error.cause)) from error
+                raise
+            except RayError as error:
+                self._replace(lost, error)
+                again = [self._given(function, *held[:2]) if held.actor == lost else held for held in waiting]
+                waiting.clear()
+                waiting.extend(again)
+            else:
+                waiting.popleft()
+                return result
+
+    def _replace(self, lost: int, error: RayError) -> None:
+        if not self._retries:
+            raise UserError(
+                f"a worker of Ray was lost more often than runtime.retries allows ({_line(error)}), perhaps because"
+                " memory ran out: lower runtime.workers, or raise runtime.retries"
+            ) from error
+        self._retries -= 1
+        ray.kill(self._actors[lost])  # its machine may only be out of reach
+        self._require_cores(wait=_WAIT)
+        self._actors[lost] = self._make()
+
+    def _require_cores(self, *, wait: float) -> None:
+        end = time.monotonic() + wait
+        while (cores := int(ray.cluster_resources().get("CPU", 0))) < self._count:
+            if time.monotonic() > end:
+                raise UserError(
+                    f"the Ray cluster has {cores} cores, runtime.workers is {self._count}: lower it, or add machines"
+                )
+            time.sleep(1)
 
 
 class _Trainer:
@@ -177,8 +235,7 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
         gpus = 1 if hardware.device == "cuda" else 0
         actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
         trainers = [actor.remote(str(Path.cwd()), code_digest()) for _ in range(1, size)]
-        for each in trainers:
-            stack.callback(ray.kill, each)
+        stack.callback(_end, trainers)
         try:
             for reference in [each.open.remote(rank, opening) for rank, each in enumerate(trainers, start=1)]:
                 _opened(reference)
@@ -186,11 +243,16 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
             raise LostError(_line(error)) from error
         host = get_node_ip_address() if _address(runtime) else _HERE
         meeting = f"{host}:{_free_port(host)}"
-        for each in trainers:
-            each.follow.remote(size, meeting)
+        [each.follow.remote(size, meeting) for each in trainers]  # no variable keeps one (`_end`)
         return meeting
 
     return start
+
+
+def _end(trainers: list[Any]) -> None:
+    """Kill them, and forget them (`_Actors.forget`)."""
+    while trainers:
+        ray.kill(trainers.pop())
 
 
 def _opened(reference: Any) -> None:

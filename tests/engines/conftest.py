@@ -1,8 +1,7 @@
-"""Ray clusters of several machines, simulated on this one."""
+"""A Ray cluster of several machines, simulated on this one."""
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,16 +13,20 @@ NODE = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": 10
 """A machine with one core."""
 
 
-@contextmanager
-def simulated(*, cores: int) -> Iterator[Any]:
-    """A `ray.cluster_utils.Cluster` with a head of so many cores; the test is skipped without Ray."""
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A `ray.cluster_utils.Cluster` of a head without cores, and two machines, which a test may replace.
+
+    One for all tests: a process that has been in two clusters is told that its new actors have no owner, at times.
+    """
     pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
     from ray.cluster_utils import Cluster
 
     before = os.environ.copy()
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
-    made = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": cores, "include_dashboard": False})
+    made = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "include_dashboard": False})
     try:
+        made.machines = [made.add_node(**NODE) for _ in range(2)]
         yield made
     finally:
         made.shutdown()
