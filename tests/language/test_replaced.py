@@ -23,11 +23,12 @@ from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.encoded.batching import Ids
 from transformer.export.bundle import open_bundle
-from transformer.families.language import train
+from transformer.families.language import report, train
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.evaluation.detection import Counts, area, scores
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed, replacements, sampled
+from transformer.report.result import Result
 from transformer.training.stage import TrainingPaths
 
 REPLACED: Changes = {"model": {"objective": "replaced", "generator_width": 0.5}}
@@ -70,7 +71,8 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bundle(chain: Path) -> LanguageModel:
-    found: LanguageModel = transformer.load(str(chain / "models/language/bundle"))
+    found = transformer.load(str(chain / "models/language/bundle"))
+    assert isinstance(found, LanguageModel)
     return found
 
 
@@ -78,8 +80,13 @@ def opened(data: Path, root: Path, changes: Changes) -> tuple[train.ReplacedTrai
     """A training run before its first update, and the batches of its first epoch."""
     content = smoke("language", {"model": REPLACED["model"] | changes.get("model", {}), **changes})
     params = stage_params(content, "language", train.Params, where=Path("smoke"))
-    names = {name: root / name for name in ("trained", "metrics", "history")}
-    paths = TrainingPaths(encoded=data / "language" / "encoded", vocab=data / "language" / "vocab", **names)
+    paths = TrainingPaths(
+        encoded=data / "language" / "encoded",
+        vocab=data / "language" / "vocab",
+        trained=root / "trained",
+        metrics=root / "metrics",
+        history=root / "history",
+    )
     with own_torch_settings():
         training = train.open_training(open_task("language"), params, paths, Observer()).trainable
     assert isinstance(training, train.ReplacedTraining)
@@ -308,14 +315,19 @@ def test_onnx_holds_both_parts_and_ctranslate2_says_why_not(chain: Path, bundle:
         assert one.probability == pytest.approx(two.probability, abs=1e-4)
 
 
-def test_report_and_figures_show_the_discriminator(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_and_figures_show_the_discriminator(chain: Path) -> None:
     rows = list(read_table(chain / "reports/language/tables/detections.tsv"))
     assert {row["split"] for row in rows} == {"validation", "test"} and any(" → " in row["replaced"] for row in rows)
     curve = [[float(x) for x in row.values()] for row in read_table(chain / "reports/language/plots/detection_roc.tsv")]
     assert curve[0] == [0, 0] and curve[-1] == [1, 1] and curve == sorted(curve)
-    Stages(chain, "language", monkeypatch, LEARNING).run("report")
-    page = (chain / "reports/language/report.html").read_text()
-    assert "ROC-AUC of replaced tokens" in page and "Validation loss of the discriminator" in page
+    task, result = open_task("language"), Result(chain, "language")
+    assert report.summary(result).startswith("ROC-AUC of replaced tokens 0.")
+    assert "of the replaced tokens" in next(report.weaknesses(task, result))
+    sections = {section.title: section for section in report.sections(task, result)}
+    assert len(sections["Replaced tokens"].tables[0].rows) == len(rows)
+    alts = [picture.alt for section in sections.values() for picture in section.pictures]
+    assert any(alt.startswith("Validation loss of the discriminator") for alt in alts)
+    assert any(alt.startswith("ROC of replaced tokens. discriminator: from 0 at 0 to 1 at 1") for alt in alts)
 
 
 def test_a_classifier_starts_from_the_discriminator(

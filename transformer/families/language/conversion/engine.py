@@ -8,6 +8,7 @@ import numpy as np
 from transformer.encoded.batching import Ids
 from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.interface import Floats
+from transformer.generation.interface import Generator
 
 _PLACES = 2048  # whose distributions over the vocabulary are in memory at a time
 
@@ -25,11 +26,11 @@ class Sizes(NamedTuple):
 
 
 class ConvertedEngine(ABC):
-    """An `Engine` that reads whole texts; it keeps nothing between two steps of generation."""
+    """An `Engine` that reads whole texts; unless it has another generator, it keeps nothing between two steps."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.causal, self.positions, self.pad_id, self.mask_id, _, self.detects = sizes
-        self.generator = UncachedGenerator(self, sizes.never)
+        self.generator: Generator = UncachedGenerator(self, sizes.never)
 
     @abstractmethod
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
