@@ -14,6 +14,7 @@ import transformer
 from tests.builders import LAYERS, replacing
 from tests.stages import Stages
 from tests.training.small import own_torch_settings, prepare, smoke
+from tests.training.test_loop import CPU
 from tests.training.test_resume import Changes, work
 from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
@@ -25,7 +26,7 @@ from transformer.encoded.batching import Ids
 from transformer.export.bundle import open_bundle
 from transformer.families.language import report, train
 from transformer.families.language.decoding.predictor import LanguageModel
-from transformer.families.language.evaluation.detection import Counts, area, scores
+from transformer.families.language.evaluation.detection_scores import Counts, area, scores
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed, replacements, sampled
 from transformer.report.result import Result
@@ -44,6 +45,7 @@ LEARNING: dict[str, Any] = {
     "model.embedding_init": "normal",
     "convert.formats": ["ctranslate2", "onnx"],
     "convert.int8": True,
+    "figures.sentences": ["The film is dull."],
 }
 
 
@@ -113,14 +115,14 @@ def test_no_gradient_of_the_discriminator_reaches_the_generator(data: Path, tmp_
     for name in own:
         assert torch.equal(light[name], heavy[name])
     for name in other:
-        torch.testing.assert_close(100 * light[name], heavy[name])
+        torch.testing.assert_close(100 * light[name], heavy[name], rtol=1e-3, atol=1e-3)
     assert not torch.allclose(light["embedding.tokens.weight"], heavy["embedding.tokens.weight"])
 
 
 def test_a_token_drawn_as_it_was_counts_as_original(data: Path, tmp_path: Path) -> None:
     """A generator that always draws one token replaces every hidden token but this one."""
     training, batches = opened(data, tmp_path, {})
-    batch = training.seen.batch(batches[0], torch.device("cpu"))
+    batch = training.seen.batch(batches[0], CPU.device)
     always = int(batch.targets.mode().values)
     with torch.no_grad():
         training.model.generator.output.bias[always] = 1e4
@@ -148,7 +150,7 @@ def test_the_loss_is_the_papers_where_the_share_is_met(data: Path, tmp_path: Pat
     """L_MLM + weight * L_Disc, both means per token, but for windows whose hidden share is rounded."""
     training, batches = opened(data, tmp_path, {})
     found = training.loss(batches[0])
-    batch = training.seen.batch(batches[0], torch.device("cpu"))
+    batch = training.seen.batch(batches[0], CPU.device)
     generator = training.model.generator
     states = train._at_places(generator, batch, packed=True)
     masked = torch.nn.functional.cross_entropy(generator.logits(states), batch.targets)
@@ -158,6 +160,18 @@ def test_the_loss_is_the_papers_where_the_share_is_met(data: Path, tmp_path: Pat
     share = len(batch.targets) / len(labels) / training.params.mask_share
     torch.testing.assert_close(found.total / found.predicted, masked + 50 / share * detection)
     assert abs(share - 1) < 0.2
+
+
+def test_all_that_is_hidden_is_masked_and_has_a_draw_of_its_own(data: Path, tmp_path: Path) -> None:
+    training, _ = opened(data, tmp_path, {})
+    mask, rows = training.model.config.mask_id, np.arange(20)
+    first, again, other = (training.train.resegmented(None, epoch).batch(rows, CPU.device) for epoch in (1, 1, 2))
+    assert first.ids.flatten()[first.padded_places].eq(mask).all()
+    assert len(first.draws) == len(first.targets) == len({*first.draws.tolist()})
+    assert torch.equal(first.draws, again.draws) and torch.equal(first.ids, again.ids)
+    assert not {*first.draws.tolist()} & {*other.draws.tolist()}
+    parts = [training.train.resegmented(None, 1).batch(part, CPU.device).draws for part in np.split(rows, [3, 11])]
+    assert torch.equal(torch.cat(parts), first.draws)
 
 
 def test_draws_follow_the_distribution() -> None:
@@ -278,10 +292,11 @@ def test_the_bundle_fills_scores_detects_and_embeds(chain: Path, bundle: Languag
     with pytest.raises(UserError, match=r"masked model, which fills \[MASK\]"):
         bundle.generate("the film")
     found = bundle.detect("The film is dull.")
-    assert [each.token for each in found] == ["the", "film", "is", "dull", "."]
+    assert "".join(each.token for each in found).replace("##", "") == "thefilmisdull."
     assert all(0 < each.probability < 1 for each in found)
     assert bundle.detect("") == []
-    assert len(bundle.detect("the film is dull . " * 60)) == 300  # beyond the context
+    long = "the film is dull . " * 60
+    assert len(bundle.detect(long)) == len(bundle.encode([long])[0]) - 2 > bundle.engine.positions
     (ids,) = bundle.encode(["The film is dull."])
     np.testing.assert_allclose(
         bundle.embed(["The film is dull."])[0], bundle.engine.states(ids[None])[0].mean(axis=0), rtol=1e-5
@@ -352,9 +367,8 @@ def test_the_state_has_each_tensor_once() -> None:
 
     model, other = replacing(), replacing()
     state = {name: tensor.detach().clone() for name, tensor in unique_state(model).items()}
-    assert [name for name in state if "tokens" in name or name.endswith("output.weight")].count(
-        "embedding.tokens.weight"
-    ) == 1
+    assert {"embedding.tokens.weight", "generator.output.bias"} <= state.keys()
+    assert "generator.output.weight" not in state
     assert not any(name.startswith("generator.embedding") for name in state)
     with torch.no_grad():
         for parameter in other.parameters():

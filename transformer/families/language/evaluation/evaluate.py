@@ -22,8 +22,8 @@ from transformer.families.language.data.windows import first_texts
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.scoring import Scored, score
 from transformer.families.language.decoding.with_torch import TorchLanguageModel
-from transformer.families.language.evaluation import detection
-from transformer.families.language.evaluation.detection import Detected, detect, detection_figures, roc
+from transformer.families.language.evaluation import detection_scores
+from transformer.families.language.evaluation.detection import Detected, detect
 from transformer.families.language.evaluation.samples import corruptions, samples
 from transformer.families.language.evaluation.scores import GENERATOR, Texts, by_place, counted, of_rows, split_figures
 
@@ -71,8 +71,9 @@ class _Answers:
         samples, texts = params.bootstrap_samples, None if other is None else of_rows(other, self.texts)
         if self.detected is None:
             return split_figures(self.counts, samples=samples, baseline=texts)
-        counts = None if other is None else detection.of_rows(other)
-        found = detection_figures(self.detected, samples=samples, baseline=counts)
+        counts = None if other is None else detection_scores.of_rows(other)
+        given = self.detected.counts, self.detected.probabilities, self.detected.replaced
+        found = detection_scores.detection_figures(*given, samples=samples, baseline=counts)
         return found | split_figures(self.counts, samples=samples, baseline=texts, prefix=GENERATOR)
 
 
@@ -105,7 +106,9 @@ def run(
         by_place(answers["test"].scored.nats, answers["test"].scored.counts),
     )
     if (judged := answers["test"].detected) is not None:
-        write_table(outputs.plots / "detection_roc.tsv", _ROC, roc(judged))
+        write_table(
+            outputs.plots / "detection_roc.tsv", _ROC, detection_scores.roc(judged.probabilities, judged.replaced)
+        )
         written = [row for split, given in answers.items() for row in corruptions(split, given.detected, model)]
         write_table(outputs.tables / "detections.tsv", ("split", "given", "replaced", "false_alarms"), written)
     write_json(outputs.metrics, figures)
@@ -115,7 +118,7 @@ def run(
 
 def columns(*, detects: bool) -> tuple[str, ...]:
     """Of predictions.tsv."""
-    return (*COLUMNS, *detection.COLUMNS) if detects else COLUMNS
+    return (*COLUMNS, *detection_scores.COLUMNS) if detects else COLUMNS
 
 
 def _answered(
@@ -143,7 +146,7 @@ def _open_baseline(
         return None
     needed = [column for column in columns(detects=detects) if column not in ("split", "text")]
     found = Baseline.read(name, inputs.baselines, outputs.predictions, columns=needed)
-    if not detects and any(detection.COLUMNS[0] in row for rows in found.rows.values() for row in rows[:1]):
+    if not detects and any(detection_scores.COLUMNS[0] in row for rows in found.rows.values() for row in rows[:1]):
         raise UserError(
             f"{found.name} has the scores of a generator (model.objective `replaced`), which are not comparable: name"
             " another in `evaluate.baseline`, or null for none"
