@@ -1,6 +1,7 @@
 """A generator replaces tokens and a discriminator finds them, from training to a converted model and a classifier."""
 
 import shutil
+from argparse import Namespace
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.encoded.batching import Ids
 from transformer.export.bundle import open_bundle
-from transformer.families.language import report, train
+from transformer.families.language import options, report, train
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.evaluation.detection_scores import Counts, area, scores
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
@@ -307,6 +308,16 @@ def test_the_bundle_fills_scores_detects_and_embeds(chain: Path, bundle: Languag
     card = (chain / "models/language/bundle/README.md").read_text()
     assert "model.detect(" in card and "| validation.detection_auc |" in card
     assert read_json(chain / "models/language/bundle/config.json")["main_metric"]["name"] == "validation.detection_auc"
+
+
+def test_the_command_line_marks_what_rather_was_replaced(bundle: LanguageModel) -> None:
+    texts = ["The film is dull.", "the the the the the", ""]
+    lines = options.answering(bundle, Namespace(command="detect"))(texts)
+    for text, line in zip(texts, lines, strict=True):
+        found = bundle.detect(text)
+        assert line.count("[") == sum(each.probability > 0.5 for each in found)
+        assert [part.strip("[") for part in line.split() if not part.endswith("]")] == [each.token for each in found]
+    assert lines[2] == ""
 
 
 def test_a_masked_model_detects_nothing(tmp_path: Path) -> None:
