@@ -41,8 +41,8 @@ LEARNING: dict[str, Any] = {
     "model.d_ff": 64,
     "train.epochs": 12,
     "train.batch_size": 32,
-    "train.learning_rate": 3e-3,
-    "train.warmup": 10,
+    "train.learning_rate": 5e-3,
+    "train.warmup": 50,
     "model.embedding_init": "normal",
     "convert.formats": ["ctranslate2", "onnx"],
     "convert.int8": True,
@@ -66,7 +66,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         Stages(root, "sentiment", patch, {}).run("download", "tokenize")
         stages = Stages(root, "language", patch, LEARNING)
-        stages.content["language"]["download"]["sample_rows"]["train"] = 600
+        stages.content["language"]["download"]["sample_rows"]["train"] = 3000
         stages.run("download", "tokenize", "build_vocab", "train", "evaluate", "figures", "export", "convert")
         (root / "said").write_text("\n".join(stages.observer.lines))
     return root
