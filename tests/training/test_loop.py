@@ -74,6 +74,16 @@ def run(line: Line, **changes: Any) -> Fitted:
     return fit(line, params(**changes), CPU, log_every=1, observer=Observer())
 
 
+def test_the_loop_keeps_the_learners_paces() -> None:
+    """A parameter that is frozen for all updates stays what it was; the other one learns."""
+    line = Line()
+    line.paces = {"weight": Pace(frozen_updates=100)}
+    weight, bias = line.model.weight.item(), line.model.bias.item()
+    run(line, epochs=2)
+    assert line.model.weight.item() == weight
+    assert line.model.bias.item() != bias
+
+
 def test_the_loss_falls_and_every_batch_is_seen() -> None:
     line = Line()
     rows = run(line, epochs=30).history.rows
