@@ -27,7 +27,9 @@ from transformer.encoded.batching import Ids
 from transformer.export.bundle import open_bundle
 from transformer.families.language import options, report, train
 from transformer.families.language.decoding.predictor import LanguageModel
+from transformer.families.language.evaluation import compare
 from transformer.families.language.evaluation.detection_scores import Counts, area, scores
+from transformer.families.language.evaluation.evaluate import COLUMNS
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed, replacements, sampled
 from transformer.report.result import Result
@@ -274,6 +276,36 @@ def test_the_scores_are_those_of_the_counts(chain: Path) -> None:
     wrong = counts["replaced"] - counts["found"] + counts["false_alarms"]
     assert figures["detection_accuracy"] == pytest.approx(1 - wrong / counts["judged"], abs=1e-6)
     assert figures["detection_accuracy_low"] <= figures["detection_accuracy"] <= figures["detection_accuracy_high"]
+
+
+def test_results_are_compared_by_what_both_have(chain: Path) -> None:
+    rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
+    without = [{name: row[name] for name in COLUMNS} for row in rows]
+    one, two, masked = compare.scored(open_task("language"), (rows, rows, without), 50)
+    assert {"detection_accuracy", "generator_perplexity"} <= one.keys() == two.keys()
+    assert not one.keys() & masked.keys()  # a generator's perplexity is no masked model's
+    figures = read_json(chain / "reports/language/evaluation.json")["test"]
+    for name in one:
+        assert one[name][0] == pytest.approx(figures[name], abs=1e-5)
+
+
+def test_a_baseline_has_the_same_objective(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(chain, root)
+    folder = root / "data/local/baseline/language"
+    folder.mkdir(parents=True)
+    shutil.copy(root / "reports/language/predictions.tsv", folder / "own.tsv")
+    stages = Stages(root, "language", monkeypatch, LEARNING | {"evaluate.baseline": "own.tsv"})
+    stages.run("evaluate")
+    figures = read_json(root / "reports/language/evaluation.json")["test"]
+    assert figures["detection_accuracy_minus_baseline"] == figures["generator_perplexity_minus_baseline"] == 0
+    (folder / "own.tsv").write_text("split\ttokens\tlog_probability\tright\ntest\t1\t-1.0\t1\n")
+    with pytest.raises(UserError, match="has a row without column `judged`"):
+        stages.run("evaluate")
+    shutil.copy(chain / "reports/language/predictions.tsv", folder / "own.tsv")
+    Stages(root, "language", monkeypatch, {"train.epochs": 1}).run("train")
+    with pytest.raises(UserError, match="has the scores of a generator"):
+        Stages(root, "language", monkeypatch, {"evaluate.baseline": "own.tsv"}).run("evaluate")
 
 
 def test_areas_and_undefined_scores() -> None:
