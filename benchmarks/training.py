@@ -32,7 +32,7 @@ class OurLoop:
     def __init__(self, trainable: Trainable, params: TrainParams, compute: Compute) -> None:
         self.trainable, self.compute = trainable, compute
         self.params = params.model_copy(update={"epochs": 1, "patience": None, "accumulation": 1})
-        self.model = trainable.model
+        self.model, self.paces = trainable.model, trainable.paces
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
         self._untimed, self._seconds, self._clock = 0, 0.0, Clock(compute.device)

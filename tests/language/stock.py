@@ -5,9 +5,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+    GPT2Config,
+    GPT2LMHeadModel,
+)
 
 from transformer.families.language.nn.model import LanguageTransformer
+from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -43,7 +52,56 @@ def bert_weights(ours: Any, theirs: Any) -> Pairs:
     yield ours.embedding.tokens.weight, embeddings.word_embeddings.weight
     yield ours.embedding.positions.table.weight, embeddings.position_embeddings.weight
     yield from _both(ours.embedding.norm, embeddings.LayerNorm)
-    for own, layer in zip(ours.encoder.layers, theirs.bert.encoder.layer, strict=True):
+    yield from _encoder(ours.encoder, theirs.bert.encoder)
+    yield from _both(ours.transform.linear, head.transform.dense)
+    yield from _both(ours.transform.norm, head.transform.LayerNorm)
+    yield ours.output.bias, head.decoder.bias
+
+
+def electra(ours: ReplacedTransformer) -> tuple[Any, Any]:
+    """An ELECTRA of the same sizes: its discriminator and its generator."""
+    found: list[Any] = []
+    whole = ours.config.model
+    for params, kind in ((whole, ElectraForPreTraining), (narrowed(whole), ElectraForMaskedLM)):
+        sizes: dict[str, Any] = {
+            "vocab_size": ours.config.entries,
+            "embedding_size": whole.d_model,
+            "hidden_size": params.d_model,
+            "num_hidden_layers": params.layers,
+            "num_attention_heads": params.heads,
+            "intermediate_size": params.d_ff,
+            "max_position_embeddings": params.max_length,
+            "pad_token_id": ours.config.pad_id,
+        }
+        model: Any = kind(ElectraConfig(**sizes, layer_norm_eps=1e-5, hidden_act="gelu"))
+        model.eval()
+        with torch.no_grad():
+            model.electra.embeddings.token_type_embeddings.weight.zero_()
+        found.append(model)
+    discriminator, generator = found
+    return discriminator, generator
+
+
+def electra_weights(ours: Any, discriminator: Any, generator: Any) -> Pairs:
+    for theirs in (discriminator, generator):
+        embeddings = theirs.electra.embeddings
+        yield ours.embedding.tokens.weight, embeddings.word_embeddings.weight
+        yield ours.embedding.positions.table.weight, embeddings.position_embeddings.weight
+        yield from _both(ours.embedding.norm, embeddings.LayerNorm)
+    yield from _encoder(ours.encoder, discriminator.electra.encoder)
+    yield from _both(ours.detection.linear, discriminator.discriminator_predictions.dense)
+    yield from _both(ours.detection.output, discriminator.discriminator_predictions.dense_prediction)
+    own, head = ours.generator, generator.generator_predictions
+    yield from _both(own.narrow, generator.electra.embeddings_project)
+    yield from _encoder(own.encoder, generator.electra.encoder)
+    yield from _both(own.transform.linear, head.dense)
+    yield from _both(own.transform.norm, head.LayerNorm)
+    yield own.output.bias, generator.generator_lm_head.bias
+
+
+def _encoder(ours: Any, theirs: Any) -> Pairs:
+    """The layers of BERT, which ELECTRA has too."""
+    for own, layer in zip(ours.layers, theirs.layer, strict=True):
         attention = layer.attention
         yield from _both(own.attention.query, attention.self.query)
         yield from _both(own.attention.key, attention.self.key)
@@ -53,9 +111,6 @@ def bert_weights(ours: Any, theirs: Any) -> Pairs:
         yield from _both(own.feed_forward.inner, layer.intermediate.dense)
         yield from _both(own.feed_forward.outer, layer.output.dense)
         yield from _both(own.feed_forward_residual.norm, layer.output.LayerNorm)
-    yield from _both(ours.transform.linear, head.transform.dense)
-    yield from _both(ours.transform.norm, head.transform.LayerNorm)
-    yield ours.output.bias, head.decoder.bias
 
 
 def gpt2(ours: LanguageTransformer) -> Any:

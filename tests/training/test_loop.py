@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
+from transformer.training.pace import Pace
 from transformer.training.resume import Resume
 from transformer.training.trainable import BatchLoss
 
@@ -41,6 +43,8 @@ class Slope(nn.Linear, Model):
 
 class Line:
     """Fits y = 2x; its validation metrics are given."""
+
+    paces: Mapping[str, Pace] = MappingProxyType({})
 
     def __init__(self, validation: Sequence[float] = ()) -> None:
         torch.manual_seed(0)
@@ -68,6 +72,16 @@ class Line:
 
 def run(line: Line, **changes: Any) -> Fitted:
     return fit(line, params(**changes), CPU, log_every=1, observer=Observer())
+
+
+def test_the_loop_keeps_the_learners_paces() -> None:
+    """A parameter that is frozen for all updates stays what it was; the other one learns."""
+    line = Line()
+    line.paces = {"weight": Pace(frozen_updates=100)}
+    weight, bias = line.model.weight.item(), line.model.bias.item()
+    run(line, epochs=2)
+    assert line.model.weight.item() == weight
+    assert line.model.bias.item() != bias
 
 
 def test_the_loss_falls_and_every_batch_is_seen() -> None:

@@ -1,5 +1,6 @@
 """The layers of a Transformer as ONNX nodes (`transformer.nn.layers`); weights are read from the PyTorch modules."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -143,22 +144,35 @@ def feed_forward(graph: Graph, module: FeedForward, states: str) -> str:
     return graph.linear(active, array(module.outer.weight), array(module.outer.bias))
 
 
-def hidden_later(graph: Graph, positions: str) -> str:
-    """The term (1, 1, S, S) that hides later tokens, and so the padding at the end; positions: (S,)."""
-    query, key = (graph.add("Unsqueeze", positions, graph.integers(axis)) for axis in (1, 0))
+def hidden_later(graph: Graph, positions: str, keys: str | None = None) -> str:
+    """The term (1, 1, S, K) that hides later tokens, and so the padding at the end.
+
+    positions: (S,); keys: (K,), the positions that are looked at, default the same.
+    """
+    given = ((1, positions), (0, keys or positions))
+    query, key = (graph.add("Unsqueeze", each, graph.integers(axis)) for axis, each in given)
     seen = graph.add("GreaterOrEqual", query, key)
     term = graph.add("Where", seen, graph.constant(0, np.float32), graph.constant(_HIDDEN))
     return graph.add("Unsqueeze", term, graph.integers(0, 1))
 
 
-def encoded(graph: Graph, encoder: Any, states: str, real: str, positions: str, *, causal: bool = False) -> str:
-    """The encoder's output (B, S, C); real: (B, S), False on padding; causal: no token sees a later one."""
-    hidden = hidden_later(graph, positions) if causal else hidden_padding(graph, real)
-    for layer in encoder.layers:
+def encoded(graph: Graph, encoder: Any, states: str, real: str, positions: str) -> str:
+    """The encoder's output (B, S, C); real: (B, S), False on padding."""
+    return stack(graph, encoder, states, hidden_padding(graph, real), positions, lambda layer, key, value: (key, value))
+
+
+Extend = Callable[[int, str, str], tuple[str, str]]
+"""The number of a layer, and its keys and values (B, H, S, D) -> those that are looked at, (B, H, K, D)."""
+
+
+def stack(graph: Graph, encoder: Any, states: str, hidden: str, positions: str, extend: Extend) -> str:
+    """A stack's output (B, S, C); hidden: added to the scores; positions: (S,)."""
+    for number, layer in enumerate(encoder.layers):
         attention = Attention(graph, layer.attention)
 
-        def attend(x: str, attention: Attention = attention) -> str:
-            return attention.attended(x, *attention.keys_and_values(x, positions), hidden, positions)
+        def attend(x: str, attention: Attention = attention, number: int = number) -> str:
+            memory = extend(number, *attention.keys_and_values(x, positions))
+            return attention.attended(x, *memory, hidden, positions)
 
         states = residual(graph, layer.attention_residual, states, attend)
         states = residual(graph, layer.feed_forward_residual, states, partial(feed_forward, graph, layer.feed_forward))

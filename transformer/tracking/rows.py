@@ -218,7 +218,8 @@ def _description(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
     """Markdown: the headline, the baselines that the model does not beat, and links to the report."""
     evaluation = read_json(folder / "reports" / chain.task / "evaluation.json")
     artifacts = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts"
-    main = headline(family_module(open_task(chain.task), "shown").HEADLINE[0], evaluation)
+    metrics = family_module(open_task(chain.task), "shown").HEADLINE
+    main = next(filter(None, (headline(name, evaluation) for name in metrics)), "")
     return (
         f"{'. '.join(filter(None, (main, shortfall(evaluation))))}\n\n"
         f"[Report]({artifacts}/reports/report.html) · [answers]({artifacts}/reports/predictions.tsv)"

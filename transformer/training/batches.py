@@ -1,7 +1,8 @@
 """The batches of an epoch, and what the families' training on an encoded corpus has in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
+from transformer.training.pace import Pace
 from transformer.training.trainable import BatchLoss
 
 
@@ -32,6 +34,9 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
     """What `fit` trains, but for the loss of a batch and the validation, which belong to the family."""
+
+    paces: Mapping[str, Pace] = MappingProxyType({})
+    """As `Learner.paces`."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """What a family gives to training."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -12,6 +12,7 @@ from transformer.core.schema import Section
 from transformer.encoded.batching import Ids
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
+from transformer.training.pace import Pace
 
 
 class BatchLoss(NamedTuple):
@@ -33,6 +34,10 @@ class Learner(Protocol):
     @property
     def model(self) -> nn.Module:
         """The model to train."""
+
+    @property
+    def paces(self) -> Mapping[str, Pace]:
+        """How fast parameters change, by name, where they do not simply follow the learning rate."""
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """A batch as micro-batches, computed one after the other and whose gradients add up; usually just one."""

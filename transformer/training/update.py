@@ -39,7 +39,7 @@ class Updates:
         self._params, self._compute, self._observer = params, compute, observer
         self._gradients = Gradients(learner, params, compute, observer, group)
         self._model = learner.model
-        self._optimizer = make_optimizer(learner.model, params, getattr(learner, "paces", None))
+        self._optimizer = make_optimizer(learner.model, params, learner.paces)
         self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
         """The first step whose loss or gradient was not finite; 0 for none."""
         self.skipped = 0

@@ -1,8 +1,6 @@
 """train: trains the classifier on the encoded texts."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -33,7 +31,6 @@ from transformer.nn.dropout import drop_tokens
 from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
-from transformer.training.pace import Pace
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
@@ -52,8 +49,6 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
 
     params: ClassifierTrainParams
-    paces: Mapping[str, Pace] = MappingProxyType({})
-    """How fast parameters change, by name, where they do not simply follow the learning rate."""
     weights: Tensor | None = None
     """(K,) The factors of the loss by class; None if all are 1."""
     wide: "FittedWide | None" = None

@@ -8,6 +8,7 @@ import numpy as np
 from transformer.encoded.batching import Ids
 from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.interface import Floats
+from transformer.generation.interface import Generator
 
 _PLACES = 2048  # whose distributions over the vocabulary are in memory at a time
 
@@ -21,14 +22,15 @@ class Sizes(NamedTuple):
     mask_id: int
     never: tuple[int, ...]
     """The tokens that are never generated."""
+    detects: bool = False
 
 
 class ConvertedEngine(ABC):
-    """An `Engine` that reads whole texts; it keeps nothing between two steps of generation."""
+    """An `Engine` that reads whole texts; unless it has another generator, it keeps nothing between two steps."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self.causal, self.positions, self.pad_id, self.mask_id, _ = sizes
-        self.generator = UncachedGenerator(self, sizes.never)
+        self.causal, self.positions, self.pad_id, self.mask_id, _, self.detects = sizes
+        self.generator: Generator = UncachedGenerator(self, sizes.never)
 
     @abstractmethod
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
@@ -37,6 +39,10 @@ class ConvertedEngine(ABC):
     @abstractmethod
     def states(self, token_ids: Ids) -> Floats:
         """As `Engine.states`."""
+
+    @abstractmethod
+    def detected(self, token_ids: Ids) -> Floats:
+        """As `Engine.detected`."""
 
     def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
         """As `Engine.scored`."""

@@ -18,9 +18,15 @@ tokenizer = Tokenizer.from_file("vocab/text/tokenizer.json")
 _ONNX = """
 session = onnxruntime.InferenceSession("model/language_model.onnx")
 place = {place}  # {meaning}
-(found,) = session.run(["log_probabilities"], {{"ids": np.array([ids]), "places": np.array([place])}})
+{before}(found,) = session.run(["log_probabilities"], {given})
 for token in found[0].argsort()[::-1][:5]:
     print(tokenizer.id_to_token(int(token)), np.exp(found[0][token]))
+"""
+_GIVEN = '{"ids": np.array([ids]), "places": np.array([place])}'
+_PAST = f"""given = {_GIVEN[:-1]}, "place": np.array([0]), "rows": np.array([0])}}
+for each in session.get_inputs():
+    if each.name.startswith("past."):  # of what was read before: nothing
+        given[each.name] = np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32)
 """
 _CTRANSLATE2 = """
 found = np.asarray(ctranslate2.Generator("model").forward_batch([ids], return_log_probs=True))[0, -1]
@@ -31,7 +37,9 @@ for token in found.argsort()[::-1][:5]:  # {meaning}
 
 def onnx_example(model: TorchLanguageModel, ids: Sequence[int]) -> str:
     """Code that predicts a token with ONNX Runtime. ids: of a text, from begin to end token."""
-    return _filled(_HEAD + _ONNX, model, ids, library="ONNX Runtime", packages="onnxruntime", module="onnxruntime")
+    before, given = (_PAST, "given") if model.engine.causal else ("", _GIVEN)
+    template = (_HEAD + _ONNX).replace("{before}", _escaped(before)).replace("{given}", _escaped(given))
+    return _filled(template, model, ids, library="ONNX Runtime", packages="onnxruntime", module="onnxruntime")
 
 
 def ctranslate2_example(model: TorchLanguageModel, ids: Sequence[int]) -> str:
@@ -52,3 +60,7 @@ def _filled(template: str, model: TorchLanguageModel, ids: Sequence[int], *, pac
     return template.format(
         ids=json.dumps(given), place=place, meaning=meaning, packages=f"{packages} numpy tokenizers", **names
     )
+
+
+def _escaped(code: str) -> str:
+    return code.replace("{", "{{").replace("}", "}}")

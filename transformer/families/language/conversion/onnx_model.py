@@ -1,22 +1,33 @@
-"""A language model as an ONNX graph: `ids` (B, S), `places` (M,) -> `states` (B, S, C), `log_probabilities` (M, V)."""
+"""A language model as an ONNX graph: `ids` (B, S), `places` (M,) -> `states` (B, S, C), `log_probabilities` (M, V).
+
+A causal model continues what it has read: `past.L.key` and `past.L.value` (P, H, T, D) are the keys and values of each
+layer's T tokens before, `rows` (B,) says which of the P texts each row continues, `place` (1,) is T, and `present.L...`
+(B, H, T + S, D) is the next past. T is 0 for texts from their beginning.
+
+A discriminator is a graph of its own, `ids` (B, S) -> `states` (B, S, C), `replaced` (B, S); the other one then is its
+generator.
+"""
 
 import numpy as np
 import onnx
 
 from transformer.conversion.onnx_graph import FLOAT, INTEGER, Graph
-from transformer.conversion.onnx_layers import array, counted, embedded, encoded, normed
+from transformer.conversion.onnx_layers import array, counted, embedded, encoded, hidden_later, normed, stack
 from transformer.families.language.nn.model import LanguageTransformer, OutputTransform
+from transformer.families.language.nn.replaced import Generator, ReplacedTransformer
+
+PARTS = ("key", "value")
 
 
-def language_graph(model: LanguageTransformer) -> onnx.ModelProto:
-    """The whole model; places count in the flattened ids (B * S,)."""
+def language_graph(model: LanguageTransformer | Generator) -> onnx.ModelProto:
+    """What predicts tokens; places count in the flattened ids (B * S,)."""
     graph = Graph("language_model")
     ids, places = graph.input("ids", INTEGER, ["B", "S"]), graph.input("places", INTEGER, ["M"])
-    real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.pad_id, np.int64)))
-    positions = counted(graph, ids)
-    states = embedded(graph, model.embedding, ids, positions)
-    states = encoded(graph, model.encoder, states, real, positions, causal=model.causal)
-    width = model.d_model
+    if isinstance(model, LanguageTransformer) and model.causal:
+        states = _continued(graph, model, ids)
+    else:
+        states = _states(graph, model, ids)
+    width = model.narrow.out_features if isinstance(model, Generator) else model.config.model.d_model
     chosen = graph.add("Gather", graph.add("Reshape", states, graph.integers(-1, width)), places, axis=0)
     if isinstance(model.transform, OutputTransform):
         linear = model.transform.linear
@@ -27,3 +38,58 @@ def language_graph(model: LanguageTransformer) -> onnx.ModelProto:
     graph.output("states", states, FLOAT, ["B", "S", width])
     graph.output("log_probabilities", graph.add("LogSoftmax", logits, axis=-1), FLOAT, ["M", model.config.entries])
     return graph.model()
+
+
+def discriminator_graph(model: ReplacedTransformer) -> onnx.ModelProto:
+    """The discriminator: its states, and the probability of each token that it was replaced."""
+    graph = Graph("discriminator")
+    ids = graph.input("ids", INTEGER, ["B", "S"])
+    states = _states(graph, model, ids)
+    linear, output = model.detection.linear, model.detection.output
+    inner = graph.add("Gelu", graph.linear(states, array(linear.weight), array(linear.bias)))
+    logits = graph.linear(inner, array(output.weight), array(output.bias))
+    replaced = graph.add("Sigmoid", graph.add("Squeeze", logits, graph.integers(2)))
+    graph.output("states", states, FLOAT, ["B", "S", model.d_model])
+    graph.output("replaced", replaced, FLOAT, ["B", "S"])
+    return graph.model()
+
+
+def _states(graph: Graph, model: LanguageTransformer | Generator | ReplacedTransformer, ids: str) -> str:
+    """The states (B, S, C) of ids (B, S), each of which sees all others."""
+    real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.pad_id, np.int64)))
+    positions = counted(graph, ids)
+    states = embedded(graph, model.embedding, ids, positions)
+    if isinstance(model, Generator):
+        states = graph.linear(states, array(model.narrow.weight), array(model.narrow.bias))
+    return encoded(graph, model.encoder, states, real, positions)
+
+
+def _continued(graph: Graph, model: LanguageTransformer, ids: str) -> str:
+    """The states (B, S, C) of ids (B, S), each of which sees the past and those before it; declares past and present.
+
+    The padding at the end is later than all that is real.
+    """
+    place, rows = graph.input("place", INTEGER, [1]), graph.input("rows", INTEGER, ["B"])
+    start, one = graph.add("Squeeze", place), graph.constant(1, np.int64)
+    stop = graph.add("Add", start, graph.add("Squeeze", graph.size(ids, 1)))
+    positions = graph.add("Range", start, stop, one)
+    keys = graph.add("Range", graph.constant(0, np.int64), stop, one)
+    params = model.config.model
+    heads, width = params.heads, params.dimension_of_head
+    past = [
+        [graph.input(f"past.{layer}.{part}", FLOAT, ["P", heads, "T", width]) for part in PARTS]
+        for layer in range(params.layers)
+    ]
+    present: dict[str, str] = {}
+
+    def extend(layer: int, key: str, value: str) -> tuple[str, str]:
+        kept = (graph.add("Gather", part, rows, axis=0) for part in past[layer])
+        both = [graph.add_many("Concat", pair, 1, axis=2)[0] for pair in zip(kept, (key, value), strict=True)]
+        present.update({f"present.{layer}.{part}": each for part, each in zip(PARTS, both, strict=True)})
+        return both[0], both[1]
+
+    states = embedded(graph, model.embedding, ids, positions)
+    states = stack(graph, model.encoder, states, hidden_later(graph, positions, keys), positions, extend)
+    for name, each in present.items():
+        graph.output(name, each, FLOAT, ["B", heads, "T_present", width])
+    return states

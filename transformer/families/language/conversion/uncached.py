@@ -39,9 +39,13 @@ class UncachedGenerator:
         """As `Generator.log_probabilities`."""
         cache.ids = np.concatenate((cache.ids, last[:, None]), axis=1)
         places = np.arange(1, len(last) + 1) * cache.ids.shape[1] - 1
-        found = self._engine.log_probabilities(cache.ids, places)
-        found[:, self._never] = -np.inf
-        found -= np.log(np.exp(found.astype(np.float64)).sum(axis=1, keepdims=True)).astype(found.dtype)
-        if blocked is not None:
-            found[blocked] = -np.inf
-        return found
+        return allowed(self._engine.log_probabilities(cache.ids, places), self._never, blocked)
+
+
+def allowed(found: Floats, never: list[int], blocked: Blocked | None) -> Floats:
+    """Log probabilities (B, V), changed to those without `never`, and without what is blocked, as `Generator` says."""
+    found[:, never] = -np.inf
+    found -= np.log(np.exp(found.astype(np.float64)).sum(axis=1, keepdims=True)).astype(found.dtype)
+    if blocked is not None:
+        found[blocked] = -np.inf
+    return found

@@ -21,17 +21,24 @@ class Masked(NamedTuple):
     """(T,)."""
     hidden: NDArray[np.bool_]
     """(T,) True on the tokens to predict."""
+    draws: NDArray[np.float64]
+    """(M,) Where a generator replaces the M hidden tokens: uniform in [0, 1), what it draws each one by; else empty."""
 
 
 class Masking:
-    """Chooses tokens at random: of 100, 80 become [MASK], 10 another token and 10 stay.
+    """Chooses tokens at random: of 100, 80 become [MASK], 10 another token and 10 stay; or all become [MASK].
 
     A window's choice depends on seed, epoch and the window's number alone.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, share: float, whole_words: bool, seed: int) -> None:
-        """share: of the tokens between begin and end; whole_words: choose all pieces of a word or none."""
-        self._share, self._seed, self._mask = share, seed, mask_id(vocabulary)
+    def __init__(
+        self, vocabulary: Vocabulary, *, share: float, whole_words: bool, seed: int, replaced: bool = False
+    ) -> None:
+        """share: of the tokens between begin and end; whole_words: choose all pieces of a word or none.
+
+        replaced: [MASK] alone hides tokens, which a generator then replaces (Clark et al. 2020, section 2).
+        """
+        self._share, self._seed, self._mask, self._replaced = share, seed, mask_id(vocabulary), replaced
         special = {*_special_ids(vocabulary), self._mask}
         self._ordinary = np.array([number for number in range(vocabulary.size) if number not in special])
         self._continues = continuations(vocabulary) if whole_words else None
@@ -41,11 +48,13 @@ class Masking:
         draw = np.random.default_rng((self._seed, epoch, number))
         hidden = np.zeros(len(window), dtype=bool)
         hidden[1:-1] = self._chosen(window[1:-1], draw)
+        if self._replaced:
+            return Masked(np.where(hidden, self._mask, window), hidden, draw.random(int(hidden.sum())))
         fate = draw.random(len(window))
         given = np.where(hidden & (fate >= _SHOWN + _RANDOM), self._mask, window)
         swapped = hidden & (fate < _RANDOM)
         given[swapped] = draw.choice(self._ordinary, int(swapped.sum()))
-        return Masked(given, hidden)
+        return Masked(given, hidden, np.empty(0))
 
     def _chosen(self, tokens: Ids, draw: np.random.Generator) -> NDArray[np.bool_]:
         """The given share of the tokens, or words in random order until they have as many."""

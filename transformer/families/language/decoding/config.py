@@ -12,7 +12,8 @@ class AnswerParams(SearchParams):
     """Texts longer than the context are scored in windows that start this many tokens apart, so that most tokens have
     a long context; null for windows that do not overlap."""
     apart: int = Field(ge=2)
-    """`masked`: every token is predicted, in as many passes over a text, each of which hides one token of this many."""
+    """`masked`, `replaced`: every token is predicted, in as many passes over a text, each of which hides one token of
+    this many."""
 
 
 class AnsweringParams(AnswerParams, extra="ignore"):

@@ -59,7 +59,7 @@ def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observ
     starts = range(0, len(sequences), _TEXTS)
     for start in observer.progress(starts, total=len(starts), what="score"):
         part = sequences[start : start + _TEXTS]
-        passes = [each for text, ids in enumerate(part, start) for each in _passes(engine, text, ids, params)]
+        passes = [each for text, ids in enumerate(part, start) for each in passes_over(engine, text, ids, params)]
         for rows in sorted_batches(np.array([len(each.given) for each in passes], dtype=np.int64), params.batch_size):
             batch = [passes[row] for row in rows]
             ids = padded([each.given for each in batch], engine.pad_id)
@@ -75,7 +75,8 @@ def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observ
     return Scored(texts, nats, counts)
 
 
-def _passes(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> Iterator[Pass]:
+def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> Iterator[Pass]:
+    """The passes over an encoded text, in which each of its tokens is predicted once; text: its number."""
     size = engine.positions if engine.causal else engine.positions - 2
     if engine.causal:
         for start, stop, first in windows(len(ids) - 1, size, params.stride):

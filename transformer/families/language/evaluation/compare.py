@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from transformer.core.task import Task
 from transformer.evaluation.bootstrap import Floats
-from transformer.families.language.evaluation.scores import METRICS, of_rows, resampled, scores
+from transformer.families.language.evaluation import detection_scores
+from transformer.families.language.evaluation.scores import GENERATOR, METRICS, of_rows, resampled, scores
 
 Row = dict[str, str]
 
@@ -20,5 +21,12 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
     for rows in systems:
         counts = of_rows(rows, [row["text"] for row in rows])
         own, drawn = scores(counts), resampled(counts, samples)
-        found.append({name: (own[name], drawn[name]) for name in METRICS})
+        detects = detection_scores.COLUMNS[0] in rows[0] if rows else False
+        prefix = GENERATOR if detects else ""
+        metrics = {f"{prefix}{name}": (own[name], drawn[name]) for name in METRICS}
+        if detects:
+            judged = detection_scores.of_rows(rows)
+            own, drawn = detection_scores.scores(judged), detection_scores.resampled(judged, samples)
+            metrics = {name: (own[name], drawn[name]) for name in detection_scores.METRICS} | metrics
+        found.append(metrics)
     return found

@@ -22,12 +22,18 @@ from transformer.families.language.data.windows import first_texts
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.scoring import Scored, score
 from transformer.families.language.decoding.with_torch import TorchLanguageModel
-from transformer.families.language.evaluation.samples import samples
-from transformer.families.language.evaluation.scores import Texts, by_place, counted, of_rows, split_figures
+from transformer.families.language.evaluation import detection_scores
+from transformer.families.language.evaluation.detection import Detected, detect
+from transformer.families.language.evaluation.samples import corruptions, samples
+from transformer.families.language.evaluation.scores import GENERATOR, Texts, by_place, counted, of_rows, split_figures
 
 COLUMNS = ("split", "text", "tokens", "log_probability", "right")
 _PLACES = ("place", "tokens", "loss")
-_MAIN = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy", "loss", "duplicates")
+_ROC = ("own_judged_replaced", "replaced_found")
+_MAIN = (
+    *("perplexity", "word_perplexity", "bits_per_byte", "accuracy", "loss"),
+    *("detection_auc", "detection_accuracy", "undetected_accuracy", "generator_perplexity", "duplicates"),
+)
 _SHOWN = 20  # texts per split in the table of the least expected ones
 
 
@@ -53,28 +59,39 @@ class _Answers:
     scored: Scored
     unknown: float
     """The share of unknown tokens."""
+    detected: Detected | None
+    """The discriminator's judgement, if there is one."""
 
     @property
     def counts(self) -> Texts:
         return counted(self.texts, self.scored.texts)
+
+    def figures(self, params: ScoringParams, other: list[dict[str, str]] | None) -> dict[str, float]:
+        """The scores of the model, or of its discriminator and its generator; other: the baseline's rows."""
+        samples, texts = params.bootstrap_samples, None if other is None else of_rows(other, self.texts)
+        if self.detected is None:
+            return split_figures(self.counts, samples=samples, baseline=texts)
+        counts = None if other is None else detection_scores.of_rows(other)
+        given = self.detected.counts, self.detected.probabilities, self.detected.replaced
+        found = detection_scores.detection_figures(*given, samples=samples, baseline=counts)
+        return found | split_figures(self.counts, samples=samples, baseline=texts, prefix=GENERATOR)
 
 
 def run(
     task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
     """Write metrics per split, every text's score, and tables. Returns the main validation metrics."""
-    baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     compute = prepare(params.hardware)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
     model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs.corpus)
+    baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, detects=model.engine.detects)
     answers = {split: _answered(split, model, params.evaluate, inputs, observer) for split in splits}
     leakage = LeakageCheck([row["text"] for row in read_rows(inputs.corpus / "train.jsonl")])
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
-        other = _other(baseline, split, given.texts, observer)
         found = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
         figures[split] = (
-            split_figures(given.counts, samples=params.evaluate.bootstrap_samples, baseline=other)
+            _figures(given, params.evaluate, baseline, split, observer)
             | {task.units: len(given.texts), "unknown_rate": round(given.unknown, 6)}
             | found.figures()
         )
@@ -88,9 +105,20 @@ def run(
         _PLACES,
         by_place(answers["test"].scored.nats, answers["test"].scored.counts),
     )
+    if (judged := answers["test"].detected) is not None:
+        write_table(
+            outputs.plots / "detection_roc.tsv", _ROC, detection_scores.roc(judged.probabilities, judged.replaced)
+        )
+        written = [row for split, given in answers.items() for row in corruptions(split, given.detected, model)]
+        write_table(outputs.tables / "detections.tsv", ("split", "given", "replaced", "false_alarms"), written)
     write_json(outputs.metrics, figures)
-    write_table(outputs.predictions, COLUMNS, _rows(answers))
+    write_table(outputs.predictions, columns(detects=model.engine.detects), _rows(answers))
     return _main(figures["validation"])
+
+
+def columns(*, detects: bool) -> tuple[str, ...]:
+    """Of predictions.tsv."""
+    return (*COLUMNS, *detection_scores.COLUMNS) if detects else COLUMNS
 
 
 def _answered(
@@ -98,7 +126,12 @@ def _answered(
 ) -> _Answers:
     sequences = first_texts(inputs.encoded / split, params.max_texts)
     texts = [row["text"] for row in islice(read_rows(inputs.corpus / f"{split}.jsonl"), len(sequences))]
-    return _Answers(texts, score(model.engine, sequences, params, observer), _unknown(sequences, model.vocabulary))
+    return _Answers(
+        texts,
+        score(model.engine, sequences, params, observer),
+        _unknown(sequences, model.vocabulary),
+        detect(model.engine, sequences, params, observer) if model.engine.detects else None,
+    )
 
 
 def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
@@ -106,19 +139,30 @@ def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
     return float(np.isin(ids, vocabulary.unfamiliar_ids).mean()) if len(ids) else 0.0
 
 
-def _open_baseline(name: str | None, inputs: EvaluationInputs, outputs: EvaluationOutputs) -> Baseline | None:
+def _open_baseline(
+    name: str | None, inputs: EvaluationInputs, outputs: EvaluationOutputs, *, detects: bool
+) -> Baseline | None:
     if name is None:
         return None
-    return Baseline.read(name, inputs.baselines, outputs.predictions, columns=("tokens", "log_probability", "right"))
+    needed = [column for column in columns(detects=detects) if column not in ("split", "text")]
+    found = Baseline.read(name, inputs.baselines, outputs.predictions, columns=needed)
+    if not detects and any(detection_scores.COLUMNS[0] in row for rows in found.rows.values() for row in rows[:1]):
+        raise UserError(
+            f"{found.name} has the scores of a generator (model.objective `replaced`), which are not comparable: name"
+            " another in `evaluate.baseline`, or null for none"
+        )
+    return found
 
 
-def _other(baseline: Baseline | None, split: str, texts: list[str], observer: Observer) -> Texts | None:
-    rows = None if baseline is None else baseline.of_split(split, texts, "text", observer)
-    if rows is None or baseline is None:
-        return None
+def _figures(
+    given: _Answers, params: ScoringParams, baseline: Baseline | None, split: str, observer: Observer
+) -> dict[str, float]:
+    rows = None if baseline is None else baseline.of_split(split, given.texts, "text", observer)
     try:
-        return of_rows(rows, texts)
+        return given.figures(params, rows)
     except ValueError as error:
+        if baseline is None:
+            raise
         raise UserError(f"{baseline.name}: {error}: `tokens` and `right` must be whole numbers") from error
 
 
@@ -129,8 +173,11 @@ def _main(figures: Mapping[str, float]) -> dict[str, float]:
 
 def _rows(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:
     for split, given in answers.items():
-        for text, each in zip(given.texts, given.scored.texts, strict=True):
-            yield split, text, each.tokens, each.log_probability, each.right
+        counts = (
+            () if given.detected is None else [column.astype(np.int64).tolist() for column in given.detected.counts]
+        )
+        for row, (text, each) in enumerate(zip(given.texts, given.scored.texts, strict=True)):
+            yield split, text, each.tokens, each.log_probability, each.right, *(column[row] for column in counts)
 
 
 def _unexpected(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:

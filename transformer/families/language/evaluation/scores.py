@@ -6,7 +6,7 @@ with different vocabularies can be compared, if neither meets unknown tokens.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figur
 _DIGITS = 6
 _HIGHEST = 700.0  # exp of a larger loss exceeds a float
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
+GENERATOR = "generator_"
+"""Begins the names of these metrics where they are a generator's, beside a discriminator."""
+Value = TypeVar("Value")
 
 
 class Texts(NamedTuple):
@@ -64,18 +67,25 @@ def resampled(texts: Texts, samples: int) -> dict[str, Floats]:
     return {name: found[:, number] if samples else np.empty(0) for number, name in enumerate(METRICS)}
 
 
-def split_figures(texts: Texts, *, samples: int, baseline: Texts | None = None) -> dict[str, float]:
-    """All scores of a split with intervals, and its lead over the baseline's answers for the same texts."""
-    own, drawn = scores(texts), resampled(texts, samples)
+def split_figures(texts: Texts, *, samples: int, baseline: Texts | None = None, prefix: str = "") -> dict[str, float]:
+    """All scores of a split with intervals, and its lead over the baseline's answers for the same texts.
+
+    prefix: begins the scores' names.
+    """
+    own, drawn = _named(prefix, scores(texts)), _named(prefix, resampled(texts, samples))
     figures = {name: round(value, _DIGITS) for name, value in own.items()} | interval_figures(drawn)
     figures |= {name: int(getattr(texts, name).sum()) for name in ("tokens", "words", "bytes")}
     if baseline is None:
         return figures
-    their, their_drawn = scores(baseline), resampled(baseline, samples)
-    observed = {name: (own[name], their[name]) for name in METRICS}
+    their, their_drawn = _named(prefix, scores(baseline)), _named(prefix, resampled(baseline, samples))
+    observed = {name: (own[name], their[name]) for name in drawn}
     return figures | comparison_figures(
-        "baseline", observed, {name: (drawn[name], their_drawn[name]) for name in METRICS}
+        "baseline", observed, {name: (drawn[name], their_drawn[name]) for name in drawn}
     )
+
+
+def _named(prefix: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    return {f"{prefix}{name}": value for name, value in values.items()}
 
 
 def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:

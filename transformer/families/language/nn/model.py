@@ -27,7 +27,7 @@ class LanguageTransformer(Model):
         self.embedding = TokenEmbedding(tokens, embedding_positions(params), params, norm=norm)
         self.encoder = Encoder(params.layers, params)
         transformed = params.output == "transformed"
-        self.transform = OutputTransform(params.d_model) if transformed else nn.Identity()
+        self.transform = OutputTransform(params.d_model, params.d_model) if transformed else nn.Identity()
         self.output = nn.Linear(params.d_model, config.entries, bias=transformed)
         initialise(self, params)
         self.output.weight = tokens.weight
@@ -36,7 +36,7 @@ class LanguageTransformer(Model):
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
         """The states (B, T, C) of token_ids (B, T), padded at the end; packed: those of real tokens alone, (N, C)."""
-        return self._encode(self._layout(token_ids, packed=packed))
+        return self._encode(layout_of(token_ids, self.config.pad_id, packed=packed))
 
     def logits(self, states: Tensor) -> Tensor:
         """States (..., C) -> logits (..., V): of the hidden token itself (BERT), or of the next token (GPT)."""
@@ -59,23 +59,25 @@ class LanguageTransformer(Model):
         states: Tensor = self.encoder(embedded, layout, causal=self.causal)
         return states
 
-    def _layout(self, token_ids: Tensor, *, packed: bool) -> Layout:
-        pad_id = self.config.pad_id
-        if not packed:
-            return Padded(token_ids, pad_id)
-        return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
+
+def layout_of(token_ids: Tensor, pad_id: int, *, packed: bool) -> Layout:
+    """The layout of token_ids (B, T), padded at the end."""
+    if not packed:
+        return Padded(token_ids, pad_id)
+    return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
 
 
 class OutputTransform(nn.Module):
     """LayerNorm(GELU(x W + b)): what BERT does to a state before the product with the embeddings."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, width: int, d_model: int) -> None:
+        """width: of a state; d_model: of an embedding."""
         super().__init__()
-        self.linear = nn.Linear(d_model, d_model)
+        self.linear = nn.Linear(width, d_model)
         self.activation = nn.GELU()
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(..., C) -> (..., C)."""
+        """(..., width) -> (..., C)."""
         transformed: Tensor = self.norm(self.activation(self.linear(states)))
         return transformed

@@ -1,0 +1,422 @@
+"""A generator replaces tokens and a discriminator finds them, from training to a converted model and a classifier."""
+
+import shutil
+from argparse import Namespace
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import transformer
+from tests.builders import LAYERS, replacing
+from tests.stages import Stages
+from tests.training.small import own_torch_settings, prepare, smoke
+from tests.training.test_loop import CPU
+from tests.training.test_resume import Changes, work
+from transformer.commands.profiles import profile_values
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, read_table
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
+from transformer.core.task import open_task
+from transformer.encoded.batching import Ids
+from transformer.export.bundle import open_bundle
+from transformer.families.language import options, report, train
+from transformer.families.language.decoding.predictor import LanguageModel
+from transformer.families.language.evaluation import compare
+from transformer.families.language.evaluation.detection_scores import Counts, area, scores
+from transformer.families.language.evaluation.evaluate import COLUMNS
+from transformer.families.language.nn.config import LanguageConfig, LanguageParams
+from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed, replacements, sampled
+from transformer.report.result import Result
+from transformer.training.stage import TrainingPaths
+
+REPLACED: Changes = {"model": {"objective": "replaced", "generator_width": 0.5}}
+LEARNING: dict[str, Any] = {
+    "model.objective": "replaced",
+    "model.generator_width": 0.5,
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "train.epochs": 12,
+    "train.batch_size": 32,
+    "train.learning_rate": 5e-3,
+    "train.warmup": 50,
+    "model.embedding_init": "normal",
+    "convert.formats": ["ctranslate2", "onnx"],
+    "convert.int8": True,
+    "figures.sentences": ["The film is dull."],
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The encoded sample corpus."""
+    folder = tmp_path_factory.mktemp("data")
+    small: Changes = {"download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}}}
+    prepare(smoke("language", small), "language", folder / "language")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which every stage has run."""
+    root = tmp_path_factory.mktemp("chain")
+    with pytest.MonkeyPatch.context() as patch:
+        Stages(root, "sentiment", patch, {}).run("download", "tokenize")
+        stages = Stages(root, "language", patch, LEARNING)
+        stages.content["language"]["download"]["sample_rows"]["train"] = 3000
+        stages.run("download", "tokenize", "build_vocab", "train", "evaluate", "figures", "export", "convert")
+        (root / "said").write_text("\n".join(stages.observer.lines))
+    return root
+
+
+@pytest.fixture(scope="module")
+def bundle(chain: Path) -> LanguageModel:
+    found = transformer.load(str(chain / "models/language/bundle"))
+    assert isinstance(found, LanguageModel)
+    return found
+
+
+def opened(data: Path, root: Path, changes: Changes) -> tuple[train.ReplacedTraining, list[Ids]]:
+    """A training run before its first update, and the batches of its first epoch."""
+    content = smoke("language", {"model": REPLACED["model"] | changes.get("model", {}), **changes})
+    params = stage_params(content, "language", train.Params, where=Path("smoke"))
+    paths = TrainingPaths(
+        encoded=data / "language" / "encoded",
+        vocab=data / "language" / "vocab",
+        trained=root / "trained",
+        metrics=root / "metrics",
+        history=root / "history",
+    )
+    with own_torch_settings():
+        training = train.open_training(open_task("language"), params, paths, Observer()).trainable
+    assert isinstance(training, train.ReplacedTraining)
+    return training, [*training.batches(1)]
+
+
+def gradients(training: train.ReplacedTraining, rows: Ids) -> dict[str, torch.Tensor]:
+    training.model.zero_grad()
+    training.loss(rows).total.backward()  # type: ignore[no-untyped-call]
+    return {name: each.grad.clone() for name, each in training.model.named_parameters() if each.grad is not None}
+
+
+def test_no_gradient_of_the_discriminator_reaches_the_generator(data: Path, tmp_path: Path) -> None:
+    """Its weight scales the discriminator's gradient, and only what both share, the embeddings, mixes the two."""
+    found = []
+    for weight in (1.0, 100.0):
+        model = {"objective": "replaced", "generator_width": 0.5, "detection_weight": weight}
+        training, batches = opened(data, tmp_path, {"model": model})
+        found.append(gradients(training, batches[0]))
+    light, heavy = found
+    own = [name for name in light if name.startswith("generator.")]
+    other = [name for name in light if name.startswith(("encoder.", "detection."))]
+    assert len(own) > 10 and len(other) > 10 and {*own, *other} | {"embedding.tokens.weight"} == {*light}
+    for name in own:
+        assert torch.equal(light[name], heavy[name])
+    for name in other:
+        torch.testing.assert_close(100 * light[name], heavy[name], rtol=1e-3, atol=1e-3)
+    assert not torch.allclose(light["embedding.tokens.weight"], heavy["embedding.tokens.weight"])
+
+
+def test_a_token_drawn_as_it_was_counts_as_original(data: Path, tmp_path: Path) -> None:
+    """A generator that always draws one token replaces every hidden token but this one."""
+    training, batches = opened(data, tmp_path, {})
+    batch = training.seen.batch(batches[0], CPU.device)
+    always = int(batch.targets.mode().values)
+    with torch.no_grad():
+        training.model.generator.output.bias[always] = 1e4
+    generator = training.model.generator
+    tokens = replacements(generator, generator.transform(train._at_places(generator, batch, packed=True)), batch.draws)
+    assert tokens.eq(always).all()
+    for pads in (False, True):
+        training.pads = pads
+        _, labels = training._detected(batch, tokens)
+        assert len(labels) == batch.ids.ne(training.model.config.pad_id).sum()
+        assert 0 < labels.sum() == batch.targets.ne(always).sum() < len(batch.targets)
+        assert labels[batch.places].eq(batch.targets.ne(always).float()).all()
+
+
+def test_padded_and_packed_batches_have_the_same_loss(data: Path, tmp_path: Path) -> None:
+    training, batches = opened(data, tmp_path, {})
+    packed = training.loss(batches[0])
+    training.pads = True
+    padded = training.loss(batches[0])
+    torch.testing.assert_close(packed.total, padded.total)
+    assert packed.predicted == padded.predicted
+
+
+def test_the_loss_is_the_papers_where_the_share_is_met(data: Path, tmp_path: Path) -> None:
+    """L_MLM + weight * L_Disc, both means per token, but for windows whose hidden share is rounded."""
+    training, batches = opened(data, tmp_path, {})
+    found = training.loss(batches[0])
+    batch = training.seen.batch(batches[0], CPU.device)
+    generator = training.model.generator
+    states = train._at_places(generator, batch, packed=True)
+    masked = torch.nn.functional.cross_entropy(generator.logits(states), batch.targets)
+    tokens = replacements(generator, generator.transform(states), batch.draws)
+    logits, labels = training._detected(batch, tokens)
+    detection = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    share = len(batch.targets) / len(labels) / training.params.mask_share
+    torch.testing.assert_close(found.total / found.predicted, masked + 50 / share * detection)
+    assert abs(share - 1) < 0.2
+
+
+def test_all_that_is_hidden_is_masked_and_has_a_draw_of_its_own(data: Path, tmp_path: Path) -> None:
+    training, _ = opened(data, tmp_path, {})
+    mask, rows = training.model.config.mask_id, np.arange(20)
+    first, again, other = (training.train.resegmented(None, epoch).batch(rows, CPU.device) for epoch in (1, 1, 2))
+    assert first.ids.flatten()[first.padded_places].eq(mask).all()
+    assert len(first.draws) == len(first.targets) == len({*first.draws.tolist()})
+    assert torch.equal(first.draws, again.draws) and torch.equal(first.ids, again.ids)
+    assert not {*first.draws.tolist()} & {*other.draws.tolist()}
+    parts = [training.train.resegmented(None, 1).batch(part, CPU.device).draws for part in np.split(rows, [3, 11])]
+    assert torch.equal(torch.cat(parts), first.draws)
+
+
+def test_draws_follow_the_distribution() -> None:
+    """As many of a grid of draws fall on a token as its probability says; impossible ones are never drawn."""
+    for size in (1, 2, 7, 50, 101):
+        logits = torch.randn(size, generator=torch.Generator().manual_seed(size)) * 3
+        logits[::5] = float("-inf") if size > 5 else 0.0
+        draws = (torch.arange(20_000) + 0.5) / 20_000
+        found = sampled(logits.expand(len(draws), -1), draws)
+        counts = torch.bincount(found, minlength=size) / len(draws)
+        torch.testing.assert_close(counts, logits.softmax(dim=-1), atol=2e-4, rtol=0)
+        ends = sampled(logits.expand(2, -1), torch.tensor([0.0, 1.0]))
+        assert logits[ends].isfinite().all() and ends[0] <= ends[1]
+        assert (found.diff() >= 0).all()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(sampled(logits.expand(len(draws), -1), draws), found)
+
+
+def test_neither_padding_nor_the_mask_is_drawn() -> None:
+    model = replacing().float()
+    states = torch.randn(500, 16)
+    with torch.no_grad():
+        model.generator.output.bias[[0, 4]] = 50.0
+        draws = torch.linspace(0, 0.999, 500)
+        found = replacements(model.generator, states, draws)
+    assert not {0, 4} & {*found.tolist()} and len({*found.tolist()}) > 5
+
+
+def test_the_generator_is_narrow_and_shares_the_embeddings() -> None:
+    model = replacing(d_model=32, heads=4, d_ff=40, generator_width=0.25)
+    params = narrowed(model.config.model)
+    assert (params.d_model, params.heads, params.dimension_of_head, params.d_ff, params.layers) == (8, 1, 8, 10, 2)
+    assert model.generator.output.weight is model.embedding.tokens.weight
+    assert model.generator.embedding is model.embedding
+    names = {name for name, _ in model.named_parameters()}
+    assert not {name for name in names if name.startswith(("generator.embedding", "generator.output.weight"))}
+
+
+def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"objective": "replaced", "layers": 1, "embedding_norm": False, "output": "plain"}
+    with pytest.raises(ValueError, match="`replaced` needs output `transformed`"):
+        LanguageParams(**LAYERS, **own)
+    content = smoke("language", {"model": {"objective": "replaced"}, "train": {"r_drop": 1.0}})
+    with pytest.raises(UserError, match=r"train\.r_drop compares two passes.*`replaced` needs 0"):
+        stage_params(content, "language", train.Params, where=Path("smoke"))
+
+
+def test_a_model_without_a_generator_has_the_config_that_it_had() -> None:
+    params = LanguageParams(**profile_values(Path(__file__).parents[2], "default")["language"]["model"])
+    config = LanguageConfig(model=params, size=9, pad_id=0, mask_id=1, vocabulary_sha256="0" * 64)
+    assert not {"generator_width", "detection_weight"} & config.model_dump()["model"].keys()
+    kept = replacing().config.model_dump()["model"]
+    assert kept["generator_width"] == 0.5 and kept["detection_weight"] == 50.0
+
+
+@pytest.mark.parametrize("average", ["none", "ema"])
+def test_a_stopped_training_ends_with_the_same_bytes(average: str, data: Path, tmp_path: Path) -> None:
+    changes: Changes = {"train": {"averaging": average, "ema_decay": 0.9}, **REPLACED}
+    changes["model"] = REPLACED["model"] | {"dropout": 0.1}
+    training = work(data, tmp_path, changes, task="language")
+    epoch = len([step for step, values in training.points if "train_loss" in values]) // 3
+    for stop in (epoch + 2, 2 * epoch):
+        training.run(stop=stop)
+    assert training.finish().points == training.points
+
+
+def test_the_number_of_processes_changes_no_byte(data: Path, tmp_path: Path) -> None:
+    """Stopped with one, it ends with two."""
+    changes: Changes = {"train": {"shards": 4, "epochs": 2}, "model": REPLACED["model"] | {"dropout": 0.1}}
+    training = work(data, tmp_path, changes, task="language")
+    epoch = len([step for step, values in training.points if "train_loss" in values]) // 2
+    training.run(stop=epoch + 1)
+    training.content["runtime"] |= {"trainers": 2}
+    assert training.finish().points == training.points
+    assert not active_children()
+
+
+def test_both_learn_from_the_sample(chain: Path) -> None:
+    rows = [{k: float(v) for k, v in row.items()} for row in read_table(chain / "reports/language/history.tsv")]
+    first, last = rows[0], rows[-1]
+    assert last["validation_perplexity"] < 0.7 * first["validation_perplexity"]
+    assert last["validation_detection_loss"] < first["validation_detection_loss"]
+    loss = np.log(last["validation_perplexity"]) + 50 * last["validation_detection_loss"]
+    assert last["validation_loss"] == pytest.approx(loss)
+    figures = read_json(chain / "reports/language/evaluation.json")["validation"]
+    assert figures["detection_auc"] > 0.6
+    assert figures["detection_accuracy"] >= figures["undetected_accuracy"] - 0.01
+    assert figures["generator_perplexity"] > 1 and "perplexity" not in figures
+
+
+def test_the_scores_are_those_of_the_counts(chain: Path) -> None:
+    figures = read_json(chain / "reports/language/evaluation.json")["test"]
+    rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
+    counts = {name: sum(int(row[name]) for row in rows) for name in ("judged", "replaced", "found", "false_alarms")}
+    apart = profile_values(Path(__file__).parents[2], "smoke")["language"]["evaluate"]["apart"]
+    assert counts["judged"] == apart * sum(int(row["tokens"]) for row in rows)  # none is shorter than `apart` tokens
+    assert figures["detection_recall"] == pytest.approx(counts["found"] / counts["replaced"], abs=1e-6)
+    assert figures["undetected_accuracy"] == pytest.approx(1 - counts["replaced"] / counts["judged"], abs=1e-6)
+    wrong = counts["replaced"] - counts["found"] + counts["false_alarms"]
+    assert figures["detection_accuracy"] == pytest.approx(1 - wrong / counts["judged"], abs=1e-6)
+    assert figures["detection_accuracy_low"] <= figures["detection_accuracy"] <= figures["detection_accuracy_high"]
+
+
+def test_results_are_compared_by_what_both_have(chain: Path) -> None:
+    rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
+    without = [{name: row[name] for name in COLUMNS} for row in rows]
+    one, two, masked = compare.scored(open_task("language"), (rows, rows, without), 50)
+    assert {"detection_accuracy", "generator_perplexity"} <= one.keys() == two.keys()
+    assert not one.keys() & masked.keys()  # a generator's perplexity is no masked model's
+    figures = read_json(chain / "reports/language/evaluation.json")["test"]
+    for name in one:
+        assert one[name][0] == pytest.approx(figures[name], abs=1e-5)
+
+
+def test_a_baseline_has_the_same_objective(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(chain, root)
+    folder = root / "data/local/baseline/language"
+    folder.mkdir(parents=True)
+    shutil.copy(root / "reports/language/predictions.tsv", folder / "own.tsv")
+    stages = Stages(root, "language", monkeypatch, LEARNING | {"evaluate.baseline": "own.tsv"})
+    stages.run("evaluate")
+    figures = read_json(root / "reports/language/evaluation.json")["test"]
+    assert figures["detection_accuracy_minus_baseline"] == figures["generator_perplexity_minus_baseline"] == 0
+    (folder / "own.tsv").write_text("split\ttokens\tlog_probability\tright\ntest\t1\t-1.0\t1\n")
+    with pytest.raises(UserError, match="has a row without column `judged`"):
+        stages.run("evaluate")
+    shutil.copy(chain / "reports/language/predictions.tsv", folder / "own.tsv")
+    Stages(root, "language", monkeypatch, {"train.epochs": 1}).run("train")
+    with pytest.raises(UserError, match="has the scores of a generator"):
+        Stages(root, "language", monkeypatch, {"evaluate.baseline": "own.tsv"}).run("evaluate")
+
+
+def test_areas_and_undefined_scores() -> None:
+    from sklearn.metrics import roc_auc_score
+
+    random = np.random.default_rng(0)
+    probabilities, labels = random.integers(0, 20, 300) / 20, (random.random(300) < 0.2).astype(float)
+    assert area(probabilities, labels) == pytest.approx(roc_auc_score(labels, probabilities))
+    assert area(probabilities, np.zeros(300)) == area(np.empty(0), np.empty(0)) == 0.5
+    nothing = Counts(*(np.array([each]) for each in (5.0, 0.0, 0.0, 0.0)))
+    assert scores(nothing) == {"detection_accuracy": 1.0, "detection_precision": 0.0, "detection_recall": 0.0}
+
+
+def test_the_bundle_fills_scores_detects_and_embeds(chain: Path, bundle: LanguageModel) -> None:
+    assert len(bundle.fill("the film is [MASK] .", 3)) == 3
+    with pytest.raises(UserError, match=r"masked model, which fills \[MASK\]"):
+        bundle.generate("the film")
+    found = bundle.detect("The film is dull.")
+    assert "".join(each.token for each in found).replace("##", "") == "thefilmisdull."
+    assert all(0 < each.probability < 1 for each in found)
+    assert bundle.detect("") == []
+    long = "the film is dull . " * 60
+    assert len(bundle.detect(long)) == len(bundle.encode([long])[0]) - 2 > bundle.engine.positions
+    (ids,) = bundle.encode(["The film is dull."])
+    np.testing.assert_allclose(
+        bundle.embed(["The film is dull."])[0], bundle.engine.states(ids[None])[0].mean(axis=0), rtol=1e-5
+    )
+    assert bundle.engine.states(ids[None]).shape[2] == 32
+    row = next(row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "validation")
+    assert bundle.score([row["text"]])[0].log_probability == pytest.approx(float(row["log_probability"]), abs=1e-2)
+    card = (chain / "models/language/bundle/README.md").read_text()
+    assert "model.detect(" in card and "| validation.detection_auc |" in card
+    assert read_json(chain / "models/language/bundle/config.json")["main_metric"]["name"] == "validation.detection_auc"
+
+
+def test_the_command_line_marks_what_rather_was_replaced(bundle: LanguageModel) -> None:
+    texts = ["The film is dull.", "the the the the the", ""]
+    lines = options.answering(bundle, Namespace(command="detect"))(texts)
+    for text, line in zip(texts, lines, strict=True):
+        found = bundle.detect(text)
+        assert line.count("[") == sum(each.probability > 0.5 for each in found)
+        assert [part.strip("[") for part in line.split() if not part.endswith("]")] == [each.token for each in found]
+    assert lines[2] == ""
+
+
+def test_a_masked_model_detects_nothing(tmp_path: Path) -> None:
+    from tests.language.test_answers import model
+
+    with pytest.raises(UserError, match="no discriminator: train one with"):
+        model(tmp_path, "masked").detect("the film")
+
+
+def test_onnx_holds_both_parts_and_ctranslate2_says_why_not(chain: Path, bundle: LanguageModel) -> None:
+    report = read_json(chain / "reports/language/conversion.json")
+    assert "objective `replaced`" in report["ctranslate2"]["refused"]
+    assert report["onnx"]["detection_worst_difference"] <= 1e-4
+    assert {"onnx", "onnx-int8"} <= report.keys()
+    converted = open_bundle(chain / "models/language/converted/onnx")
+    assert isinstance(converted, LanguageModel) and converted.engine.detects
+    text = "The film is [MASK] dull."
+    assert [each.words for each in converted.fill(text, 3)] == [each.words for each in bundle.fill(text, 3)]
+    np.testing.assert_allclose(converted.embed([text]), bundle.embed([text]), atol=1e-4)
+    for one, two in zip(converted.detect(text), bundle.detect(text), strict=True):
+        assert one.probability == pytest.approx(two.probability, abs=1e-4)
+
+
+def test_report_and_figures_show_the_discriminator(chain: Path) -> None:
+    rows = list(read_table(chain / "reports/language/tables/detections.tsv"))
+    assert {row["split"] for row in rows} == {"validation", "test"} and any(" → " in row["replaced"] for row in rows)
+    curve = [[float(x) for x in row.values()] for row in read_table(chain / "reports/language/plots/detection_roc.tsv")]
+    assert curve[0] == [0, 0] and curve[-1] == [1, 1] and curve == sorted(curve)
+    task, result = open_task("language"), Result(chain, "language")
+    assert report.summary(result).startswith("ROC-AUC of replaced tokens 0.")
+    assert "of the replaced tokens" in next(report.weaknesses(task, result))
+    sections = {section.title: section for section in report.sections(task, result)}
+    assert len(sections["Replaced tokens"].tables[0].rows) == len(rows)
+    alts = [picture.alt for section in sections.values() for picture in section.pictures]
+    assert any(alt.startswith("Validation loss of the discriminator") for alt in alts)
+    assert any(alt.startswith("ROC of replaced tokens. discriminator: from 0 at 0 to 1 at 1") for alt in alts)
+
+
+def test_a_classifier_starts_from_the_discriminator(
+    chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(chain, root)
+    same = {name: LEARNING[name] for name in ("model.d_model", "model.d_ff")}
+    start = {"model.init": "pretrained", "model.pretrained": "models/language/trained", "model.frozen_updates": 10_000}
+    vocabulary = {"vocab.source": "built", "vocab.path": "data/language/vocab"}
+    Stages(root, "sentiment", monkeypatch, same | start | vocabulary).run("build_vocab", "train")
+    own = load_file("models/sentiment/trained/model.safetensors")
+    their = load_file("models/language/trained/model.safetensors")
+    shared = [name for name in own if name.startswith(("embedding.", "encoder."))]
+    assert len(shared) > 10 and not [name for name in own if "generator" in name]
+    for name in shared:
+        assert torch.equal(own[name], their[name][: len(own[name])])
+
+
+def test_the_state_has_each_tensor_once() -> None:
+    from transformer.checkpoint.trained import put_state, unique_state
+
+    model, other = replacing(), replacing()
+    state = {name: tensor.detach().clone() for name, tensor in unique_state(model).items()}
+    assert {"embedding.tokens.weight", "generator.output.bias"} <= state.keys()
+    assert "generator.output.weight" not in state
+    assert not any(name.startswith("generator.embedding") for name in state)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    put_state(other, state)
+    ids = torch.tensor([[2, 7, 9, 11, 3]])
+    with torch.no_grad():
+        assert torch.equal(model(ids), other(ids)) and torch.equal(model.generator(ids), other.generator(ids))
+    assert isinstance(other, ReplacedTransformer)
