@@ -20,7 +20,11 @@ PROFILES = ("seed", "paper", "rnn", "smoke")
 WHOLE = "0f09d43"
 """The last commit in which each profile was a complete params.yaml."""
 CHANGED_SINCE = frozenset(
-    (name, f".{task}.figures.sentences") for name in (DEFAULT, "seed", "paper", "rnn") for task in TASKS
+    [
+        *((name, f".{task}.figures.sentences") for name in (DEFAULT, "seed", "paper", "rnn") for task in TASKS),
+        (DEFAULT, ".sentiment.vocab.source"),
+        (DEFAULT, ".sentiment.vocab.path"),
+    ]
 )
 """Profile and leaf of values that were changed on purpose, such as ("seed", ".translation.train.epochs")."""
 
@@ -202,6 +206,19 @@ def test_local_corpora_keep_comments_and_point_at_the_folders(project: Path, dat
     assert content["sentiment"]["download"]["path"] == str(data / "imdb")
     assert content["sentiment"]["vocab"]["source"] == "path"
     assert content["translation"]["vocab"]["source"] == "trained"
+    check_params(project / "params.yaml")
+
+
+@pytest.mark.parametrize(("name", "init"), [(DEFAULT, "random"), ("pretrained", "pretrained"), ("paper", "random")])
+def test_local_texts_do_not_start_from_a_model_of_generated_ones(
+    name: str, init: str, project: Path, data: Path
+) -> None:
+    """The default's language model knows the words of the sample grammar alone."""
+    use_profile(project, name, data)
+    content = read_params(project / "params.yaml")["sentiment"]
+    assert content["model"]["init"] == init
+    assert (content["vocab"]["source"] == "built") == (init == "pretrained")
+    assert (content["model"]["pretrained"] == "models/language/trained") == (init == "pretrained")
     check_params(project / "params.yaml")
 
 

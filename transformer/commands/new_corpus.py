@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.profiles import merged_values, require_free, write_profile
+from transformer.commands.profiles import FROM_NOTHING, merged_values, require_free, write_profile
 from transformer.commands.recognise import Found, recognise
 from transformer.commands.rehearsal import Rehearsal, rehearse
 from transformer.core.errors import UserError
@@ -174,8 +174,13 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
         return {
             "download": download | ({} if _is_of(task, labels) else {"labels": list(labels)}),
             "tokenize": ANY_LANGUAGE,
-            "vocab": {"kind": "bpe", "max_size": pieces},
-            "model": {"dropout": 0.1, "positions": "none" if longest > 50 else "sinusoidal", "max_length": positions},
+            "vocab": {"kind": "bpe", **FROM_NOTHING["vocab"], "max_size": pieces},
+            "model": {
+                **FROM_NOTHING["model"],
+                "dropout": 0.1,
+                "positions": "none" if longest > 50 else "sinusoidal",
+                "max_length": positions,
+            },
             "train": common | weights | {"word_dropout": 0.1},
         }
     languages = list(found.columns)

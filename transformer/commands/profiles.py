@@ -29,6 +29,11 @@ _KIND = "kind"
 _PLACED = Path(".dvc", "tmp", "placed-profile")  # checksum of the last profile written, to tell it from an edit
 _VOCABULARY = "bert-base-uncased"
 
+FROM_NOTHING: Mapping[str, Mapping[str, str]] = {
+    "vocab": {"source": "trained", "path": "data/local/vocabulary"},
+    "model": {"init": "random", "pretrained": "data/local/none"},
+}
+"""Parameters of a classifier that does not start from a language model, by section."""
 Values = MutableMapping[str, Any]
 
 
@@ -119,7 +124,19 @@ def with_local_corpora(params: str, data: Path) -> str:
         content[task]["download"].update(source="files", path=str(folder.resolve()))
         if content[task]["vocab"]["source"] == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
             content[task]["vocab"].update(source="path", path=str((data / _VOCABULARY).resolve()))
+    for task in filter(folders.get, TASKS):
+        if _starts_from_samples(content, task):
+            for section, leaves in FROM_NOTHING.items():
+                content[task][section].update(leaves)
     return _dump(content)
+
+
+def _starts_from_samples(content: Values, task: str) -> bool:
+    """Whether a task's model starts from one of generated texts, whose words are not those of files."""
+    model = content[task]["model"]
+    _, pretraining, *_ = *Path(model.get("pretrained", "")).parts, "", ""  # models/TASK/trained
+    download = content.get(pretraining, {}).get("download", {})
+    return model.get("init") == "pretrained" and download.get("source") == "sample"
 
 
 def _laid_over(root: Path, name: str, default: str) -> str:
