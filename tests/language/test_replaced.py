@@ -63,15 +63,22 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which every stage has run."""
+    """A folder in which every stage has run, with few texts."""
     root = tmp_path_factory.mktemp("chain")
     with pytest.MonkeyPatch.context() as patch:
-        Stages(root, "sentiment", patch, {}).run("download", "tokenize")
-        stages = Stages(root, "language", patch, LEARNING)
-        stages.content["language"]["download"]["sample_rows"]["train"] = 3000
-        stages.run("download", "tokenize", "build_vocab", "train", "evaluate", "figures", "export", "convert")
+        stages = trained(root, patch, texts=300)
+        stages.run("evaluate", "figures", "export", "convert")
         (root / "said").write_text("\n".join(stages.observer.lines))
     return root
+
+
+def trained(root: Path, patch: pytest.MonkeyPatch, *, texts: int) -> Stages:
+    """The stages up to train."""
+    Stages(root, "sentiment", patch, {}).run("download", "tokenize")
+    stages = Stages(root, "language", patch, LEARNING)
+    stages.content["language"]["download"]["sample_rows"]["train"] = texts
+    stages.run("download", "tokenize", "build_vocab", "train")
+    return stages
 
 
 @pytest.fixture(scope="module")
@@ -252,14 +259,16 @@ def test_the_number_of_processes_changes_no_byte(data: Path, tmp_path: Path) -> 
     assert not active_children()
 
 
-def test_both_learn_from_the_sample(chain: Path) -> None:
-    rows = [{k: float(v) for k, v in row.items()} for row in read_table(chain / "reports/language/history.tsv")]
+@pytest.mark.stress
+def test_both_learn_from_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained(tmp_path, monkeypatch, texts=3000).run("evaluate")
+    rows = [{k: float(v) for k, v in row.items()} for row in read_table(tmp_path / "reports/language/history.tsv")]
     first, last = rows[0], rows[-1]
     assert last["validation_perplexity"] < 0.7 * first["validation_perplexity"]
     assert last["validation_detection_loss"] < first["validation_detection_loss"]
     loss = np.log(last["validation_perplexity"]) + 50 * last["validation_detection_loss"]
     assert last["validation_loss"] == pytest.approx(loss)
-    figures = read_json(chain / "reports/language/evaluation.json")["validation"]
+    figures = read_json(tmp_path / "reports/language/evaluation.json")["validation"]
     assert figures["detection_auc"] > 0.6
     assert figures["detection_accuracy"] >= figures["undetected_accuracy"] - 0.01
     assert figures["generator_perplexity"] > 1 and "perplexity" not in figures
