@@ -46,12 +46,12 @@ for task in ("translation", "sentiment", "language"):
 
 @pytest.fixture(scope="module")
 def reproduced(elsewhere: Clone) -> Clone:
-    """The other clone after its own run, with a worker process and, unlike the shared one, without tracking.
+    """The other clone after its own run, without tracking, unlike the shared one (workers: tests/engines).
 
     All stages but `report` run in one process, which saves half a minute of importing libraries; DVC then hashes what
     they wrote, and has only the reports to run.
     """
-    elsewhere.change({"runtime.tracking": False, "runtime.workers": 1})
+    elsewhere.change({"runtime.tracking": False})
     elsewhere.run(sys.executable, "-c", IN_ONE_PROCESS)
     last = [f"{stage}@{task}" for stage in ("figures", "convert") for task in TASKS]
     elsewhere.run("dvc", "commit", "--force", "--with-deps", *last)
