@@ -144,7 +144,7 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
             damaged.pop(0)
         return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
-        return "missing"
+        return "there" if has else "missing"  # a damaged row has a notice of its own
     except UnrunParametersError:
         return "unrun"
 
