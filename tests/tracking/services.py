@@ -77,8 +77,8 @@ class Postgres:
             return f"PostgreSQL refuses root, and there is no user {_UNPRIVILEGED}"
         return None
 
-    def uri(self, database: str = "mlflow") -> str:
-        return f"postgresql://mlflow@127.0.0.1:{self.port}/{database}"
+    def uri(self, database: str) -> str:
+        return f"postgresql+psycopg2://mlflow@127.0.0.1:{self.port}/{database}"
 
     def create(self, database: str) -> None:
         self._run("createdb", "--host=127.0.0.1", f"--port={self.port}", "--username=mlflow", database)
@@ -115,12 +115,12 @@ class Postgres:
 class Deployed:
     """The service `mlflow` of deploy/compose.yaml: its command and settings, with the addresses of this machine."""
 
-    def __init__(self, folder: Path, postgres: Postgres, s3: str, secret: Path, database: str = "mlflow") -> None:
+    def __init__(self, folder: Path, postgres: Postgres, s3: str, secret: Path, database: str) -> None:
         self.folder, self.port = folder, free_port()
         self.process: subprocess.Popen[bytes] | None = None
         service = composed()["services"]["mlflow"]
         here = {
-            "postgresql://mlflow@postgres:5432/mlflow": postgres.uri(database),
+            "postgresql+psycopg2://mlflow@postgres:5432/mlflow": postgres.uri(database),
             "http://s3:8333": s3,
             "/run/secrets": str(secret),
             "/start.py": str(ROOT / "deploy" / "start.py"),
@@ -174,7 +174,7 @@ class Deployed:
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Postgres, str, Path]]:
-    """A PostgreSQL with an empty database `mlflow`, the address of an empty S3 server, and the folder with secrets."""
+    """A PostgreSQL without databases, the address of an empty S3 server, and the folder with the secrets."""
     pytest.importorskip("psycopg2", reason="psycopg2 is not installed (requirements-dev.lock has it)")
     if reason := Postgres.missing():
         pytest.skip(reason)
@@ -188,7 +188,6 @@ def running(folder: Path) -> Iterator[tuple[Postgres, str, Path]]:
         postgres = Postgres(place, secret / "postgres_password")
         try:
             postgres.start()
-            postgres.create("mlflow")
             yield postgres, f"http://127.0.0.1:{s3.get_host_and_port()[1]}", secret
         finally:
             postgres.stop()

@@ -31,9 +31,13 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Postgre
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server(services: tuple[Postgres, str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    server = Deployed(tmp_path_factory.mktemp("mlflow"), *services)
+    """A server with an empty database of its own."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    database = folder.name.replace("-", "_")
+    services[0].create(database)
+    server = Deployed(folder, *services, database=database)
     server.start()
     yield server
     server.stop()
@@ -148,9 +152,6 @@ def test_two_users_train_push_pull_and_sync(
     assert {row.info.run_id: row.data.to_dictionary() for row in results(server)} == before
     assert (alice.sync(), bob.sync()) == ("rows 1\n", "rows 0\n")
     assert_once_each(server, 6)
-
-    MlflowClient(server.uri, server.uri).delete_experiment("1")  # the other test has none of these rows
-    MlflowClient(server.uri, server.uri).delete_experiment("2")
 
 
 def both(*users: User) -> None:
