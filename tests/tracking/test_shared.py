@@ -173,10 +173,11 @@ def write_at_once(
     """Write the row of a repository's result again and again, in step with others between search and creation."""
     os.environ.update(env)
     os.chdir(root)
-    from transformer.tracking import rows
+    from transformer.tracking import model, rows
     from transformer.tracking.sync import sync
 
     create = rows._create
+    model.log_model_files = lambda *_: None  # hundreds of them, 15 s a round, and no part of what is raced for
 
     def together(*arguments: Any) -> str:
         searched.wait(120)
