@@ -21,8 +21,8 @@ from tests.tracking.test_workflow import SYNC, edit
 
 pytestmark = pytest.mark.stress
 NAME = "translation-model"
-RELEASE, REVISION = "3.16", "6f8d9c3b2a1e"
-"""The release of MLflow before the one that the lock pins, and the last revision of its database."""
+REVISION = "b7e2c1a4d9f3"
+"""The last revision of the database of MLflow 3.16.1, the release before the one that the lock pins."""
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +256,7 @@ def test_a_store_of_the_release_before_is_upgraded(
     finally:
         today.stop()
     make_older(postgres.uri("older"), postgres.uri("today"))
+    assert revision(postgres.uri("older")) == REVISION
     older.start()
     try:
         assert {row.info.run_id: row.data.to_dictionary() for row in results(older)} == before
@@ -266,7 +267,18 @@ def test_a_store_of_the_release_before_is_upgraded(
         assert_once_each(older, 3)
     finally:
         older.stop()
-    assert "Running upgrade 6f8d9c3b2a1e" in (tmp_path / "mlflow.log").read_text()
+    assert revision(postgres.uri("older")) == revision(postgres.uri("today")) != REVISION
+
+
+def revision(uri: str) -> str:
+    """That of a database's schema."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(uri)
+    with engine.connect() as connection:
+        found = str(connection.execute(sqlalchemy.text("SELECT version_num FROM alembic_version")).scalar_one())
+    engine.dispose()
+    return found
 
 
 def make_older(uri: str, filled: str) -> None:
