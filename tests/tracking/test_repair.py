@@ -183,6 +183,7 @@ def test_what_nobody_has_any_more_is_named(project: Project) -> None:
         shutil.rmtree(project.root / folder)
     said = project.sync()
     assert "1 rows in MLflow lack their files" in said and f"`{name}`" in said and "dvc fetch" in said
+    assert said.count("\n") == 2 and said.endswith("0 rows written\n"), "once"
 
 
 @pytest.mark.stress

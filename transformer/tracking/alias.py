@@ -10,6 +10,7 @@ from transformer.core.files import read_json
 from transformer.results.chain import Chain
 from transformer.results.naming import export_params, languages
 from transformer.results.origin import Origin
+from transformer.tracking.store import repeated
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -19,6 +20,7 @@ MIXED = "mixed"
 """The `kind` tag of rows that are excluded from every comparison."""
 _LIBRARY = "version:"
 _ALIAS = "alias"
+_LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -119,15 +121,41 @@ def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
     mixed do not count. If none counts, the alias stays only on a version without tags, from older code, whose run
     counts.
     """
+    for _ in range(_LOOKS):  # another machine may have registered a better one meanwhile
+        if not repeated(lambda: _moved(client, name, alias)):
+            return
+
+
+def _moved(client: "MlflowClient", name: str, alias: str) -> bool:
+    """Give the alias to the version that is best now, or take it away. Returns whether that changed anything."""
     versions = all_versions(client, name)
     competing = [(entry, version) for version in versions if (entry := Entry.read(version.tags))]
     best = _best(client, competing)
     held = client.get_registered_model(name).aliases.get(alias)
     if best is not None:
-        if str(held) != str(best.version):  # some of MLflow's stores return str, others int
-            client.set_registered_model_alias(name, alias, best.version)
+        if str(held) == str(best.version):  # some of MLflow's stores return str, others int
+            return False
+        client.set_registered_model_alias(name, alias, best.version)
     elif held is not None and not _counts(client, client.get_model_version(name, str(held))):
         client.delete_registered_model_alias(name, alias)
+    else:
+        return False
+    return True
+
+
+def remove_versions(client: "MlflowClient", run_id: str) -> None:
+    """Delete a run's registered versions, and give their aliases to the best of the others."""
+    from mlflow.exceptions import MlflowException
+
+    versions = [*client.search_model_versions(f"run_id = '{run_id}'")]
+    for version in versions:
+        try:
+            client.delete_model_version(version.name, version.version)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # somebody else has just done it
+                raise
+    for name, alias in sorted({(each.name, each.tags[_ALIAS]) for each in versions if _ALIAS in each.tags}):
+        place_alias(client, name, alias)
 
 
 def _best(client: "MlflowClient", competing: "list[tuple[Entry, ModelVersion]]") -> "ModelVersion | None":

@@ -73,3 +73,5 @@ def global_uri(uri: str) -> Iterator[None]:
         mlflow.set_tracking_uri(before)
         if given is None:
             os.environ.pop("MLFLOW_TRACKING_URI", None)
+        else:  # not what an earlier call left as the global one
+            os.environ["MLFLOW_TRACKING_URI"] = given

@@ -13,7 +13,7 @@ from transformer.export.converted import CONVERTED, bundle_digest
 from transformer.export.serving import BEST
 from transformer.results.chain import CONVERT, VIEWS, bundle_path
 from transformer.text.pretokenize import read_pretokenizers, read_rules
-from transformer.tracking.alias import living_run, place_alias
+from transformer.tracking.alias import place_alias
 from transformer.tracking.artifacts import local_folder
 from transformer.tracking.mlflow_inside import global_uri
 from transformer.tracking.store import Store
@@ -136,9 +136,9 @@ def _public_version(package: str) -> str:
 def register(
     client: "MlflowClient", *, name: str, alias: str, tags: Mapping[str, str], run_id: str, model_id: str
 ) -> None:
-    """Register the model as a version of `name` with these tags, once per row; then place the alias.
+    """Register the model as a version of `name` with these tags, once per run; then place the alias.
 
-    A version whose run is deleted no longer counts as the row's; one registered by older code gets missing tags.
+    One registered by older code gets missing tags.
     """
     from mlflow.exceptions import MlflowException
 
@@ -148,7 +148,7 @@ def register(
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
         client.create_registered_model(name)
-    known = [version for version in versions_of(client, name, tags["row_key"]) if living_run(client, version.run_id)]
+    known = [version for version in versions_of(client, name, tags["row_key"]) if version.run_id == run_id]
     for version in known:
         for tag, value in tags.items() - version.tags.items():
             client.set_model_version_tag(name, version.version, tag, value)

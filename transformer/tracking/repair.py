@@ -10,8 +10,8 @@ from transformer.results.origin import Origin
 from transformer.tracking import model
 from transformer.tracking.alias import Entry, all_versions
 from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder
-from transformer.tracking.rows import Views, all_runs, log_files, register_row, row_paths
-from transformer.tracking.store import Store, locked
+from transformer.tracking.rows import Views, log_files, register_row, row_paths
+from transformer.tracking.store import Store, all_runs, locked
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -22,7 +22,7 @@ _NAMED = 3
 def damaged_rows(store: Store) -> "dict[str, list[Run]]":
     """The complete rows, by key, that lack files, a model, or a version with the tags that it competes by.
 
-    A key has several rows if one came back from the trash after another was written in its place.
+    A key has several rows only while two machines write it.
     """
     registered = {version.run_id for version in all_versions(store.client) if Entry.read(version.tags)}
     damaged: dict[str, list[Run]] = {}

@@ -20,13 +20,20 @@ from transformer.results.workspace import folder_md5
 from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS
-from transformer.tracking.store import Store, locked
+from transformer.tracking.store import Store, all_runs, locked, repeated
+from transformer.tracking.unique import (
+    PARENT,
+    RESULT,
+    WRITER,
+    discard_row,
+    move_children,
+    settled_row,
+    writer,
+)
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-RESULT = "result"
-_PARENT = "mlflow.parentRunId"
 _MIXED_NOTE = "**Not one result:** its stages did not read what the stages above them wrote."
 _BATCH = 1000
 _PARAM_BATCH = 100
@@ -41,14 +48,14 @@ def write_row(
 ) -> bool:
     """Write the row of a chain if it does not exist yet, and add missing views (figures, converted models and page).
 
-    Returns whether the row was written. confirm: called when all but the registered version has been written; raises
-    if the chain is no longer a result.
+    Returns whether the row was written: not if another machine wrote it at the same moment and its row stays.
+    confirm: called when all but the registered version has been written; raises if the chain is no longer a result.
     Raises, with nothing written, content.MissingContentError when a file of the chain cannot be found,
     UnrunParametersError, and what `confirm` raises.
     """
     key = chain.row_key()
     with locked(store.root):
-        row = finished_row(store, key)
+        row = settled_row(store, key)
         if row is not None:
             _log_views(store, chain, content, row)
             _adopt_children(store, chain, row.info.run_id)
@@ -57,31 +64,41 @@ def write_row(
         with gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
             if claimed := never_run(chain, lambda path: (folder / path).read_bytes()):
                 raise UnrunParametersError(claim_in_words(chain, claimed, LOCK))
-            run_id = _create(store, chain, origin, folder)
-            try:
-                model_id = _fill(store, chain, run_id, folder)
-                confirm()
-                register_row(store, chain, origin, run_id, model_id, folder)
-            except BaseException:
-                store.client.delete_run(run_id)
-                raise
+            run_id = _written(store, chain, content, origin, folder, confirm)
+        kept = settled_row(store, key)
+        if kept is not None and kept.info.run_id == run_id:
+            note_origin(store.root, key, origin)
+            return True
+        if kept is not None:
+            move_children(store, run_id, kept.info.run_id)
+            _log_views(store, chain, content, kept)
+            _adopt_children(store, chain, kept.info.run_id)
+    return False
+
+
+def _written(
+    store: Store, chain: Chain, content: Content, origin: Origin, folder: Path, confirm: Callable[[], None]
+) -> str:
+    """Write the row whole; the chain's files are in `folder`. Returns its run id.
+
+    If another machine has finished the row meanwhile and removed this one, MLflow refuses to go on, which is no error.
+    """
+    from mlflow.exceptions import MlflowException
+
+    run_id = _create(store, chain, origin, folder)
+    try:
+        model_id = _fill(store, chain, run_id, folder)
+        confirm()
+        register_row(store, chain, origin, run_id, model_id, folder)
         _log_views(store, chain, content, store.client.get_run(run_id))
         store.client.set_terminated(run_id, status="FINISHED", end_time=origin.time * 1000)
-        note_origin(store.root, key, origin)
+        store.client.delete_tag(run_id, WRITER)
         _adopt_children(store, chain, run_id)
-    return True
-
-
-def finished_row(store: Store, row_key: str) -> "Run | None":
-    """The complete row with this key, or None. Deletes what an interrupted writer left behind."""
-    complete = None
-    filter_string = f"tags.row_key = '{row_key}' AND tags.kind = '{RESULT}'"
-    for run in store.client.search_runs([store.experiment_id], filter_string):
-        if run.info.status == "FINISHED":
-            complete = run
-        else:
-            store.client.delete_run(run.info.run_id)
-    return complete
+    except BaseException as error:
+        discard_row(store, run_id)
+        if not isinstance(error, MlflowException) or settled_row(store, chain.row_key()) is None:
+            raise
+    return run_id
 
 
 class Views(NamedTuple):
@@ -157,18 +174,7 @@ def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
 def orphan_stage_keys(store: Store) -> set[str]:
     """The stage keys of child runs that do not belong to a row yet."""
     children = all_runs(store, "tags.kind = 'stage'")
-    return {run.data.tags["stage_key"] for run in children if _PARENT not in run.data.tags}
-
-
-def all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
-    """The task's runs, page by page."""
-    token = None
-    while True:
-        page = store.client.search_runs([store.experiment_id], filter_string, max_results=1000, page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
+    return {run.data.tags["stage_key"] for run in children if PARENT not in run.data.tags}
 
 
 def row_paths(chain: Chain) -> list[str]:
@@ -187,6 +193,7 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
         "task": chain.task,
         "kind": RESULT,
         "row_key": chain.row_key(),
+        WRITER: writer(store.root),
         "trained_by": chain.stage_run_name("train"),
         "corpus": corpus,
         **origin.tags(),
@@ -237,14 +244,9 @@ def _fill(store: Store, chain: Chain, run_id: str, folder: Path) -> str:
 
 def register_row(store: Store, chain: Chain, origin: Origin, run_id: str, model_id: str, folder: Path) -> None:
     """Register a row's model, and place the alias; the chain's files are in `folder` at their own paths."""
-    model.register(
-        store.client,
-        name=registered_name(chain),
-        alias=export_params(chain)["alias"],
-        tags=version_tags(chain, entry_of(chain, origin, folder)),
-        run_id=run_id,
-        model_id=model_id,
-    )
+    tags = version_tags(chain, entry_of(chain, origin, folder))
+    name, alias = registered_name(chain), export_params(chain)["alias"]
+    repeated(lambda: model.register(store.client, name=name, alias=alias, tags=tags, run_id=run_id, model_id=model_id))
 
 
 def log_files(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
@@ -285,7 +287,7 @@ def _log_inputs(store: Store, chain: Chain, run_id: str, corpus: Path) -> None:
         )
         for split in record.dataset_splits(chain.task, corpus)
     ]
-    store.client.log_inputs(run_id, inputs)
+    repeated(lambda: store.client.log_inputs(run_id, inputs))
 
 
 def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
@@ -294,5 +296,5 @@ def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
         for run in store.client.search_runs([store.experiment_id], filter_string):
             if run.info.status == "RUNNING":  # its result exists, but its end was never reported
                 store.client.set_terminated(run.info.run_id, status="KILLED")
-            if _PARENT not in run.data.tags:
-                store.client.set_tag(run.info.run_id, _PARENT, row_id)
+            if PARENT not in run.data.tags:
+                store.client.set_tag(run.info.run_id, PARENT, row_id)

@@ -3,14 +3,16 @@
 import hashlib
 import logging
 import os
+import random
 import shlex
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from filelock import FileLock
 
@@ -20,11 +22,13 @@ from transformer.tracking.mlflow_inside import without_syncing
 from transformer.tracking.moved import settle
 
 if TYPE_CHECKING:
-    from mlflow.entities import Experiment
+    from mlflow.entities import Experiment, Run
     from mlflow.tracking import MlflowClient
 
 _LOCK_SECONDS = 300
 _LETTERS = 300
+_ATTEMPTS, _PAUSE_SECONDS = 4, 0.5
+_Result = TypeVar("_Result")
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -88,18 +92,51 @@ def waiting(root: Path) -> Path:
 def locked(root: Path) -> Iterator[None]:
     """Allow one writer at a time, for creating the database and for finding or creating a row.
 
-    The lock of a SQLite database is beside it, so that all clones and worktrees that use it share the lock; a server's
-    lock is per user and machine. Writers on other machines are not locked out.
+    Writers on other machines are not locked out: unique.py removes what they write twice.
     """
-    location = locate(root)
-    if location.database is not None:
-        path = location.database.with_name(f"{location.database.name}.lock")
-    else:
-        users_store = f"{os.environ.get('HOME')} {location.uri}"
-        path = Path(tempfile.gettempdir()) / f"mlflow-{hashlib.sha256(users_store.encode()).hexdigest()[:16]}.lock"
+    path = lock_path(root)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path, timeout=_LOCK_SECONDS):
         yield
+
+
+def lock_path(root: Path) -> Path:
+    """The lock's file.
+
+    A SQLite database's is beside it, so that all clones and worktrees that use it share the lock; a server's is per
+    user and machine.
+    """
+    location = locate(root)
+    if location.database is not None:
+        return location.database.with_name(f"{location.database.name}.lock")
+    users_store = f"{os.environ.get('HOME')} {location.uri}"
+    return Path(tempfile.gettempdir()) / f"mlflow-{hashlib.sha256(users_store.encode()).hexdigest()[:16]}.lock"
+
+
+def repeated(act: Callable[[], _Result]) -> _Result:
+    """Call what a server may refuse because another writer does the same at the moment, up to four times.
+
+    Two writers that create the same name, data set or version collide in the server's database.
+    """
+    from mlflow.exceptions import RestException
+
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return act()
+        except RestException:
+            time.sleep(random.uniform(0, _PAUSE_SECONDS))
+    return act()
+
+
+def all_runs(store: Store, filter_string: str) -> "Iterator[Run]":
+    """The task's runs, page by page."""
+    token = None
+    while True:
+        page = store.client.search_runs([store.experiment_id], filter_string, max_results=1000, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def open_store(root: Path, task: str) -> Store:
@@ -116,12 +153,17 @@ def open_store(root: Path, task: str) -> Store:
     with locked(root), without_syncing(new=database is not None and not database.exists()):
         settle(location)
         client = MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
-        experiment = client.get_experiment_by_name(task)
-        if experiment is None:
-            _check_place(location, task)
-            return Store(client, client.create_experiment(task, artifact_location=location.artifacts), root)
-        _check(location, experiment)
-        return Store(client, experiment.experiment_id, root)
+        return Store(client, repeated(lambda: _experiment(client, location, task)), root)
+
+
+def _experiment(client: "MlflowClient", location: Location, task: str) -> str:
+    """The id of the task's experiment, which is created if it does not exist."""
+    experiment = client.get_experiment_by_name(task)
+    if experiment is None:
+        _check_place(location, task)
+        return str(client.create_experiment(task, artifact_location=location.artifacts))
+    _check(location, experiment)
+    return str(experiment.experiment_id)
 
 
 def _check_place(location: Location, task: str) -> None:

@@ -114,9 +114,12 @@ def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
     from transformer.tracking.child import write_kept
     from transformer.tracking.repair import damaged_rows
     from transformer.tracking.rows import mark_mixed, orphan_stage_keys, recorded_views
+    from transformer.tracking.unique import settle_rows
 
     store = open_store(root, task)
     write_kept(store, task)
+    with locked(root):
+        settle_rows(store)
     if mixed:
         mark_mixed(store, mixed)
     return _Recorded(store, recorded_views(store), orphan_stage_keys(store), damaged_rows(store))
@@ -141,7 +144,7 @@ def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
             damaged.pop(0)
         return "written" if write_row(recorded.store, chain, content, known.origin) else "there"
     except MissingContentError:
-        return "missing"
+        return "there" if has else "missing"  # a damaged row has a notice of its own
     except UnrunParametersError:
         return "unrun"
 
