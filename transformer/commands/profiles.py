@@ -136,7 +136,7 @@ def _starts_from_samples(content: Values, task: str) -> bool:
     model = content[task]["model"]
     _, pretraining, *_ = *Path(model.get("pretrained", "")).parts, "", ""  # models/TASK/trained
     download = content.get(pretraining, {}).get("download", {})
-    return model.get("init") == "pretrained" and download.get("source") == "sample"
+    return bool(model.get("init") == "pretrained" and download.get("source") == "sample")
 
 
 def _laid_over(root: Path, name: str, default: str) -> str:
