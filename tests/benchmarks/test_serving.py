@@ -42,6 +42,7 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
+@pytest.mark.stress
 def test_every_engine_has_a_value_in_every_table(bundle: Path) -> None:
     texts = ["w1 w2 w3", "w4", "w5 w6", "w7 w8 w9 w1"]
     opened = open_subject(bundle)

@@ -124,6 +124,7 @@ assert not alive
 """
 
 
+@pytest.mark.stress
 def test_a_private_cluster_listens_to_this_machine_and_ends_with_the_stage() -> None:
     """In a process of its own, as a stage: Ray mixes up a private cluster and one that the same process has joined."""
     pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")

@@ -182,7 +182,7 @@ def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, m
 
 def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    for name, expected in (("default", set()), ("pretrained", {"models/language/trained", "data/language/vocab"})):
+    for name, expected in (("smoke", set()), ("default", {"models/language/trained", "data/language/vocab"})):
         content = profile_values(ROOT, name)
         found = {path for stage in STAGES for path in dependencies(stage, "sentiment", content) if "language" in path}
         assert found == expected

@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.stress
 def test_bf16_reaches_the_quality_of_fp32(tmp_path: Path) -> None:
     content = smoke("translation", SETTINGS)
     prepare(content, "translation", tmp_path / "data")

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transformer.checkpoint.device import in_turns
 from transformer.checkpoint.trained import load_config, load_weights
-from transformer.checkpoint.turns import in_turns
 from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import read_vocabularies, require_size

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.checkpoint.device import in_turns
 from transformer.checkpoint.trained import load_config, load_weights
-from transformer.checkpoint.turns import in_turns
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.language.decoding.config import AnswerParams

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import torch
 
+from transformer.checkpoint.device import in_turns
 from transformer.checkpoint.trained import load_config, load_weights
-from transformer.checkpoint.turns import in_turns
 from transformer.encoded.vocabulary import read_vocabularies, require_size
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
