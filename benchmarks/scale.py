@@ -2,8 +2,9 @@
 
 `tokenize` and `build_vocab` on a million sample pairs (`--sizes`) with one worker and with two, and the decoding and
 scoring of `evaluate` on 20,000 (`--decoded`), whose cost per sentence does not depend on how many there are. The seed's
-parameters; the model is trained for one epoch on 29,000 sample pairs. Seconds, the memory of the largest process, and
-the sizes of what each stage writes. docs/scale.md computes larger clusters and corpora from these.
+parameters; the model is trained for one epoch on 29,000 sample pairs, and each worker has one thread. Seconds, the
+memory of the largest process, and the sizes of what each stage writes. docs/scale.md computes larger clusters and
+corpora from these.
 """
 
 import argparse
@@ -64,6 +65,7 @@ def _trained(rows: int) -> Workspace:
     workspace = new_workspace(FOLDER / f"scale-evaluate-{rows}")
     workspace.change({"translation.download.sample_rows.test": rows, "translation.train.epochs": 1})
     ensure(workspace, "translation", ("download", "tokenize", "build_vocab", "train"))
+    workspace.change({"hardware.threads": 1})  # each worker has so many
     return workspace
 
 

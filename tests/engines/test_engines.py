@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import small_runtime
 from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
+from transformer.checkpoint import machine
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import Runtime
@@ -155,3 +156,14 @@ def test_the_private_parts_of_ray_are_those_of_this_version() -> None:
     """`_loopback` replaces two functions of it: look at them again before another version is allowed."""
     ray = pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
     assert ray.__version__.startswith("2.60.")
+
+
+def test_more_threads_than_cores_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
+    said = machine.shared_cores(small_runtime(workers=3), "workers", 2)
+    assert (
+        said and said.startswith("warning: 3 workers with 2 threads each share 4 cores") and "runtime.workers" in said
+    )
+    assert machine.shared_cores(small_runtime(workers=2), "workers", 2) is None
+    assert machine.shared_cores(small_runtime(workers=1), "workers", 9) is None, "one process has what it is given"
+    assert machine.shared_cores(small_runtime(workers=3, address="host:1"), "workers", 2) is None, "another machine's"

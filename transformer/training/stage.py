@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from pydantic import model_validator
 
 from transformer.checkpoint.device import Compute
-from transformer.checkpoint.machine import usable_cores
+from transformer.checkpoint.machine import shared_cores
 from transformer.checkpoint.trained import save_trained
 from transformer.core.code import CODE
 from transformer.core.engine import ray_engine
@@ -107,13 +107,9 @@ def _team(
         return nullcontext(Single())
     if compute.device.type == "mps":
         raise UserError("runtime.trainers: an `mps` device is used by one process: set it to 1")
-    threads, cores = size * params.hardware.threads, usable_cores()
-    if compute.device.type == "cpu" and threads > cores:
-        observer.say(
-            f"warning: {size} trainers with {params.hardware.threads} threads each share {cores} cores, which is slow:"
-            " lower runtime.trainers or hardware.threads (which changes the last bits of the result)"
-        )
-    runtime = params.runtime
+    runtime, shared = params.runtime, shared_cores(params.runtime, "trainers", params.hardware.threads)
+    if compute.device.type == "cpu" and shared:
+        observer.say(shared)
     start = ray_engine().starter(runtime, params.hardware) if runtime.engine == "ray" else None
     return Processes(size, opening, compute, retries=runtime.retries, observer=observer, start=start)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from transformer.checkpoint.machine import shared_cores
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
@@ -78,6 +79,8 @@ def run(
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs.corpus)
     opened = inputs, params.evaluate, params.hardware, task.classes
+    if shared := shared_cores(params.runtime, "workers", params.hardware.threads):
+        observer.say(shared)
     with worker_processes(params.runtime, initializer=open_classifier, arguments=opened) as ordered_map:
         classifier = opened_classifier()
         if params.runtime.workers:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from transformer.checkpoint.machine import shared_cores
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
@@ -56,6 +57,8 @@ def run(
     name = params.evaluate.baseline
     baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
     opened = inputs, params.evaluate, params.hardware
+    if shared := shared_cores(params.runtime, "workers", params.hardware.threads):
+        observer.say(shared)
     with worker_processes(params.runtime, initializer=open_translator, arguments=opened) as ordered_map:
         translator = opened_translator()
         if params.runtime.workers:
