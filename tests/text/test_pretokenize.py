@@ -2,15 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.builders import small_runtime
+from tests.kit import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
 from transformer.core.observer import Observer
@@ -127,3 +131,33 @@ def test_a_worker_that_is_killed_is_one_line() -> None:
         worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map,
     ):
         list(ordered_map(signal.raise_signal, [signal.SIGKILL]))
+
+
+WORKING = """
+import time
+from multiprocessing import active_children
+from tests.builders import small_runtime
+from tests.kit import ROOT
+from transformer.text.parallel import worker_processes
+
+if __name__ == "__main__":
+    with worker_processes(small_runtime(workers=2), initializer=abs, arguments=(0,)) as ordered_map:
+        for number, _ in enumerate(ordered_map(time.sleep, [0.1] * 4 + [600] * 9)):
+            if number == 3:
+                print(*(child.pid for child in active_children()), flush=True)
+"""
+
+
+def test_workers_end_with_a_stage_that_is_killed(tmp_path: Path) -> None:
+    """Idle ones too: each holds the pipe open on which the others wait."""
+    (tmp_path / "working.py").write_text(WORKING)
+    command, environment = [sys.executable, str(tmp_path / "working.py")], os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as stage:
+        assert stage.stdout
+        workers = [psutil.Process(int(each)) for each in stage.stdout.readline().split()]
+        assert len(workers) == 2
+        stage.kill()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    for each in alive:
+        each.kill()
+    assert not alive

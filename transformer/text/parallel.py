@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from transformer.core.engine import ray_engine
 from transformer.core.errors import UserError
+from transformer.core.orphans import end_with_parent
 from transformer.core.schema import Runtime
 
 Item = TypeVar("Item")
@@ -111,6 +112,14 @@ class _Pool:
     def _made(self) -> ProcessPoolExecutor:
         # spawn: the same on every platform, and safe with threads
         pool = ProcessPoolExecutor(
-            self._workers, mp_context=get_context("spawn"), initializer=self._initializer, initargs=self._arguments
+            self._workers,
+            mp_context=get_context("spawn"),
+            initializer=_begin,
+            initargs=(self._initializer, self._arguments),
         )
         return self._stack.enter_context(pool)
+
+
+def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    end_with_parent()
+    initializer(*arguments)

@@ -4,14 +4,12 @@ Only the leader validates, saves checkpoints, stops and writes; a follower compu
 the same optimizer step. Whoever is lost is started again, with the leader's weights, before the update that it missed.
 """
 
-import os
 import signal
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -23,6 +21,7 @@ from transformer.checkpoint.trained import put_state
 from transformer.core.code import code_digest
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
+from transformer.core.orphans import end_with_parent
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.group import Alone, Connected, Group, LostError, Order, only_here
@@ -175,7 +174,7 @@ def _end(process: Any) -> None:
 def _run(opening: Opening, rank: int, size: int, meeting: str, code: str, ready: Connection) -> None:
     """What another process of this machine runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the leader decides
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         if code_digest() != code:  # also where the edit is reverted before the stage's end, which compares again
             raise UserError("the code changed while the stage ran: run it again to resume from the last checkpoint")
@@ -212,13 +211,6 @@ def _obey(opened: Opened, group: Connected) -> None:
         if order.epoch != epoch:
             epoch, groups = order.epoch, accumulated(opened.trainable.batches(order.epoch), opened.params)
         updates(groups[order.number], order.step, order.rate)
-
-
-def _end_with_parent() -> None:
-    """A leader that was killed closes no file that a follower waits for while it starts."""
-    if parent := parent_process():
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 def accumulated(batches: Sequence[Ids], params: TrainParams) -> list[Sequence[Ids]]:
