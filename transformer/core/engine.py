@@ -1,6 +1,10 @@
-"""What runs other processes, beside those of Python."""
+"""What runs other processes, and how those of Python end."""
 
+import os
 from importlib import import_module
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from types import ModuleType
 
 from transformer.core.errors import UserError
@@ -19,3 +23,17 @@ def ray_engine() -> ModuleType:
             " `processes`"
         ) from error
     return import_module("transformer.engines.ray_engine")
+
+
+def end_with_parent() -> None:
+    """From now on, end this process when its parent has ended, in whatever way.
+
+    A parent that was killed closes no pipe whose end another child holds too, so its children would wait forever.
+    """
+    if parent := parent_process():
+        Thread(target=_wait, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

@@ -9,9 +9,8 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
-from transformer.core.engine import ray_engine
+from transformer.core.engine import end_with_parent, ray_engine
 from transformer.core.errors import UserError
-from transformer.core.orphans import end_with_parent
 from transformer.core.schema import Runtime
 
 Item = TypeVar("Item")

@@ -19,9 +19,9 @@ from torch import Tensor
 from transformer.checkpoint.device import Compute
 from transformer.checkpoint.trained import put_state
 from transformer.core.code import code_digest
+from transformer.core.engine import end_with_parent
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.orphans import end_with_parent
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.group import Alone, Connected, Group, LostError, Order, only_here
