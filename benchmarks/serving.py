@@ -36,6 +36,7 @@ from transformer.families.seq2seq.conversion.onnx_model import write_onnx
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.scores import text_metrics
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.results.workspace import md5_of_folder
 
 WANTED = {"greedy": (1.6, 2.0), "beam 4": (2.5, 3.5)}
 """CTranslate2's sentences per second over those of `generate`, float32 and int8."""
@@ -99,7 +100,10 @@ def compare(opened: TorchTranslator, bundle: Path, pairs: Pairs, options: Option
         sizes = {name: [size_of(_weights(name, folder)) / 1e6] for name in names}
         tables.append(Table("Size of the model", "MB", sizes, names[0]))
     rules = "4 finished hypotheses (ours `first`, early_stopping=True, CTranslate2's own)"
-    return Report(tables, {"bundle": str(bundle), "sentences": len(pairs.texts), "beam 4 stops after": rules} | notes)
+    return Report(
+        tables,
+        {"bundle (MD5)": md5_of_folder(bundle), "sentences": len(pairs.texts), "beam 4 stops after": rules} | notes,
+    )
 
 
 def serve(

@@ -15,6 +15,7 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
+from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.model import LanguageTransformer
 from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed
 
@@ -27,20 +28,24 @@ def copy(pairs: Pairs, *, from_theirs: bool) -> None:
             ours.copy_(theirs) if from_theirs else theirs.copy_(ours)
 
 
-def bert(ours: LanguageTransformer) -> Any:
-    """A BERT of the same sizes; `layer_norm_eps` is PyTorch's."""
-    params = ours.config.model
-    sizes: dict[str, Any] = {
-        "vocab_size": ours.config.entries,
+def _sizes(config: LanguageConfig, params: LanguageParams) -> dict[str, Any]:
+    """What the configurations of `transformers` have in common."""
+    return {
+        "vocab_size": config.entries,
         "hidden_size": params.d_model,
         "num_hidden_layers": params.layers,
         "num_attention_heads": params.heads,
         "intermediate_size": params.d_ff,
         "max_position_embeddings": params.max_length,
-        "pad_token_id": ours.config.pad_id,
+        "pad_token_id": config.pad_id,
+        "layer_norm_eps": 1e-5,
+        "hidden_act": "gelu",
     }
-    config = BertConfig(**sizes, layer_norm_eps=1e-5, hidden_act="gelu")
-    model: Any = BertForMaskedLM(config)
+
+
+def bert(ours: LanguageTransformer) -> Any:
+    """A BERT of the same sizes; `layer_norm_eps` is PyTorch's."""
+    model: Any = BertForMaskedLM(BertConfig(**_sizes(ours.config, ours.config.model)))
     model.eval()
     with torch.no_grad():  # the type of every token: one vector, which our positions contain
         model.bert.embeddings.token_type_embeddings.weight.zero_()
@@ -63,17 +68,7 @@ def electra(ours: ReplacedTransformer) -> tuple[Any, Any]:
     found: list[Any] = []
     whole = ours.config.model
     for params, kind in ((whole, ElectraForPreTraining), (narrowed(whole), ElectraForMaskedLM)):
-        sizes: dict[str, Any] = {
-            "vocab_size": ours.config.entries,
-            "embedding_size": whole.d_model,
-            "hidden_size": params.d_model,
-            "num_hidden_layers": params.layers,
-            "num_attention_heads": params.heads,
-            "intermediate_size": params.d_ff,
-            "max_position_embeddings": params.max_length,
-            "pad_token_id": ours.config.pad_id,
-        }
-        model: Any = kind(ElectraConfig(**sizes, layer_norm_eps=1e-5, hidden_act="gelu"))
+        model: Any = kind(ElectraConfig(**_sizes(ours.config, params), embedding_size=whole.d_model))
         model.eval()
         with torch.no_grad():
             model.electra.embeddings.token_type_embeddings.weight.zero_()
