@@ -17,7 +17,7 @@ from tests.training.small import own_torch_settings
 from transformer.commands.profiles import profile_values
 from transformer.core.declared import dependencies
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, sha256
+from transformer.core.files import read_json, read_rows, sha256, write_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import open_task
@@ -114,6 +114,19 @@ def test_texts_that_were_split_otherwise_are_refused(
     found = sentiment(language, tmp_path, monkeypatch, **{"tokenize.lowercase": False})
     with pytest.raises(UserError, match=r"tokenize.lowercase is False, but the texts of the vocabulary .* with True"):
         found.run("tokenize", "build_vocab")
+
+
+def test_texts_of_another_script_are_said(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would all be unknown, and the classifier would learn which label is more frequent."""
+    stages = sentiment(language, tmp_path, monkeypatch)
+    stages.run("build_vocab")
+    assert not [line for line in stages.observer.lines if "unknown" in line]
+    train = stages.folder / "data/sentiment/tokens/train.jsonl"
+    rows = [{**row, "text": "Этот фильм был хорош"} for row in read_rows(train)]
+    write_rows(train, rows)
+    stages.run("build_vocab")
+    (line,) = [line for line in stages.observer.lines if "unknown" in line]
+    assert line.startswith("warning: 100.0% of the tokens of text in train are unknown to this vocabulary")
 
 
 def test_lower_layers_learn_more_slowly_and_later() -> None:

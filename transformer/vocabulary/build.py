@@ -22,6 +22,7 @@ from transformer.vocabulary.subword_training import train_bpe, train_unigram
 from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
 
 _CHUNK = 2000  # texts encoded at a time
+_UNKNOWN = 0.02  # of the training tokens; of IMDB's none is unknown to BERT's vocabulary
 _QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
 
@@ -50,12 +51,25 @@ def build(
                 split: _encode_split(tokens, encoded, split, side, vocabulary, ordered_map, observer)
                 for split in splits
             }
+        if params.source != "trained" and (line := _foreign(metrics[side].get("train"), side)):
+            observer.say(line)
     write_bpe_dropout(vocab, params.bpe_dropout)
     if labelled:
         for split in splits:
             write_labels(encoded / split, (row["label"] for row in read_rows(tokens / f"{split}.jsonl")))
     write_json(statistics, metrics)
     return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
+
+
+def _foreign(counts: int | dict[str, float] | None, side: str) -> str | None:
+    """A warning if a vocabulary that was not trained on these texts lacks many of their words; else None."""
+    rate = counts["unknown_rate"] if isinstance(counts, dict) else 0.0
+    if rate <= _UNKNOWN:
+        return None
+    return (
+        f"warning: {rate:.1%} of the tokens of {side} in train are unknown to this vocabulary, which is not of these"
+        " texts: set vocab.source to `trained` (and model.init, where there is one, to `random`)"
+    )
 
 
 def _vocabularies(tokens: Path, params: VocabParams, runtime: Runtime, observer: Observer) -> dict[str, Vocabulary]:
