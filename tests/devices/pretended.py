@@ -122,7 +122,8 @@ def test_a_whole_training_runs_and_learns_what_a_cpu_does(task: str, kind: str, 
         assert one == pytest.approx(two, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("task", [pytest.param("translation", marks=pytest.mark.stress), "sentiment"])
+@pytest.mark.stress
+@pytest.mark.parametrize("task", ["translation", "sentiment"])
 def test_a_recurrent_training_runs(task: str, data: dict[str, Path]) -> None:
     with pretending(NoFloat64(), Deterministic()):
         there = fitted(task, data[task], device(), RECURRENT[task])
@@ -152,7 +153,7 @@ def test_an_update_does_not_wait_for_the_device(task: str, kind: str, data: dict
         assert pretend.waits, "this asks for a number"
 
 
-@pytest.mark.parametrize("task", RECURRENT)
+@pytest.mark.parametrize("task", ["translation", pytest.param("sentiment", marks=pytest.mark.stress)])
 def test_a_recurrent_update_waits_for_how_many_rows_each_step_has_and_not_in_each_step(
     task: str, data: dict[str, Path]
 ) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from tests.builders import small_runtime
 from tests.engines.conftest import NODE
+from tests.training.resuming import data
 from tests.training.small import ROOT, outputs, train
-from tests.training.test_resume import data
 from tests.training.test_shards import Disturbing, sharded
 from transformer.text.parallel import worker_processes
 
@@ -114,8 +114,7 @@ def test_a_killed_stage_leaves_nothing_of_its_private_cluster() -> None:
     pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
     started, memory = killed_stage("")
     assert len(started) > 3, "a cluster"
-    assert within(30, lambda: all("Agent" in line for line in named(started))), named(started)
-    assert within(90, lambda: not named(started)), "two agents, idle, report for a minute that their cluster is gone"
+    assert within(30, lambda: not named(started)), named(started)
     assert set(SHARED_MEMORY.glob("*plasma*")) <= memory
 
 

@@ -233,21 +233,29 @@ def test_parallel_requests_get_the_serial_answers(server: Server, engine: str) -
     assert parallel == serial
 
 
+def refused(workspace: Path, *options: str) -> str:
+    """The one line of a server that does not start."""
+    done = subprocess.run(
+        [TRANSFORMER, "serve", *options], cwd=workspace, env=environment(), text=True, capture_output=True
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
 def test_a_taken_port_and_a_missing_model_cost_one_line(workspace: Path, server: Server) -> None:
-    def refused(*options: str) -> str:
-        done = subprocess.run(
-            [TRANSFORMER, "serve", *options], cwd=workspace, env=environment(), text=True, capture_output=True
-        )
-        assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
-        return done.stderr
-
-    assert f"port {server.port} is taken" in refused("--model", "model", "--port", str(server.port))
-    assert "MLmodel is missing" in refused("--model", "models", "--port", "0")
-    for uri in ("models:/none@best", "models:/none/7", "models:/m-none"):
-        assert uri in refused("--model", uri, "--port", "0")
-    assert "no complete result" in refused("--port", "0")
+    assert f"port {server.port} is taken" in refused(workspace, "--model", "model", "--port", str(server.port))
+    assert "MLmodel is missing" in refused(workspace, "--model", "models", "--port", "0")
+    assert "models:/none@best" in refused(workspace, "--model", "models:/none@best", "--port", "0")
+    assert "no complete result" in refused(workspace, "--port", "0")
 
 
+@pytest.mark.stress
+@pytest.mark.parametrize("uri", ["models:/none/7", "models:/m-none"])
+def test_other_missing_models_cost_one_line(workspace: Path, uri: str) -> None:
+    assert uri in refused(workspace, "--model", uri, "--port", "0")
+
+
+@pytest.mark.stress
 def test_sigterm_under_load_loses_no_accepted_request(workspace: Path, expected: list[str]) -> None:
     """PyTorch answers one request at a time, so most are waiting when the signal comes."""
     server = Server(workspace)

@@ -19,7 +19,7 @@ from transformer.vocabulary.subword_training import train_bpe, train_unigram
 from transformer.vocabulary.training import given_wordpiece
 
 PROTO: Any = sentencepiece_model_pb2
-CORPORA = pytest.mark.parametrize("corpus", ["multi30k", "imdb"])
+CORPORA = pytest.mark.parametrize("corpus", ["multi30k", pytest.param("imdb", marks=pytest.mark.stress)])
 
 
 def texts(root: Path, corpus: str) -> tuple[list[str], list[str]]:

@@ -102,7 +102,7 @@ def creation(monkeypatch: pytest.MonkeyPatch) -> Creation:
 
 def test_others_that_finish_between_search_and_create(machines: Machines, creation: Creation) -> None:
     """Two, then three writers; the smallest of their random ids stays, with its version, alias and stages' runs."""
-    for others in (["b"], ["b"], ["b", "c"]):
+    for others in (["b"], ["b", "c"]):
         creation.created.clear()
         creation.before = [partial(machines.sync, name) for name in others]
         machines.sync("a")

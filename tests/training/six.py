@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.training.test_loop import CPU, Line, params
+from tests.training.line import CPU, Line, params
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.living import prune_others

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from tests.training.golden import RECURRENT
+from tests.training.line import CPU, Line, params
+from tests.training.resuming import Changes, Watcher, Work, data, work
 from tests.training.small import ROOT, outputs, smoke, train
-from tests.training.test_loop import CPU, Line, params
-from tests.training.test_resume import Changes, Watcher, Work, data, work
 from tests.training.test_trouble import Faulty
 from transformer.core.errors import UserError
 from transformer.core.schema import Hardware
@@ -201,6 +201,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.stress
 def test_processes_end_with_a_leader_that_is_killed(data: Path, tmp_path: Path) -> None:
     content = smoke("sentiment", {"train": {"shards": 2, "epochs": 500, "batch_size": 20}})
     content["runtime"] |= {"trainers": 2, "log_every": 1}

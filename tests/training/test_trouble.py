@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.training.test_loop import CPU, Line, params
+from tests.training.line import CPU, Line, params
 from transformer.checkpoint.device import Compute, prepare
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer

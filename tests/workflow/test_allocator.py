@@ -58,6 +58,7 @@ def test_tcmalloc_is_taken_and_said_unless_told_otherwise(workspace: Path) -> No
     assert outputs(workspace / "models") == outputs(workspace / "expected")
 
 
+@pytest.mark.stress
 def test_without_tcmalloc_nothing_is_said(workspace: Path) -> None:
     if TCMALLOC is not None:
         pytest.skip("tcmalloc is on this machine")

@@ -1,90 +1,31 @@
-"""Workers and training processes as actors of Ray (written for Ray 2.60), on one machine or a cluster.
+"""Workers and training processes as actors of Ray, on one machine or a cluster.
 
 Only Ray Core: the order of items and the sums of gradients are this project's own, so Ray cannot change a byte.
 """
 
-import logging
 import os
 import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import ray
-from ray._private import services
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util import get_node_ip_address
 
 from transformer.core.code import code_digest
 from transformer.core.errors import UserError
 from transformer.core.schema import Hardware, Runtime
+from transformer.engines.ray_cluster import HERE, address_of, joined, one_line
 from transformer.text.parallel import AHEAD, OrderedMap
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_STORE = 256 * 2**20
-"""Bytes of shared memory for objects of a private cluster; Ray would take 30 % of the memory."""
 _WAIT = 60.0
 """Seconds in which a machine may replace one that is lost."""
-_HERE = "127.0.0.1"
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # it phones home otherwise
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-
-
-@contextmanager
-def _joined(runtime: Runtime, cores: int) -> Iterator[None]:
-    """A connection to the cluster at `runtime.address`, else that of RAY_ADDRESS, else a private one of this machine.
-
-    cores: of a private one. Raises UserError when there is no such cluster, or its versions are others.
-    """
-    address = _address(runtime)
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    private: dict[str, Any] = {"address": "local", "num_cpus": cores, "object_store_memory": _STORE}
-    private |= {"include_dashboard": False, "_node_ip_address": _HERE}
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-    try:
-        _require_listening(address)
-        with nullcontext() if address else _loopback():
-            ray.init(**({"address": address} if address else private), **quiet)
-    except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = f"the Ray cluster at {address}" if address else "a private Ray cluster"
-        raise UserError(f"{where} cannot be used: {_line(error)}; see runtime.engine and runtime.address") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _address(runtime: Runtime) -> str | None:
-    """Of the cluster to join; None for a private one."""
-    return runtime.address or os.environ.get("RAY_ADDRESS")
-
-
-@contextmanager
-def _loopback() -> Iterator[None]:
-    """Let a private cluster listen on 127.0.0.1: Ray takes the machine's outer address for it, and would open ports."""
-    before = services.resolve_ip_for_localhost, services.get_node_ip_address
-    services.resolve_ip_for_localhost = lambda host: host
-    services.get_node_ip_address = lambda *_: _HERE
-    try:
-        yield
-    finally:
-        services.resolve_ip_for_localhost, services.get_node_ip_address = before
-
-
-def _require_listening(address: str | None) -> None:
-    """Ray itself would try for minutes. Raises OSError, or ValueError for what is no address."""
-    if address and address != "auto":
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 class _Actor:
@@ -114,7 +55,7 @@ def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple
 
     Raises UserError when the cluster has too few cores: Ray would wait for them without an end.
     """
-    with _joined(runtime, runtime.workers):
+    with joined(runtime, runtime.workers):
         actor = ray.remote(num_cpus=1)(_Actor)
         given = str(Path.cwd()), code_digest(), initializer, arguments
         actors = _Actors(runtime, lambda: actor.remote(*given))
@@ -186,7 +127,7 @@ class _Actors:
     def _replace(self, lost: int, error: RayError) -> None:
         if not self._retries:
             raise UserError(
-                f"a worker of Ray was lost more often than runtime.retries allows ({_line(error)}), perhaps because"
+                f"a worker of Ray was lost more often than runtime.retries allows ({one_line(error)}), perhaps because"
                 " memory ran out: lower runtime.workers, or raise runtime.retries"
             ) from error
         self._retries -= 1
@@ -229,9 +170,9 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
     def start(size: int, opening: Callable[[], Any], stack: ExitStack) -> str:
         from transformer.training.group import LostError, only_here
 
-        if not _address(runtime):
+        if not address_of(runtime):
             only_here()
-        stack.enter_context(_joined(runtime, (size - 1) * hardware.threads))
+        stack.enter_context(joined(runtime, (size - 1) * hardware.threads))
         gpus = 1 if hardware.device == "cuda" else 0
         actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
         trainers = [actor.remote(str(Path.cwd()), code_digest()) for _ in range(1, size)]
@@ -240,8 +181,8 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
             for reference in [each.open.remote(rank, opening) for rank, each in enumerate(trainers, start=1)]:
                 _opened(reference)
         except RayActorError as error:
-            raise LostError(_line(error)) from error
-        host = get_node_ip_address() if _address(runtime) else _HERE
+            raise LostError(one_line(error)) from error
+        host = get_node_ip_address() if address_of(runtime) else HERE
         meeting = f"{host}:{_free_port(host)}"
         [each.follow.remote(size, meeting) for each in trainers]  # no variable keeps one (`_end`)
         return meeting
@@ -269,7 +210,3 @@ def _free_port(host: str) -> int:
         tried.bind((host, 0))
         port: int = tried.getsockname()[1]
         return port
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

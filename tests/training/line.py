@@ -1,0 +1,64 @@
+"""A line fitted to points: the smallest model that the loop trains."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tests.builders import TRAIN
+from transformer.checkpoint.device import Compute
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
+from transformer.nn.model import Model
+from transformer.training.config import TrainParams
+from transformer.training.loop import Fitted, fit
+from transformer.training.pace import Pace
+from transformer.training.trainable import BatchLoss
+
+CPU = Compute(torch.device("cpu"), "fp32")
+
+
+def params(**changes: Any) -> TrainParams:
+    return TrainParams(**(TRAIN | changes))
+
+
+class Slope(nn.Linear, Model):
+    """y = ax + b."""
+
+    d_model = 1
+
+
+class Line:
+    """Fits y = 2x; its validation metrics are given."""
+
+    paces: Mapping[str, Pace] = MappingProxyType({})
+
+    def __init__(self, validation: Sequence[float] = ()) -> None:
+        torch.manual_seed(0)
+        self.model = Slope(1, 1)
+        self.figures = iter(validation)
+        self.seen: list[list[int]] = []
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        return np.split(np.arange(8), 2)
+
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        return [rows]
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        self.seen.append(rows.tolist())
+        x = torch.from_numpy(rows).float()[:, None] / 8
+        total = (self.model(x) - 2 * x).square().sum()
+        return BatchLoss(total, total.detach(), len(rows), tokens=len(rows))
+
+    def validate(self) -> dict[str, float]:
+        assert not self.model.training
+        figure = next(self.figures, 0.0)
+        return {"validation_loss": figure, "validation_accuracy": -figure}
+
+
+def run(line: Line, **changes: Any) -> Fitted:
+    return fit(line, params(**changes), CPU, log_every=1, observer=Observer())

@@ -1,0 +1,75 @@
+"""Trained models are saved, and open as they were."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.builders import classifier, seq2seq
+from transformer.checkpoint.device import prepare
+from transformer.checkpoint.trained import load_config, load_weights, save_trained, unique_state
+from transformer.core.errors import UserError
+from transformer.core.schema import Hardware
+from transformer.families.classifier.nn.config import ClassifierConfig
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+
+
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_tied_weights_are_saved_once_and_opened_as_tied(tied: str, tmp_path: Path) -> None:
+    model = seq2seq(tie_embeddings=tied).float()
+    state = unique_state(model)
+    copies = sum(name in state for name in EMBEDDINGS)
+    assert copies == {"none": 3, "target": 2, "all": 1}[tied]
+    save_trained(tmp_path, model.config, {name: tensor.detach() for name, tensor in state.items()})
+    other = seq2seq(tie_embeddings=tied).float()
+    for parameter in other.parameters():
+        nn.init.constant_(parameter, 0.5)
+    load_weights(tmp_path, other)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(other.state_dict()[name], tensor)
+    if tied != "none":
+        assert other.output.weight is other.target_embedding.tokens.weight
+        with pytest.raises(UserError, match="corrupt or belongs to another model"):
+            load_weights(tmp_path, seq2seq(tie_embeddings="none", max_length=32).float())
+
+
+EMBEDDINGS = ("source_embedding.tokens.weight", "target_embedding.tokens.weight", "output.weight")
+
+
+def test_a_missing_device_is_one_clear_line() -> None:
+    if not torch.cuda.is_available():
+        with pytest.raises(UserError, match=r"hardware.device is `cuda`"):
+            prepare(Hardware(device="cuda", precision="fp32", threads=1, deterministic=False))
+    threads = torch.get_num_threads()
+    try:
+        assert prepare(Hardware(device="cpu", precision="bf16", threads=1, deterministic=False)).precision == "bf16"
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_deterministic_debug_mode("default")
+
+
+def test_a_saved_model_opens_as_the_same(tmp_path: Path) -> None:
+    model = classifier().float()
+    save_trained(tmp_path, model.config, model.state_dict())
+    config = load_config(tmp_path, ClassifierConfig)
+    assert config == model.config
+    other = classifier(pooling="mean").float()
+    nn.init.zeros_(other.output.weight)
+    load_weights(tmp_path, other)
+    assert torch.equal(other.output.weight, model.output.weight)
+
+
+def test_broken_or_foreign_models_are_one_clear_line(tmp_path: Path) -> None:
+    model = classifier().float()
+    with pytest.raises(UserError, match=r"model.safetensors is missing"):
+        load_weights(tmp_path, model)
+    save_trained(tmp_path, model.config, model.state_dict())
+    with pytest.raises(UserError, match=r"config.json: `config\."):
+        load_config(tmp_path, Seq2SeqConfig)
+    with pytest.raises(UserError, match="corrupt or belongs to another model"):
+        load_weights(tmp_path, classifier(d_model=32).float())
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(UserError, match="corrupt or belongs to another model"):
+        load_weights(tmp_path, model)

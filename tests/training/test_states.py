@@ -1,0 +1,130 @@
+"""Saved states: which one is taken, what is said of a broken one, and when they are written."""
+
+import resource
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.training.line import CPU
+from tests.training.resuming import TRAINING, Work, data, work
+from tests.training.small import smoke
+from transformer.core.code import code_at_start
+from transformer.core.params import stage_params
+from transformer.core.task import open_task, stage_code
+from transformer.training.identity import training_key
+from transformer.training.states import read_state, saved_states
+
+__all__ = ["data"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def short(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """A training run of two epochs."""
+    return work(data, tmp_path_factory.mktemp("short"), {"train": {"epochs": 2}})
+
+
+@pytest.fixture
+def stopped(short: Work, tmp_path: Path) -> Work:
+    """The same, interrupted twice."""
+    training = replace(short, folder=tmp_path, content={**short.content})
+    training.run(stop=3)
+    training.run(stop=8)
+    return training
+
+
+def newest(training: Work) -> list[Path]:
+    (folder,) = training.states.iterdir()
+    return saved_states(folder)
+
+
+def test_two_generations_stay(stopped: Work) -> None:
+    stopped.run(stop=10)
+    assert [read_state(path)["step"] for path in newest(stopped)] == [10, 8]
+
+
+@pytest.mark.parametrize("fault", ["truncated", "one bit", "empty"])
+def test_a_broken_state_is_said_and_the_one_before_is_taken(stopped: Work, fault: str) -> None:
+    path = newest(stopped)[0]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    faults = {"truncated": content[:-1], "one bit": content, "empty": bytearray()}
+    path.write_bytes(faults[fault])
+    watcher = stopped.finish()
+    assert [line for line in watcher.lines if "warning" in line] == [
+        f"warning: {path} is corrupt: falling back to the previous checkpoint, if any"
+    ]
+    assert watcher.points == stopped.points
+
+
+def test_without_a_whole_state_training_starts_from_the_beginning(stopped: Work) -> None:
+    for path in newest(stopped):
+        path.write_bytes(b"")
+    assert len([line for line in stopped.finish().lines if "is corrupt" in line]) == 2
+
+
+@pytest.mark.parametrize("change", ["parameters", "inputs", "code", "threads"])
+def test_a_state_of_another_training_is_never_taken(
+    stopped: Work, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path: path.read_bytes() for path in newest(stopped)}
+    rate = 0.02 if change == "parameters" else TRAINING["learning_rate"]
+    sampling = stopped.data / "vocab" / "sampling.json"
+    written = sampling.read_bytes()
+    if change == "inputs":
+        sampling.write_bytes(written + b"\n")
+    elif change == "code":
+        changed = {**code_at_start()} | {"transformer/training/loop.py": "another"}
+        monkeypatch.setattr("transformer.core.code.code_at_start", lambda: changed)
+    elif change == "threads":
+        monkeypatch.setitem(stopped.content, "hardware", stopped.content["hardware"] | {"threads": 2})
+    try:
+        assert stopped.run(stop=2, learning_rate=rate).lines[0] == "train: 120 pairs"
+    finally:
+        sampling.write_bytes(written)
+    assert before == {path: path.read_bytes() for path in before}
+    assert len(list(stopped.states.iterdir())) == 2
+
+
+def test_only_the_given_code_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage gives what dvc.yaml declares: code that other processes or engines load changes no byte."""
+    content = smoke("sentiment", {})
+    params = stage_params(content, "sentiment", stage_code(open_task("sentiment"), "train").Params, where=Path("smoke"))
+
+    def key() -> str:
+        return training_key(params, CPU, [], ["transformer/training", "stages/train.py"])
+
+    before, before_edit = key(), code_at_start()
+    for path, counts in (
+        ("transformer/training/loop.py", True),
+        ("stages/train.py", True),
+        ("transformer/cli.py", False),
+        ("transformer/training_elsewhere.py", False),
+    ):
+        monkeypatch.setattr("transformer.core.code.code_at_start", lambda path=path: {**before_edit, path: "another"})
+        assert (key() != before) == counts, path
+
+
+def test_states_of_other_trainings_are_pruned(stopped: Work) -> None:
+    for number in range(6):
+        stopped.run(stop=1, learning_rate=0.02 + number)
+    assert len(list(stopped.states.iterdir())) == 4
+    assert stopped.finish().points == stopped.points  # from the beginning
+    assert len(list(stopped.states.iterdir())) == 3
+
+
+def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
+    """Limit the size of files, so that writing raises OSError, as on a full disk."""
+    before = newest(stopped)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        watcher = stopped.run(stop=10, ends="its checkpoint could not be saved")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (line,) = [line for line in watcher.lines if "warning" in line]
+    assert line.startswith("warning: no checkpoint saved, training continues: cannot write ")
+    assert line.endswith("File too large; free some disk space or fix the permissions")
+    assert newest(stopped) == before
+    assert not list(before[0].parent.glob(".*"))
+    assert stopped.finish().points == stopped.points
