@@ -5,6 +5,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from transformer.core.task import ELSEWHERE, open_task
@@ -44,8 +45,13 @@ def third_party(stage: str, task: str) -> set[str]:
     return {name.split(".")[0] for path in closure(stage, task) for name in imports(ROOT / path)} - set(OWN)
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """The names that running a module may import, without those only for the type checker."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()

@@ -24,7 +24,7 @@ from transformer.text.rules import RuleTokenizer, rules_of
 
 Tokenize = Callable[[str], list[str]]
 
-OTHERS = ("fr", "es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa")
+OTHERS = (pytest.param("fr", marks=pytest.mark.stress), "es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa")
 
 HARD = (
     "",

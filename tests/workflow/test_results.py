@@ -249,14 +249,8 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
             assert {key: after[split][key] for key in before[task][split]} == before[task][split]
 
 
-@pytest.mark.parametrize(
-    "leaf",
-    [
-        "train.learning_rate",
-        pytest.param("evaluate.max_length", marks=pytest.mark.stress),
-        pytest.param("vocab.min_frequency", marks=pytest.mark.stress),
-    ],
-)
+@pytest.mark.stress  # tests/tracking/test_chain.py has the same with a tiny pipeline
+@pytest.mark.parametrize("leaf", ["train.learning_rate", "evaluate.max_length", "vocab.min_frequency"])
 def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
     """Like `dvc exp save`, `dvc commit --force` writes the current parameters into dvc.lock."""
     before = rows(restored)
