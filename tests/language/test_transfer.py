@@ -123,7 +123,7 @@ def test_texts_of_another_script_are_said(language: Path, tmp_path: Path, monkey
     assert not [line for line in stages.observer.lines if "unknown" in line]
     train = stages.folder / "data/sentiment/tokens/train.jsonl"
     rows = [{**row, "text": "Этот фильм был хорош"} for row in read_rows(train)]
-    write_rows(train, rows)
+    write_rows(train, iter(rows))
     stages.run("build_vocab")
     (line,) = [line for line in stages.observer.lines if "unknown" in line]
     assert line.startswith("warning: 100.0% of the tokens of text in train are unknown to this vocabulary")
