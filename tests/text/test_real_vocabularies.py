@@ -119,7 +119,7 @@ def test_wordpiece_is_berts_on_2000_reviews(real_corpora: Path) -> None:
     import transformers
 
     path = real_corpora / "bert-base-uncased" / "vocab.txt"
-    bert = transformers.BertTokenizerFast(str(path), do_lower_case=True)  # type: ignore[attr-defined]
+    bert = transformers.BertTokenizerFast(str(path), do_lower_case=True)
     reviews = imdb(real_corpora, "test", 2000)
     lowered = PreTokenizer(PreTokenizerParams(kind="none", language="en", lowercase=True))(reviews)
     expected = bert(reviews, add_special_tokens=True, verbose=False)["input_ids"]
