@@ -28,25 +28,26 @@ def measure(options: Options) -> Report:
     for size in options.more.sizes:
         workspace = corpus_of(size)
         for stage, outputs in STAGES.items():
-            tables += _tables(f"{stage}, {size:,} pairs", workspace, stage, options.rounds)
+            tables += _tables(f"{stage}, {size:,} pairs", workspace, stage, options)
             tables.append(_sizes(f"{stage}, {size:,} pairs", workspace, ("corpus", *outputs)))
     if options.more.decoded:
         workspace = _trained(options.more.decoded)
-        tables += _tables(f"evaluate, {options.more.decoded:,} pairs", workspace, "evaluate", options.rounds)
+        tables += _tables(f"evaluate, {options.more.decoded:,} pairs", workspace, "evaluate", options)
     return Report(tables)
 
 
-def _tables(title: str, workspace: Workspace, stage: str, rounds: int) -> list[Table]:
-    seconds: Values = {name: [] for name in WORKERS}
-    peaks: Values = {name: [] for name in WORKERS}
-    for number in range(1, rounds + 1):
-        for name, workers in WORKERS.items():
+def _tables(title: str, workspace: Workspace, stage: str, options: Options) -> list[Table]:
+    chosen = {name: workers for name, workers in WORKERS.items() if workers in options.more.workers}
+    seconds: Values = {name: [] for name in chosen}
+    peaks: Values = {name: [] for name in chosen}
+    for number in range(1, options.rounds + 1):
+        for name, workers in chosen.items():
             workspace.change({"runtime.workers": workers})
             taken, peak = run_measured(workspace, stage)
             print(f"  round {number}  {title}  {name}  {taken:.1f} s  {peak:.0f} MB", file=sys.stderr)
             seconds[name].append(taken)
             peaks[name].append(peak)
-    first = next(iter(WORKERS))
+    first = next(iter(chosen))
     return [Table(title, "s", seconds, first), Table(f"{title}, largest process", "MB", peaks, first)]
 
 
@@ -72,6 +73,7 @@ def _trained(rows: int) -> Workspace:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add this part's own arguments."""
     parser.add_argument("--sizes", type=int, nargs="*", default=[1_000_000], help="pairs (default: a million)")
+    parser.add_argument("--workers", type=int, nargs="+", choices=[*WORKERS.values()], default=[*WORKERS.values()])
     parser.add_argument("--decoded", type=int, default=20_000, help="pairs to evaluate; 0: none (default: 20,000)")
 
 

@@ -90,9 +90,9 @@ MUTATIONS = (
     ),
     Mutation(
         "transformer/families/seq2seq/decoding/decode.py",
-        "rows], model.config.source_pad_id)",
-        "rows], model.config.source_pad_id + 1)",
-        "tests/workflow/test_results.py -k batch_size",
+        "rows], model.source_pad_id),",
+        "rows], model.source_pad_id + 1),",
+        "tests/decoding/test_decode.py",
     ),
     Mutation(
         "transformer/families/seq2seq/decoding/translator.py",
