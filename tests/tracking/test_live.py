@@ -194,10 +194,10 @@ def test_without_a_terminal_long_work_says_how_far_it_is(
     monkeypatch.setattr("transformer.core.stage.time.monotonic", lambda: next(now))
     runtime = small_runtime(progress=shown, save_every=1)
     observer = StageObserver("translation", "train", runtime)
-    assert [*observer.progress(range(6), total=6, what="epoch 2")] == [*range(6)]
+    assert [*observer.progress(range(6), total=6, what="epoch 2", after=12)] == [*range(6)]
     lines = [
-        "train@translation: epoch 2: 2 of 6, about 2 min left",
-        "train@translation: epoch 2: 5 of 6, about 0 min left",
+        "train@translation: epoch 2: 2 of 6, about 10 min left",
+        "train@translation: epoch 2: 5 of 6, about 6 min left",
     ]
     assert capsys.readouterr().err.splitlines() == (lines if shown else [])
 

@@ -9,8 +9,11 @@ T = TypeVar("T")
 class Observer:
     """Receives progress and live metrics. This one ignores them; a stage passes one that shows and records them."""
 
-    def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
-        """Yield `items` and show progress; total: their number if known; what: the name of the work."""
+    def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
+        """Yield `items` and show progress.
+
+        total: their number if known; what: the name of the work; after: how many as long ones follow in later calls.
+        """
         return items
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:

@@ -40,23 +40,26 @@ class StageObserver(Observer):
         self._sent: list[dict[str, Any]] = []
         self._clean_ups: list[Callable[[], None]] = []
 
-    def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
-        """Show a bar with rate and remaining time; without a terminal, a line after each of `_QUIET` seconds."""
+    def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
+        """Show a bar with rate and remaining time; without a terminal, a line after each of `_QUIET` seconds.
+
+        The line's remaining time is that of all the work, the bar's that of this call.
+        """
         if not self._shows:
             return items
         if not sys.stderr.isatty():
-            return self._told(items, total, what)
+            return self._told(items, total, what, after)
         bar: Iterable[T] = tqdm(items, total=total, desc=f"{self._title}: {what}", leave=False, mininterval=0.5)
         return bar
 
-    def _told(self, items: Iterable[T], total: int | None, what: str) -> Iterator[T]:
+    def _told(self, items: Iterable[T], total: int | None, what: str, after: int) -> Iterator[T]:
         start = last = time.monotonic()
         for done, item in enumerate(items):
             now = time.monotonic()
             if now - last > _QUIET:
                 last, left = now, ""
                 if total is not None and done:
-                    minutes = (now - start) * (total - done) / done / 60
+                    minutes = (now - start) * (total - done + after) / done / 60
                     left = f" of {total:,}, about {minutes:.0f} min left"
                 self.say(f"{what}: {done:,}{left}")
             yield item

@@ -204,7 +204,8 @@ class _Training:
         groups = accumulated(self.trainable.batches(epoch), self.params)
         left, tokens = groups[self.done :], 0
         since = begun = time.perf_counter()
-        for batches in self.observer.progress(left, total=len(left), what=f"epoch {epoch}"):
+        later = (self.params.epochs - epoch) * len(groups)
+        for batches in self.observer.progress(left, total=len(left), what=f"epoch {epoch}", after=later):
             self.step += 1
             losses = self._update(batches, Order(epoch, self.done, self.step, self.schedule(self.step)))
             for loss in losses:
