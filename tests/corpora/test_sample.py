@@ -196,6 +196,7 @@ def test_the_same_seed_gives_the_same_rows_and_a_smaller_count_a_prefix(rows: Ro
     assert len({row[key] for row in first}) > 190
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize(("rows", "key"), CORPORA)
 def test_rows_take_constant_memory(rows: Rows, key: str) -> None:
     list(rows("train", 500, 1))
