@@ -18,7 +18,7 @@ from benchmarks.training import OurLoop
 from benchmarks.workspace import ROOT
 from transformer.commands.profiles import profile_values
 from transformer.core.params import stage_params
-from transformer.encoded.store import ColumnWriter
+from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
@@ -92,7 +92,9 @@ def random_pairs(size: Size, steps: int, folder: Path) -> tuple[EncodedPairs, Tr
     generator = np.random.default_rng(1)
     for side in ("source", "target"):
         words = generator.integers(4, size.vocabulary, (rows * (steps + 1), size.length - 2))
-        ColumnWriter(folder / "train", side, size.vocabulary).write(np.array([2, *row, 3]) for row in words)
+        ColumnWriter(folder / "train", side, size.vocabulary).write(
+            [Sequences.of([np.array([2, *row, 3]) for row in words])]
+        )
     return EncodedPairs(folder / "train", config), train
 
 

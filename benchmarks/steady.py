@@ -97,7 +97,7 @@ class _Timed(Observer):
         self._what, self._part = what, (rows - _SKIPPED) // _PARTS
         self.times: list[float] = []
 
-    def progress(self, items: Iterable[T], *, total: int | None, what: str) -> Iterable[T]:
+    def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
         """The items, timed if this is that work."""
         return self._timed(iter(items)) if what == self._what else items
 

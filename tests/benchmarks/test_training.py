@@ -13,7 +13,7 @@ from benchmarks.workspace import Workspace
 from tests.builders import LAYERS, TRAIN, small_runtime
 from transformer.checkpoint.device import Compute
 from transformer.core.schema import Hardware
-from transformer.encoded.store import ColumnWriter
+from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.train import Params
@@ -26,7 +26,7 @@ def task(tmp_path: Path) -> Task:
     generator = np.random.default_rng(1)
     for side in ("source", "target"):
         sentences = [np.array([2, *generator.integers(4, 20, length), 3]) for length in generator.integers(1, 9, 12)]
-        ColumnWriter(tmp_path / "train", side, 20).write(sentences)
+        ColumnWriter(tmp_path / "train", side, 20).write([Sequences.of(sentences)])
     model = Seq2SeqParams(**LAYERS, encoder_layers=1, decoder_layers=1, tie_embeddings="none")
     config = Seq2SeqConfig(model=model, source_size=20, target_size=20, source_pad_id=0, target_pad_id=0)
     params = Params(

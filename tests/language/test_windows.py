@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer, models
 
 from tests.builders import language
-from transformer.encoded.store import ColumnWriter
+from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.encoded.vocabulary import WORDPIECE_SPECIALS, Vocabulary
 from transformer.families.language.data.masking import Masking, continuations
 from transformer.families.language.data.windows import EncodedWindows, cut
@@ -87,7 +87,7 @@ def test_the_least_window_has_a_hidden_token(vocabulary: Vocabulary) -> None:
 def test_a_batch_asks_for_the_tokens_of_its_places(objective: str, vocabulary: Vocabulary, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     texts = [np.concatenate(([2], random.integers(5, 100, size), [3])) for size in (30, 1, 0, 9)]
-    ColumnWriter(tmp_path, "text", 100).write(iter(texts))
+    ColumnWriter(tmp_path, "text", 100).write([Sequences.of(texts)])
     params = language(objective, max_length=12).config.model
     config = LanguageConfig(model=params, size=100, pad_id=0, mask_id=mask_id(vocabulary), vocabulary_sha256="0" * 64)
     split = EncodedWindows(tmp_path, config, masking(vocabulary, 0.5)).resegmented(None, 1)

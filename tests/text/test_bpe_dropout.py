@@ -15,7 +15,7 @@ import transformer.encoded.bpe_dropout as module
 from tests.builders import LAYERS
 from tests.text.sentences import sample_sentences
 from transformer.encoded.bpe_dropout import BpeDropout, MergeSampler
-from transformer.encoded.store import ColumnWriter, EncodedColumn
+from transformer.encoded.store import ColumnWriter, EncodedColumn, Sequences
 from transformer.encoded.vocabulary import Ids, Vocabulary, write_bpe_dropout
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
@@ -99,7 +99,7 @@ def test_what_is_kept_in_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch)
 def vocab(tmp_path: Path) -> Path:
     for side in ("source", "target"):
         vocabulary().save(tmp_path / "vocab" / side / "tokenizer.json")
-        ColumnWriter(tmp_path / "train", side, vocabulary().size).write(encoded())
+        ColumnWriter(tmp_path / "train", side, vocabulary().size).write([Sequences.of(encoded())])
     return tmp_path / "vocab"
 
 

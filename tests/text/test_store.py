@@ -7,14 +7,14 @@ import pytest
 
 from transformer.core.errors import UserError
 from transformer.encoded.batching import sorted_batches
-from transformer.encoded.store import ColumnWriter, EncodedColumn, read_labels, write_labels
+from transformer.encoded.store import ColumnWriter, EncodedColumn, Sequences, read_labels, write_labels
 from transformer.encoded.tensors import pad
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
 def test_what_is_written_is_read(size: int, dtype: type, tmp_path: Path) -> None:
     rows = [np.arange(n) + size - 20 for n in (3, 0, 15)]
-    assert ColumnWriter(tmp_path, "text", size).write(iter(rows)) == 3
+    assert ColumnWriter(tmp_path, "text", size).write([Sequences.of(rows[:1]), Sequences.of(rows[1:])]) == 3
     column = EncodedColumn(tmp_path, "text")
     assert [column[i].tolist() for i in range(len(column))] == [row.tolist() for row in rows]
     assert column.lengths.tolist() == [3, 0, 15]
@@ -29,7 +29,7 @@ def test_an_empty_split(tmp_path: Path) -> None:
 def test_a_broken_or_missing_store_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is missing"):
         EncodedColumn(tmp_path, "text")
-    ColumnWriter(tmp_path, "text", 10).write([np.arange(5)])
+    ColumnWriter(tmp_path, "text", 10).write([Sequences.of([np.arange(5)])])
     (tmp_path / "text.ids.npy").write_bytes((tmp_path / "text.ids.npy").read_bytes()[:-3])
     with pytest.raises(UserError, match=r"corrupt|do not match"):
         EncodedColumn(tmp_path, "text")
@@ -37,7 +37,7 @@ def test_a_broken_or_missing_store_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_a_failing_reader_leaves_nothing(tmp_path: Path) -> None:
     def rows() -> object:
-        yield np.arange(3)
+        yield Sequences.of([np.arange(3)])
         raise UserError("the source broke off")
 
     with pytest.raises(UserError, match="broke off"):

@@ -21,7 +21,7 @@ from transformer.checkpoint.device import Compute, inference_device
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
-from transformer.encoded.store import ColumnWriter, write_labels
+from transformer.encoded.store import ColumnWriter, Sequences, write_labels
 from transformer.families.classifier import options
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, known_keys, margins, occurrence_matrix
@@ -47,7 +47,7 @@ ON = {"model.wide_ngrams": 3, "model.wide_features": 400}
 
 
 def texts_in(folder: Path, texts: Sequence[Sequence[int]], labels: Sequence[int], classes: int = 2) -> EncodedTexts:
-    ColumnWriter(folder, "text", SIZE).write(np.array([2, *text, 3], dtype=np.int64) for text in texts)
+    ColumnWriter(folder, "text", SIZE).write([Sequences.of([np.array([2, *text, 3]) for text in texts])])
     write_labels(folder, labels)
     params = ClassifierParams(**{**LAYERS, "layers": 1, "pooling": "mean", "max_length": 4})
     return EncodedTexts(folder, ClassifierConfig(model=params, size=SIZE, pad_id=0, classes=classes))

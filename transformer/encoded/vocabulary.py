@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -11,9 +12,11 @@ from tokenizers import Tokenizer
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, write_json
+from transformer.encoded.store import Sequences
 
 Ids = NDArray[np.int64]
 _SAMPLING = "sampling.json"
+_FRAME = (0,)  # a place for the first id of a text, and for the last
 
 
 class Specials(NamedTuple):
@@ -68,10 +71,18 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         """The ids of each text, between `begin_id` and `end_id`."""
-        return [
-            np.concatenate(([self.begin_id], self._as_text(encoding.ids), [self.end_id])).astype(np.int64)
-            for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        ]
+        return self.encoded(texts).apart()
+
+    def encoded(self, texts: Sequence[str]) -> Sequences:
+        """As `encode`."""
+        found = [each.ids for each in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        lengths = np.array([len(each) + 2 for each in found], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        framed = chain.from_iterable(chain(_FRAME, each, _FRAME) for each in found)
+        ids = np.fromiter(framed, dtype=np.int64, count=int(lengths.sum()))
+        ids[np.isin(ids, self._reserved)] = self.unknown_id
+        ids[ends - lengths], ids[ends - 1] = self.begin_id, self.end_id
+        return Sequences(ids, lengths)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens except the unknown one."""
@@ -82,11 +93,6 @@ class Vocabulary:
     def entries(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's entry of each id, special tokens included."""
         return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
-
-    def _as_text(self, ids: Sequence[int]) -> Ids:
-        array = np.asarray(ids, dtype=np.int64)
-        array[np.isin(array, self._reserved)] = self.unknown_id
-        return array
 
 
 def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:

@@ -6,13 +6,12 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transformer.core.errors import UserError
 from transformer.core.files import hint_of_clone, read_rows, refuse_outside_of_clone, write_json
 from transformer.core.observer import Observer
 from transformer.core.schema import Runtime
-from transformer.encoded.store import ColumnWriter, write_labels
+from transformer.encoded.store import ColumnWriter, Sequences, write_labels
 from transformer.encoded.vocabulary import Vocabulary, read_vocabularies, write_bpe_dropout
 from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
@@ -137,17 +136,16 @@ def _encode_split(
     unknown = words = 0
     lengths: Counter[int] = Counter()
 
-    def sequences() -> Iterator[NDArray[np.int64]]:
+    def parts() -> Iterator[Sequences]:
         nonlocal unknown, words
         rows = observer.progress(read_rows(tokens / f"{split}.jsonl"), total=None, what=f"encode {split} {side}")
-        for chunk in ordered_map(_encoded, chunks((row[side] for row in rows), _CHUNK)):
-            for ids in chunk:
-                unknown += int(np.isin(ids, vocabulary.unfamiliar_ids).sum())
-                words += len(ids) - 2
-                lengths[len(ids)] += 1
-                yield ids
+        for part in ordered_map(_encoded, chunks((row[side] for row in rows), _CHUNK)):
+            unknown += int(np.isin(part.ids, vocabulary.unfamiliar_ids).sum())
+            words += len(part.ids) - 2 * len(part.lengths)
+            lengths.update(part.lengths.tolist())
+            yield part
 
-    ColumnWriter(encoded / split, side, vocabulary.size).write(sequences())
+    ColumnWriter(encoded / split, side, vocabulary.size).write(parts())
     rate = round(unknown / max(words, 1), 6)
     return {"unknown_rate": rate, "coverage": round(1 - rate, 6), "tokens": words} | _quantiles(lengths)
 
@@ -160,8 +158,8 @@ def _open(vocab: Path, side: str) -> None:
     _opened["vocabulary"] = read_vocabularies(vocab, side)[side]
 
 
-def _encoded(texts: list[str]) -> list[NDArray[np.int64]]:
-    return _opened["vocabulary"].encode(texts)
+def _encoded(texts: list[str]) -> Sequences:
+    return _opened["vocabulary"].encoded(texts)
 
 
 def _nothing() -> None:
