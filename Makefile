@@ -91,6 +91,7 @@ $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transform
 # compat: the repository on sys.path itself, so that a folder of its name beside a script is not taken for the package.
 # pip would compile all modules first, which takes as long as everything else; most are never imported.
 $(READY): requirements.lock pyproject.toml
+	@echo "installing into $(VENV): about 2 GB, a minute or more"
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . --config-settings editable_mode=compat

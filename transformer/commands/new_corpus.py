@@ -60,7 +60,8 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
         yield f"ignored, since their names are of no layout: {', '.join(corpus.ignored)}"
     missing = [split for split in ("validation", "test") if split not in statistics]
     if missing:
-        yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for each"
+        held = "it" if len(missing) == 1 else "each"
+        yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for {held}"
     if not statistics["train"].rows:
         raise UserError(f"{folder}: no row of train can be used; the first reasons stand above")
     section = _parameters(task, folder, found, statistics)
