@@ -25,7 +25,7 @@ _WIDER = {
     "figures": {
         *("checkpoint/machine", "core/engine", "nn/kernels/cross_entropy", "nn/objective"),
         *("families/*/nn/pretrained", "nn/recurrent", "training/pace"),
-        *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
+        *("encoded/bpe_dropout", "encoded/tensors"),
         *("families/*/decoding/opening", "text/parallel", "text/tokens"),
         *(f"training/{name}" for name in ("averaging", "batches", "gradient", "group", "history", "identity")),
         *(f"training/{name}" for name in ("living", "loop", "resume", "shards", "stage", "states", "team")),
@@ -45,7 +45,7 @@ _WIDER = {
     "export": {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
         *("families/*/nn/hiding", "families/*/nn/pretrained"),
-        *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
+        *("encoded/bpe_dropout", "encoded/tensors"),
         *("checkpoint/machine", "core/engine", "export/pyfunc", "export/serving"),
         "families/*/nn/weights",
         "text/parallel",
@@ -56,7 +56,7 @@ _WIDER = {
         *("families/*/data/masking", "families/*/data/windows", "families/*/nn/hiding"),
         "families/*/nn/pretrained",
         "families/*/evaluation/samples",
-        *("encoded/bpe_dropout", "encoded/store", "encoded/tensors"),
+        *("encoded/bpe_dropout", "encoded/tensors"),
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
         *(f"export/{name}" for name in ("exporting", "pyfunc", "serving")),
         *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
