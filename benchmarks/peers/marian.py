@@ -147,7 +147,7 @@ def generate(
     marian: MarianMTModel, source: Tensor, *, beams: int, limit: int, early_stopping: bool = False
 ) -> list[list[int]]:
     """As `MarianTranslator.generate`. early_stopping: a sentence is done when `beams` hypotheses have finished."""
-    found = marian.generate(  # its stubs do not know their own class
+    found = marian.generate(
         input_ids=source,
         attention_mask=source != marian.config.pad_token_id,
         num_beams=beams,

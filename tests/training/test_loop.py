@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -19,6 +19,8 @@ from transformer.training.pace import Pace
 from transformer.training.resume import Resume
 from transformer.training.trainable import BatchLoss
 
+T = TypeVar("T")
+
 
 def test_the_loop_keeps_the_learners_paces() -> None:
     """A parameter that is frozen for all updates stays what it was; the other one learns."""
@@ -28,6 +30,24 @@ def test_the_loop_keeps_the_learners_paces() -> None:
     run(line, epochs=2)
     assert line.model.weight.item() == weight
     assert line.model.bias.item() != bias
+
+
+class Told(Observer):
+    """The updates of each epoch, and how many are said to follow."""
+
+    def __init__(self) -> None:
+        self.epochs: list[tuple[int | None, int]] = []
+
+    def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
+        self.epochs.append((total, after))
+        return items
+
+
+def test_the_updates_of_later_epochs_are_told() -> None:
+    told, line = Told(), Line()
+    fit(line, params(epochs=3), CPU, log_every=1, observer=told)
+    (each, _), *_ = told.epochs
+    assert each and told.epochs == [(each, 2 * each), (each, each), (each, 0)]
 
 
 def test_the_loss_falls_and_every_batch_is_seen() -> None:
