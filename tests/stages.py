@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.kit import fresh_profile
 from tests.training.small import own_torch_settings
-from transformer.commands.profiles import profile_values
 from transformer.core.code import CODE
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
@@ -34,7 +33,7 @@ class Stages:
         """changes: by the dotted path in the task's section, such as `tokenize.kind`."""
         monkeypatch.chdir(folder)
         self.folder, self.task, self.observer = folder, task, Said()
-        self.content = profile_values(ROOT, "smoke")
+        self.content = fresh_profile("smoke")
         for path, value in changes.items():
             section, leaf = path.split(".")
             self.content[task][section][leaf] = value

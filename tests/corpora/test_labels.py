@@ -171,6 +171,7 @@ def test_a_weight_counts_a_row_that_many_times(smoothing: float) -> None:
     assert torch.allclose(nll, smoothed_cross_entropy(logits, classes, 0.0)[1])
 
 
+@pytest.mark.stress  # four labels go all the way in tests/workflow/test_new_task.py
 def test_three_own_labels_and_a_further_test_split_go_from_files_to_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ from tests.devices.pretend import Deterministic, NoFloat64, PretendTensor, devic
 
 CPU = torch.device("cpu")
 SPLITS = ("train", "validation")
+OTHERS = [task for task in TASKS if task != "translation"]
 ROWS = {"train": 48, "validation": 12, "test": 4}
 RECURRENT: dict[str, dict[str, Any]] = {
     "translation": {
@@ -131,7 +132,7 @@ def test_a_recurrent_training_runs(task: str, data: dict[str, Path]) -> None:
     assert there.history.rows[-1] == pytest.approx(here.history.rows[-1], rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["translation", *(pytest.param(task, marks=pytest.mark.stress) for task in OTHERS)])
 def test_dropouts_run(task: str, data: dict[str, Path]) -> None:
     dropped = {"dropout": 0.2, "attention_dropout": 0.2, "activation_dropout": 0.2}
     with pretending(NoFloat64(), Deterministic()):
@@ -167,7 +168,7 @@ def test_a_recurrent_update_waits_for_how_many_rows_each_step_has_and_not_in_eac
             assert pretend.waits.total() == {"translation": 5, "sentiment": 2}[task], "two per side, one for the loss"
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["translation", *(pytest.param(task, marks=pytest.mark.stress) for task in OTHERS)])
 def test_a_batch_of_tokens_takes_no_more_with_its_padding(task: str, data: dict[str, Path]) -> None:
     settings = {"batch_unit": "tokens", "batch_size": 150}
     with pretending():

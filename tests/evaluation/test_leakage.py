@@ -41,15 +41,24 @@ def corpus() -> tuple[list[str], list[str]]:
     return texts, others
 
 
+@pytest.fixture(scope="module")
+def expected(corpus: tuple[list[str], list[str]]) -> list[list[float]]:
+    """The similarity of each text (row) with each of the others."""
+    texts, others = corpus
+    return [by_brute_force(text, others) for text in texts]
+
+
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
 def test_the_most_similar_text_is_found(
-    corpus: tuple[list[str], list[str]], threshold: float, monkeypatch: pytest.MonkeyPatch
+    corpus: tuple[list[str], list[str]],
+    expected: list[list[float]],
+    threshold: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(leakage, "_CHUNK", 64)
     texts, others = corpus
     numbers = WordNumbers()
     found = find_duplicates(TrigramSets.of(texts, numbers), TrigramSets.of(others, numbers), threshold)
-    expected = [by_brute_force(text, others) for text in texts]
     best = np.array([max(row) for row in expected])
     reached = best >= threshold
     assert 10 < reached.sum() < len(texts)

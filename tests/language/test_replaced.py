@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from tests.builders import LAYERS, replacing
+from tests.kit import fresh_profile
 from tests.training.line import CPU
 from tests.training.resuming import Changes, work
 from tests.training.small import own_torch_settings, prepare, smoke
-from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_generator_has_the_config_that_it_had() -> None:
-    params = LanguageParams(**profile_values(Path(__file__).parents[2], "default")["language"]["model"])
+    params = LanguageParams(**fresh_profile("default")["language"]["model"])
     config = LanguageConfig(model=params, size=9, pad_id=0, mask_id=1, vocabulary_sha256="0" * 64)
     assert not {"generator_width", "detection_weight"} & config.model_dump()["model"].keys()
     kept = replacing().config.model_dump()["model"]

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 import transformer
+from tests.kit import fresh_profile
 from tests.stages import Stages
-from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.task import open_task
@@ -85,7 +85,7 @@ def test_the_scores_are_those_of_the_counts(chain: Path) -> None:
     figures = read_json(chain / "reports/language/evaluation.json")["test"]
     rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
     counts = {name: sum(int(row[name]) for row in rows) for name in ("judged", "replaced", "found", "false_alarms")}
-    apart = profile_values(Path(__file__).parents[2], "smoke")["language"]["evaluate"]["apart"]
+    apart = fresh_profile("smoke")["language"]["evaluate"]["apart"]
     assert counts["judged"] == apart * sum(int(row["tokens"]) for row in rows)  # none is shorter than `apart` tokens
     assert figures["detection_recall"] == pytest.approx(counts["found"] / counts["replaced"], abs=1e-6)
     assert figures["undetected_accuracy"] == pytest.approx(1 - counts["replaced"] / counts["judged"], abs=1e-6)

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 
 from tests.builders import LAYERS, TRAIN, classifier
 from tests.conftest import ROOT, make_clone
+from tests.kit import fresh_profile
 from tests.stages import Stages
 from tests.training.small import own_torch_settings
-from transformer.commands.profiles import profile_values
 from transformer.core.declared import dependencies
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, sha256, write_rows
@@ -196,7 +196,7 @@ def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, m
 def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     for name, expected in (("smoke", set()), ("default", {"models/language/trained", "data/language/vocab"})):
-        content = profile_values(ROOT, name)
+        content = fresh_profile(name)
         found = {path for stage in STAGES for path in dependencies(stage, "sentiment", content) if "language" in path}
         assert found == expected
         other = {path for stage in STAGES for path in dependencies(stage, "language", content) if "sentiment" in path}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.kit import ROOT, fresh_profile
 from transformer.commands import check
-from transformer.commands.profiles import DEFAULT, profile_values
+from transformer.commands.profiles import DEFAULT
 from transformer.core.errors import UserError
 
 VALUES: list[Any] = [
@@ -37,16 +37,13 @@ def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 def cases() -> list[tuple[str, tuple[Any, ...], Any]]:
     return [
-        (profile, path, value)
-        for profile in PROFILES
-        for path in leaves(profile_values(ROOT, profile))
-        for value in VALUES
+        (profile, path, value) for profile in PROFILES for path in leaves(fresh_profile(profile)) for value in VALUES
     ]
 
 
 def faults(chosen: list[tuple[str, tuple[Any, ...], Any]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Whatever fails in another way than with one line that says where."""
-    contents = {profile: profile_values(ROOT, profile) for profile in PROFILES}
+    contents = {profile: fresh_profile(profile) for profile in PROFILES}
     found = []
     for profile, path, value in chosen:
         content = copy.deepcopy(contents[profile])
@@ -79,7 +76,7 @@ def test_every_value_at_every_leaf_is_valid_or_one_line_that_says_where(monkeypa
 
 def test_an_unknown_neighbour_of_any_leaf_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for profile in PROFILES:
-        content = profile_values(ROOT, profile)
+        content = fresh_profile(profile)
         monkeypatch.setattr(check, "read_params", lambda path, content=content: content)
         sections = [path for path in leaves(content) if isinstance(_at(content, path), dict)]
         for path in [(), *sections]:

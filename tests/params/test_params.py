@@ -9,9 +9,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.builders import small_runtime
-from tests.conftest import ROOT
+from tests.kit import ROOT, fresh_profile
 from transformer.commands.check import check_params
-from transformer.commands.profiles import DEFAULT, profile_params, profile_values
+from transformer.commands.profiles import DEFAULT, profile_params
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import family_module, open_task
@@ -19,7 +19,7 @@ from transformer.core.task import family_module, open_task
 
 def written(tmp_path: Path, path: str, value: Any, *, profile: str = DEFAULT, **more: Any) -> Path:
     """A profile's params.yaml with one leaf changed; `...` removes it. more: further leaves."""
-    content = profile_values(ROOT, profile)
+    content = fresh_profile(profile)
     for name, given in {path: value, **more}.items():
         *sections, leaf = name.split(".")
         section = content

@@ -51,6 +51,7 @@ def write(folder: Path) -> None:
     save(folder / "attention.svg", "attention", lambda: attention_figure(drawing()))
 
 
+@pytest.mark.stress  # two clones draw the same in tests/workflow/test_reproducibility.py
 def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: other\nimage.cmap: gray\n")
     write(tmp_path / "here")

@@ -148,6 +148,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.stress
 def test_workers_end_with_a_stage_that_is_killed(tmp_path: Path) -> None:
     """Idle ones too: each holds the pipe open on which the others wait."""
     (tmp_path / "working.py").write_text(WORKING)

@@ -115,12 +115,12 @@ def test_nothing_dropped_is_the_librarys_encoding(corpus: str, real_corpora: Pat
         assert np.array_equal(sampler(ids, generator), ids)
 
 
-def test_wordpiece_is_berts_on_2000_reviews(real_corpora: Path) -> None:
+def test_wordpiece_is_berts_on_500_reviews(real_corpora: Path) -> None:
     import transformers
 
     path = real_corpora / "bert-base-uncased" / "vocab.txt"
     bert = transformers.BertTokenizerFast(str(path), do_lower_case=True)
-    reviews = imdb(real_corpora, "test", 2000)
+    reviews = imdb(real_corpora, "test", 500)
     lowered = PreTokenizer(PreTokenizerParams(kind="none", language="en", lowercase=True))(reviews)
     expected = bert(reviews, add_special_tokens=True, verbose=False)["input_ids"]
     assert [ids.tolist() for ids in given_wordpiece(path, lowercase=True).encode(lowered)] == expected

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.profiles import DEFAULT, profile_values
+from tests.kit import fresh_profile
+from transformer.commands.profiles import DEFAULT
 from transformer.registry import TASKS
 from transformer.results.chain import Chain, Stage
 from transformer.results.naming import registered_name, row_name
@@ -51,7 +52,8 @@ def test_a_given_name_is_taken() -> None:
 
 def test_no_profile_fixes_the_name() -> None:
     for name in [DEFAULT, *(path.stem for path in (ROOT / "profiles").glob("*.yaml"))]:
-        assert {profile_values(ROOT, name)[task]["export"]["registered_name"] for task in TASKS} == {None}
+        values = fresh_profile(name)
+        assert {values[task]["export"]["registered_name"] for task in TASKS} == {None}
 
 
 def test_odd_folders_make_names_that_mlflow_takes(store: Store) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from transformer.commands.profiles import profile_values
+from tests.kit import fresh_profile
 from transformer.core.code import CODE
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
@@ -22,7 +22,7 @@ Changes = Mapping[str, Mapping[str, Any]]
 
 def smoke(task: str, changes: Changes) -> dict[str, Any]:
     """The profile with changes by section, then leaf; a `model` that sets its kind replaces the whole section."""
-    content = profile_values(ROOT, "smoke")
+    content = fresh_profile("smoke")
     for each in content.values():
         if "held_out" in each.get("download", {}):
             each["download"]["held_out"] = "data/local/none"  # no other task has run

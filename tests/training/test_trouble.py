@@ -243,7 +243,7 @@ product(100)
 """
 
 
-@pytest.mark.parametrize(("told", "kept"), [(None, False), ("1024", True)])
+@pytest.mark.parametrize(("told", "kept"), [(None, False), pytest.param("1024", True, marks=pytest.mark.stress)])
 def test_few_products_of_earlier_batches_are_kept(told: str | None, kept: bool) -> None:
     """Those of many batches lay between the heap's free blocks. Who tells oneDNN how many to keep gets so many."""
     name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"

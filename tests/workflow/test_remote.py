@@ -79,6 +79,7 @@ def test_a_fresh_clone_that_pulls_runs_nothing_and_shows_the_rows(
     assert fresh.run("git", "status", "--porcelain").stdout == ""
 
 
+@pytest.mark.stress  # DVC's part
 def test_a_broken_cache_file_is_made_again(workflow: Clone, tmp_path: Path) -> None:
     clone = clone_at(Path(shutil.copytree(workflow.root, tmp_path / "copy", symlinks=True)), warm=True)
     lock = (clone.root / "dvc.lock").read_bytes()

@@ -91,6 +91,7 @@ def test_nothing_is_left_but_what_git_and_dvc_know(workflow: Clone, reproduced: 
     assert {Path(name).parts[0] for name in new} <= {"dvc.lock", "params.yaml", "reports"}
 
 
+@pytest.mark.stress
 def test_exponents_given_with_s_arrive_as_floats(workflow: Clone, reproduced: Clone) -> None:
     clone = clone_at(reproduced.root, warm=True)
     clone.commit("result")

@@ -143,6 +143,7 @@ def test_the_report_shows_the_result(restored: Clone) -> None:
         assert '"name": "encoder attention"' in page
 
 
+@pytest.mark.stress  # so does the clone of test_remote.py
 def test_a_clone_without_pages_gets_them_in_the_end(restored: Clone) -> None:
     pages = [restored.root / f"reports/{task}/report.html" for task in TASKS]
     restored.run("transformer", "summary")  # another test may have left the page of another result
@@ -219,6 +220,7 @@ def test_evaluation_does_not_depend_on_the_batch_size(restored: Clone) -> None:
             assert found[split] == pytest.approx(figures, abs=2e-6), (task, split)
 
 
+@pytest.mark.stress  # tests/evaluation/test_baseline.py compares without the workflow
 def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -> None:
     commit = restored.run("git", "rev-parse", "--short", "HEAD").stdout.strip()
     name = restored.root / "data/local/baseline/sentiment/same.tsv"

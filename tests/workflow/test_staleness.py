@@ -168,13 +168,14 @@ def test_a_file_to_compare_with_makes_evaluate_stale(restored: Clone) -> None:
         assert stale(known) == set()
 
 
+@pytest.mark.stress  # that unchanged bytes end a chain is DVC's part
 def test_a_parameter_without_effect_stops_at_its_stage(restored: Clone) -> None:
     restored.change({"translation.vocab.revision": "0" * 40})
     assert restored.repro() == ["build_vocab@translation", "report@translation"]
     restored.run("git", "checkout", "-q", "dvc.lock", "params.yaml", "reports")
 
 
-@pytest.mark.stress  # the test above stops at a stage as well
+@pytest.mark.stress
 def test_a_change_of_code_that_leaves_the_bytes_stops_at_its_stage(restored: Clone) -> None:
     path = restored.root / "transformer/vocabulary/subword.py"
     before = path.read_bytes()
