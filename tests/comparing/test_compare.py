@@ -247,7 +247,7 @@ def test_scores_of_different_corpora_have_no_difference(repository: Path) -> Non
     write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, corpus="another")
     found = rows()
     assert not any("+0.5" in row for row in found)
-    assert found[-1].startswith("The results are of different corpora: scores compare only where there is an interval.")
+    assert found[0].startswith("The results are of different corpora: scores compare only where there is an interval.")
 
 
 def test_other_linear_baselines_are_said(repository: Path) -> None:

@@ -169,6 +169,19 @@ def test_where_every_text_has_a_duplicate_no_score_is_without_them() -> None:
     assert not any("without" in name for name in figures)
 
 
+@pytest.mark.parametrize(("right", "low", "high"), [(1.0, 0.478176, 1), (0.0, 0, 0.521824)])
+def test_answers_all_right_or_all_wrong_still_have_an_interval(right: float, low: float, high: float) -> None:
+    """With 5 of 5 right, shares from 0.478 on are not ruled out: 0.478 to the power of 5 is 0.025."""
+    labels = np.array([0, 1, 1, 0, 1])
+    positive = np.where((labels == 1) == bool(right), 0.9, 0.1)
+    none = Duplicates(np.zeros(5, dtype=bool), np.zeros(5), np.full(5, -1))
+    figures = split_figures(
+        labels, positive, temperature=1.0, duplicates=none, commonest=1, units="reviews", others={}, samples=50
+    )
+    assert figures["accuracy"] == right
+    assert (figures["accuracy_low"], figures["accuracy_high"]) == pytest.approx((low, high), abs=2e-6)
+
+
 def test_a_comparison_is_with_the_other_system_and_leaves_out_duplicates() -> None:
     labels, positive = sampled(400)
     match = np.full(400, -1, dtype=np.int64)

@@ -1,5 +1,6 @@
 """The report of a result that an older version of the project wrote."""
 
+import re
 from pathlib import Path
 
 from transformer.core.files import write_json
@@ -44,6 +45,14 @@ def test_a_classifier_without_scores_by_label_has_a_report(tmp_path: Path) -> No
     assert not any(title.startswith("By label") for title in tables)
     assert "N-grams that weigh most" not in [section.title for section in shown]
     assert not any("n-grams" in line for line in weaknesses(TASK, result))
+
+
+def test_a_classifier_without_errors_has_a_report(tmp_path: Path) -> None:
+    result = written(tmp_path, SCORED)
+    confusion = result.reports / "plots/confusion.tsv"
+    confusion.write_text(re.sub(r"\d+$", "0", confusion.read_text(), flags=re.MULTILINE))
+    assert not any("calls" in line for line in weaknesses(TASK, result))
+    assert "Confident errors" not in [section.title for section in sections(TASK, result)]
 
 
 def test_what_each_branch_of_a_classifier_adds_is_said(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Shown(NamedTuple):
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
-    """Text below the rows, or in their place if there are none."""
+    """Text above the rows, or in their place if there are none."""
 
 
 def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
@@ -91,10 +91,10 @@ def _table(table: Shown, markdown: bool) -> Iterator[str]:
         yield f"**{table.title}:** {table.note}" if markdown else f"{table.title}: {table.note}"
         return
     yield from _heading(table.title, "###", markdown)
+    if table.note:
+        yield table.note
+        yield ""
     # An unescaped pipe would end the cell of a Markdown table.
     cells = [[cell.replace("|", "\\|") if markdown else cell for cell in row] for row in (table.header, *table.rows)]
     style = "pipe" if markdown else "simple"
     yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True)
-    if table.note:
-        yield ""
-        yield table.note

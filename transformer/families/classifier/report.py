@@ -44,9 +44,11 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
         yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
+    mistakes = [row for row in mistakes if int(row[task.units])]
     mistakes = sorted(mistakes, key=lambda row: -int(row[task.units]))[:_SHOWN] if len(task.classes) > 2 else mistakes
     counts = " and ".join(f"{int(row[task.units]):,} {row['actual']} ones {row['predicted']}" for row in mistakes)
-    yield f"It calls {counts}."
+    if counts:
+        yield f"It calls {counts}."
     lengths = result.table("plots/accuracy_by_length.tsv")
     if len(lengths) > 1:
         worst = min(lengths, key=lambda row: float(row["accuracy"]))
@@ -95,7 +97,8 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]
     header = ["split", "label", "prediction", "probability", task.unit]
     text = "What the model was most certain of and wrong about, of each split."
-    yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
+    if rows:
+        yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
 
 
 def _by_class(task: Task, result: Result) -> Iterator[Table]:

@@ -51,7 +51,7 @@ def _figures_without(duplicates: Duplicates, labels: Labels, probabilities: Floa
 
 def _comparisons(labels: Labels, probabilities: Floats, others: Mapping[str, Floats], samples: int) -> dict[str, float]:
     own, own_resampled = scores(labels, probabilities), resampled_scores(labels, probabilities, samples)
-    figures = interval_figures(own_resampled)
+    figures = interval_figures(own_resampled) | _exact_ends(own["accuracy"], len(labels), samples)
     for name, given in others.items():
         their, their_resampled = scores(labels, given), resampled_scores(labels, given, samples)
         metrics = [metric for metric in own_resampled if metric in own]
@@ -61,3 +61,12 @@ def _comparisons(labels: Labels, probabilities: Floats, others: Mapping[str, Flo
             {metric: (own_resampled[metric], their_resampled[metric]) for metric in metrics},
         )
     return figures
+
+
+def _exact_ends(accuracy: float, items: int, samples: int) -> dict[str, float]:
+    """The 95 % interval of an accuracy of 0 or 1, whose resamples are all the same (Clopper and Pearson 1934)."""
+    if not samples or 0 < accuracy < 1:
+        return {}
+    share = 0.025 ** (1 / items)
+    low, high = (share, 1.0) if accuracy else (0.0, 1 - share)
+    return {"accuracy_low": round(low, 6), "accuracy_high": round(high, 6)}
