@@ -1,0 +1,33 @@
+"""The result rows of a clone."""
+
+import json
+from typing import Any
+
+from tests.conftest import Clone
+
+ROWS = """
+import json, sys
+from transformer.tracking.store import open_store
+from pathlib import Path
+rows = []
+for task in ("translation", "sentiment"):
+    store = open_store(Path.cwd(), task)
+    for run in store.client.search_runs([store.experiment_id], "tags.kind = 'result'"):
+        client = store.client
+        curves = {name: [(m.step, m.value) for m in client.get_metric_history(run.info.run_id, name)]
+                  for name in run.data.metrics}
+        rows.append({
+            "task": task, "name": run.info.run_name, "params": run.data.params, "curves": curves,
+            # A rebuilt row has no report: the workspace has just that of its own result.
+            "tags": {k: v for k, v in run.data.tags.items() if not k.startswith("mlflow.") and k != "report"},
+            "note": run.data.tags["mlflow.note.content"].splitlines()[0],
+            "files": sorted(f.path for f in client.list_artifacts(run.info.run_id)),
+            "inputs": sorted((i.dataset.name, i.dataset.digest) for i in run.inputs.dataset_inputs),
+        })
+print(json.dumps(sorted(rows, key=lambda row: (row["task"], row["tags"]["row_key"]))))
+"""
+
+
+def rows(clone: Clone) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = json.loads(clone.run("python", "-c", ROWS).stdout)
+    return result
