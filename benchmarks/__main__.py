@@ -1,4 +1,4 @@
-"""All benchmarks except the time to quality, one after the other: `python -m benchmarks`, or `make bench`."""
+"""The benchmarks that are neither long nor need a model of yours, one after the other: `python -m benchmarks`, or `make bench`."""
 
 import argparse
 import subprocess

@@ -77,7 +77,7 @@ class Runtime(Section):
     log_every: int = Field(ge=1)
     """Training steps between two live metric points."""
     progress: bool
-    """Show progress bars if the output is a terminal."""
+    """Show progress: bars on a terminal, else now and then a line with the minutes left."""
     save_every: float = Field(ge=0)
     """Seconds between two checkpoints, from which an interrupted run resumes; 0 writes none."""
     tracking: bool

@@ -12,7 +12,7 @@ from transformer.results.headline import headline, value
 METRICS_OF_MANY = ("accuracy", "balanced_accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
 METRICS = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
 _CURVES = (
-    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a {unit}"),
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per {unit}"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "accuracy"),
 )
 _TRADE_OFFS = (

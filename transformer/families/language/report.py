@@ -16,10 +16,10 @@ DETECTION = (
     *("generator_perplexity", "generator_accuracy"),
 )
 _CURVES = (
-    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a predicted token"),
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per predicted token"),
     ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity a predicted token"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "share predicted right"),
-    ("Validation loss of the discriminator", {"validation_detection_loss": "validation"}, "nats a token"),
+    ("Validation loss of the discriminator", {"validation_detection_loss": "validation"}, "nats per token"),
 )
 _FEW = 100  # tokens; the loss of fewer says little
 
@@ -40,12 +40,12 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
     else:
         right = value("accuracy", figures["accuracy"])
         per_word = value("word_perplexity", figures["word_perplexity"])
-        yield f"It predicts {right} of the tokens right; perplexity a word {per_word}."
+        yield f"It predicts {right} of the tokens right; perplexity per word {per_word}."
     rows = [row for row in result.table("plots/loss_by_place.tsv") if int(row["tokens"]) >= _FEW]
     if len(rows) > 1:
         worst = max(rows, key=lambda row: float(row["loss"]))
         who = "Its generator is weakest" if _detects(result) else "Weakest"
-        yield f"{who} by place: {float(worst['loss']):.2f} nats a token at {worst['place']} of the context."
+        yield f"{who} by place: {float(worst['loss']):.2f} nats per token at {worst['place']} of the context."
     if figures["unknown_rate"]:
         yield f"{100 * figures['unknown_rate']:.2g} % of the tokens are unknown: perplexities flatter it by them."
 
@@ -63,7 +63,7 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
         value="loss",
         count="tokens",
         label="place in the context",
-        x_label="nats a token",
+        x_label="nats per token",
     )
     text = f"Of the split {result.main_split}: how much the model makes of the context that a token has."
     yield Section("Where in the context", text, [places])

@@ -11,7 +11,7 @@ from transformer.results.headline import TEXT_BLEUS, headline, main_first
 
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
-    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats a target token"),
+    ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per target token"),
     ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity a target token"),
 )
 _GROUPINGS = {
