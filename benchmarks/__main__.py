@@ -1,4 +1,4 @@
-"""The benchmarks that are neither long nor need a model of yours, one after the other: `python -m benchmarks`, or `make bench`."""
+"""The shorter benchmarks, one after the other: `python -m benchmarks`, or `make bench`."""
 
 import argparse
 import subprocess
