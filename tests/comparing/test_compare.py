@@ -158,6 +158,17 @@ def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> No
     assert {*scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
 
 
+def test_a_split_may_have_fewer_labels_than_the_corpus() -> None:
+    """Of three labels or more, the prediction's probability may be below a half."""
+    rows = [
+        {"text": f"{n}", "label": ("ham", "spam")[n % 2], "prediction": "spam", "probability": "0.4"} for n in range(9)
+    ]
+    (found,) = scored(open_task("sentiment"), [rows], 50)
+    assert found["accuracy"][0] == pytest.approx(4 / 9, abs=1e-6)
+    (found,) = scored(open_task("sentiment"), [[row for row in rows if row["label"] == "spam"]], 50)
+    assert found["accuracy"][0] == 1
+
+
 @pytest.mark.parametrize("name", ["main", "HEAD", "row", "row name"])
 def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> None:
     commit = git(repository, "rev-parse", "HEAD").strip()

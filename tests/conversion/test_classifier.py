@@ -83,6 +83,15 @@ def test_a_transformer(changes: dict[str, Any], tmp_path: Path) -> None:
     assert TorchScorer(model).logits(batch()).tolist() == expected.tolist(), "a conversion changed the model itself"
 
 
+def test_the_longest_text_has_a_token_in_front(tmp_path: Path) -> None:
+    model = varied(classifier(pooling="cls", positions="none"))
+    assert isinstance(model, TransformerClassifier)
+    ids = np.random.default_rng(0).integers(1, SIZE, size=(1, model.config.model.max_length))
+    write_ctranslate2(tmp_path / "model", model, vocabulary(SIZE), int8=False)
+    found = CTranslate2Scorer(tmp_path / "model", size=SIZE, positions=32, pad_id=0, classes=2, threads=1)
+    assert found.logits(ids) == pytest.approx(TorchScorer(model).logits(ids), abs=2e-5)
+
+
 @pytest.mark.parametrize("changes", RECURRENT)
 def test_a_recurrent_model(changes: dict[str, Any], tmp_path: Path) -> None:
     model = varied(recurrent_classifier(**changes))

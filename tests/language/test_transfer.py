@@ -22,7 +22,7 @@ from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.families.classifier import train
-from transformer.families.classifier.nn.pretrained import InitialisedParams, paces
+from transformer.families.classifier.nn.pretrained import InitialisedParams, _put, paces
 from transformer.registry import STAGES
 from transformer.training.config import TrainParams
 from transformer.training.pace import Pace
@@ -114,6 +114,38 @@ def test_texts_that_were_split_otherwise_are_refused(
     found = sentiment(language, tmp_path, monkeypatch, **{"tokenize.lowercase": False})
     with pytest.raises(UserError, match=r"tokenize.lowercase is False, but the texts of the vocabulary .* with True"):
         found.run("tokenize", "build_vocab")
+
+
+def test_texts_whose_breaks_were_read_otherwise_are_refused(
+    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`keep`, the default, is not written."""
+    found = sentiment(language, tmp_path, monkeypatch)
+    their = found.folder / "data/language/vocab/pretokenizer.json"
+    their.write_text(json.dumps({"text": read_json(their)["text"] | {"html_breaks": "space"}}))
+    with pytest.raises(UserError, match=r"tokenize.html_breaks is keep, but the texts of the vocabulary .* with space"):
+        found.run("build_vocab")
+
+
+def test_a_causal_model_is_no_start(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights fit, and are of tokens that see only those before them."""
+    found = sentiment(language, tmp_path, monkeypatch)
+    config = read_json(found.folder / "models/language/trained/config.json")
+    config["model"]["objective"] = "causal"
+    (found.folder / "models/language/trained/config.json").unlink()
+    (found.folder / "models/language/trained/config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"^models/language/trained is a causal model"):
+        found.run("build_vocab", "train")
+
+
+def test_a_token_in_front_is_not_the_mask(tmp_path: Path) -> None:
+    """A vocabulary of words has neither: both stand behind it, [CLS] in one model and [MASK] in the other."""
+    model = classifier(pooling="cls")
+    before = model.embedding.tokens.weight.detach().clone()
+    state = {name: torch.full_like(tensor, 7) for name, tensor in model.state_dict().items()}
+    _put(model, state, tmp_path)
+    assert (model.embedding.tokens.weight[:-1] == 7).all()
+    assert torch.equal(model.embedding.tokens.weight[-1], before[-1])
 
 
 def test_texts_of_another_script_are_said(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,12 @@ def test_blocks_stay_together_and_labels_are_spread() -> None:
     assert (folds != np.array(list(folds_of_blocks(labels, 4, 5, seed=2)))).any()
 
 
+def test_a_single_block_is_refused() -> None:
+    """No fold would have others to learn from: all would be scored 0."""
+    with pytest.raises(UserError, match=r"^train.wide_block is 120, but there are 120 texts: lower it"):
+        folds_of_blocks(np.zeros(120), 4, 120, seed=1)
+
+
 def test_the_most_frequent_ngrams_are_kept() -> None:
     texts = [np.array([2, 5, *([6] if row < 3 else []), *([8] if row < 2 else [9 + row]), 3]) for row in range(6)]
     found = Occurrences.of(texts, SIZE, 1)
@@ -207,6 +213,11 @@ def test_training_it_again_gives_the_same_bytes_and_off_leaves_nothing_behind(
     assert not any("wide" in leaf for leaf in found), "what was not there before"
     for name, content in first.items():
         (trained / name).write_bytes(content)
+
+
+def test_a_text_longer_than_the_models_positions_is_drawn(stages: Stages) -> None:
+    stages.run("figures")
+    assert any(path.name.startswith("encoder_attention_1") for path in (stages.reports / "figures").iterdir())
 
 
 def test_an_ngram_is_a_reason(stages: Stages) -> None:

@@ -46,7 +46,7 @@ def fill_embedding(stack: Any, embeddings: Any, ours: TokenEmbedding, params: Tr
     stack.scale_embeddings = params.scale_embeddings
     if params.positions != "rotary":
         table = position_table(ours)
-        none = np.zeros((params.max_length, params.d_model), dtype=np.float32)
+        none = np.zeros((params.max_length + 1, params.d_model), dtype=np.float32)  # one more for a [CLS] in front
         stack.position_encodings.encodings = none if table is None else table
 
 

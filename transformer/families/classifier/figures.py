@@ -44,8 +44,8 @@ class AttendedText:
 
 
 def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: int) -> AttendedText:
-    """Classify one raw text, cut to its first `longest` tokens, in one forward pass."""
-    ids = clip(classifier.encode([text])[0], longest)
+    """Classify one raw text, cut to its first `longest` tokens and the model's positions, in one forward pass."""
+    ids = clip(classifier.encode([text])[0], min(longest, classifier.model.config.model.max_length))
     device = next(classifier.model.parameters()).device
     with torch.inference_mode(), collect_attention(classifier.model) as maps:
         logits = classifier.model(torch.from_numpy(ids)[None].to(device)).float().cpu()

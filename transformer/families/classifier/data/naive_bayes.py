@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
+from transformer.core.errors import UserError
 from transformer.families.classifier.nn.ngrams import Ids, Occurrences
 
 Floats = NDArray[np.float64]
@@ -89,8 +90,11 @@ def _margin(matrix: csr_array, labels: Labels, strength: float) -> tuple[Floats,
 def folds_of_blocks(labels: NDArray[Any], folds: int, block: int, seed: int) -> Iterator[NDArray[np.bool_]]:
     """Masks (N,) of the rows of each fold, which together are all rows.
 
-    `block` neighbouring rows stay together, and blocks of like labels are spread over the folds.
+    `block` neighbouring rows stay together, and blocks of like labels are spread over the folds. Raises UserError when
+    there is a single block: each fold is scored by what was learnt from the others.
     """
+    if block >= len(labels):
+        raise UserError(f"train.wide_block is {block:,}, but there are {len(labels):,} texts: lower it")
     number = np.arange(len(labels)) // block
     means = np.bincount(number, labels) / np.bincount(number)
     order = np.lexsort((np.random.default_rng(seed).permutation(len(means)), means))

@@ -23,18 +23,23 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
     """
     names = {row[column] for rows in systems for row in rows for column in ("label", "prediction")}
     if names <= {*task.classes}:
-        return [_scored(rows, task.classes, samples) for rows in systems]
-    found = [_scored(rows, sorted(names), samples) for rows in systems]
+        return [_scored(rows, task.classes, samples, of_the_second=len(task.classes) == 2) for rows in systems]
+    found = [_scored(rows, sorted(names), samples, of_the_second=False) for rows in systems]
     return [{name: each[name] for name in each if len(names) > 2 or name == "accuracy"} for each in found]
 
 
-def _scored(rows: Sequence[Row], classes: Sequence[str], samples: int) -> dict[str, tuple[float, Floats]]:
+def _scored(
+    rows: Sequence[Row], classes: Sequence[str], samples: int, *, of_the_second: bool
+) -> dict[str, tuple[float, Floats]]:
+    """of_the_second: whether the probabilities are the second class's; else only the predictions count."""
     labels = np.array([classes.index(row["label"]) for row in rows], dtype=np.int8)
     answered = np.array([classes.index(row["prediction"]) for row in rows])
     probability = np.array([float(row["probability"]) for row in rows])
-    # With many classes the file has only the prediction's probability, and only the prediction counts here.
+    # With many classes the file has only the prediction's probability. A split may have one of them, or two.
     given = (
-        np.where(answered == 1, probability, 1 - probability) if len(classes) == 2 else np.eye(len(classes))[answered]
+        np.where(answered == 1, probability, 1 - probability)
+        if of_the_second
+        else np.eye(max(2, len(classes)))[answered]
     )
     own, drawn = scores(labels, given), resampled_scores(labels, given, samples)
     return {name: (own[name], values) for name, values in drawn.items() if name in own}

@@ -110,6 +110,8 @@ def run(
     write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
     if classifier.wide is not None:
         write_table(outputs.tables / "ngrams.tsv", ("class", "ngram", "weight"), _heaviest(classifier))
+    else:
+        (outputs.tables / "ngrams.tsv").unlink(missing_ok=True)  # of an earlier run by hand: DVC empties the folder
     _write_plots(outputs.plots, answers["test"], task)
     write_json(outputs.metrics, figures)
     write_table(outputs.predictions, COLUMNS, _rows(answers, task.classes))

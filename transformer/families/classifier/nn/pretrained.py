@@ -98,6 +98,11 @@ def start_from(model: ClassifierModel, params: InitialisedParams, vocabulary: Pa
 
 
 def _require_same(folder: Path, params: InitialisedParams, their: dict[str, Any]) -> None:
+    if their.get("objective") == "causal":
+        raise UserError(
+            f"{folder} is a causal model, whose tokens do not see those after them, as a classifier's do: set"
+            " language.model.objective to `masked` or `replaced`"
+        )
     for name in _SAME:
         if (own := getattr(params, name)) != their.get(name):
             raise UserError(f"model.{name} is {own}, but {folder} has {their.get(name)}: set it to this value")
@@ -127,6 +132,8 @@ def _put(model: ClassifierModel, state: dict[str, Tensor], folder: Path) -> None
     for name, tensor in own.items():
         given = state[name]
         rows = min(len(tensor), len(given)) if name in (_TOKENS, _TABLE) else len(tensor)
+        if name == _TOKENS:  # [CLS] and [MASK] may both follow the vocabulary
+            rows = min(rows, model.config.size)
         if tensor[:rows].shape != given[:rows].shape or (rows < len(tensor) and name == _TABLE):
             raise UserError(
                 f"{folder} has weights `{name}` of {[*given.shape]}, and the classifier of {[*tensor.shape]}"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import SPACE, Vocabulary
 from transformer.families.language.nn.mask_token import mask_id
@@ -36,11 +37,14 @@ class Masking:
     ) -> None:
         """share: of the tokens between begin and end; whole_words: choose all pieces of a word or none.
 
-        replaced: [MASK] alone hides tokens, which a generator then replaces (Clark et al. 2020, section 2).
+        replaced: [MASK] alone hides tokens, which a generator then replaces (Clark et al. 2020, section 2). Raises
+        UserError for a vocabulary of special tokens alone.
         """
         self._share, self._seed, self._mask, self._replaced = share, seed, mask_id(vocabulary), replaced
         special = {*_special_ids(vocabulary), self._mask}
         self._ordinary = np.array([number for number in range(vocabulary.size) if number not in special])
+        if not len(self._ordinary):
+            raise UserError("the vocabulary has special tokens alone: lower vocab.min_frequency")
         self._continues = continuations(vocabulary) if whole_words else None
 
     def __call__(self, window: Ids, epoch: int, number: int) -> Masked:

@@ -1,6 +1,8 @@
 """The training parameters of a language task."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from transformer.training.config import TrainParams
 
@@ -13,3 +15,9 @@ class LanguageTrainParams(TrainParams):
     3.1)."""
     whole_words: bool
     """`masked`, `replaced`: choose all pieces of a word, or none."""
+
+    @model_validator(mode="after")
+    def _drops_no_words(self) -> Self:
+        if self.word_dropout:
+            raise ValueError("word_dropout is not for language models, which hide tokens by mask_share: set it to 0")
+        return self
