@@ -83,7 +83,7 @@ lock:  ## pin the current versions of the dependencies in pyproject.toml, also p
 	$(VENV)/bin/python -m transformer.core.versions
 
 # Repeated only if the parameters or the code that reads them changed: it takes as long as importing torch.
-$(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py)
+$(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py transformer/*/*/*/*.py)
 	@transformer check
 	@mkdir -p $(@D) && touch $@
 

@@ -18,7 +18,7 @@ from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
 from transformer.results.chain import STAGES, chains_in_lock
 from transformer.results.differences import Differences, Score, differences
-from transformer.results.find import find_results
+from transformer.results.find import find_results, results_before
 from transformer.results.naming import row_name
 from transformer.results.output import lines, tables
 from transformer.results.workspace import content_md5
@@ -259,6 +259,25 @@ def test_scores_of_different_corpora_have_no_difference(repository: Path) -> Non
     found = rows()
     assert not any("+0.5" in row for row in found)
     assert found[0].startswith("The results are of different corpora: scores compare only where there is an interval.")
+
+
+def test_a_commit_without_its_reports_is_not_the_result_before(repository: Path) -> None:
+    """dvc.lock was committed, and evaluation.json was not: the report shows the change from the one before that."""
+    git(repository, "commit", "-qm", "dvc.lock alone", "dvc.lock")
+    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
+    own = find_results(repository, "workspace")
+    before = results_before(repository, own.chains["sentiment"])
+    assert before is not None
+    assert before.commit == git(repository, "rev-parse", "HEAD~").strip()
+    assert before.evaluation("sentiment")["test"]["accuracy"] == 0.5
+
+
+def test_texts_of_any_length_are_compared(repository: Path) -> None:
+    path, lock = repository / PREDICTIONS, repository / "dvc.lock"
+    before = content_md5(path.read_bytes())
+    path.write_text(path.read_text().replace("text 0", "long " * 40_000))
+    lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+    assert len(find_results(repository, "workspace").predictions("sentiment")["test"]) == 60
 
 
 def test_other_linear_baselines_are_said(repository: Path) -> None:

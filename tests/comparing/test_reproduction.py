@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.tracking.conftest import run_in
 from transformer.core.errors import UserError
@@ -88,6 +89,33 @@ def test_other_bytes_of_a_computing_stage_pass_with_metrics_that_are_near(commit
     )
     with pytest.raises(UserError, match=r"^train@sentiment: models/sentiment/trained is not what HEAD has"):
         [*verify(committed, "HEAD", exact=True)]
+
+
+def test_a_task_that_the_commit_has_no_result_of_is_not_passed_over(committed: Path) -> None:
+    """Of the other task, which the workspace has a result of, the commit's model is newer than its scores."""
+    yaml = YAML(typ="safe")
+    lock = committed / "dvc.lock"
+    whole, other = (yaml.load(lock.read_text().replace("sentiment", name)) for name in ("sentiment", "other"))
+    whole["stages"] |= other["stages"]
+    trained = whole["stages"]["train@other"]["outs"][0]
+    was, trained["md5"] = trained["md5"], "0" * 32
+    yaml.dump(whole, lock)
+    commit(committed)
+    trained["md5"] = was
+    yaml.dump(whole, lock)
+    found = verify(committed, "HEAD", exact=False)
+    assert next(found) == "sentiment: every stage wrote the same bytes as at HEAD"
+    with pytest.raises(UserError, match="the model is newer than its scores"):
+        next(found)
+
+
+def test_metrics_without_a_tolerance_are_said(committed: Path) -> None:
+    (committed / "raw/evaluation.json").write_text('{"test": {"unheard_of": 1.0}}')
+    run_in(committed, "dvc", "repro", "-q")
+    commit(committed)
+    (committed / "raw/weights").write_text("other weights")
+    run_in(committed, "dvc", "repro", "-q")
+    assert_refused(committed, "HEAD has no metric with a tolerance: verify with --exact")
 
 
 def far(root: Path) -> None:

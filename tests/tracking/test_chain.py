@@ -313,3 +313,23 @@ def test_parameters_that_were_never_run_are_known_by_the_outputs() -> None:
     assert never_run(chain, read(parameters_digest(sections))) is None
     sections["hardware"] = {"threads": 1}
     assert never_run(chain, read(parameters_digest(sections))) == "train"
+
+
+@pytest.mark.parametrize(
+    ("side", "ran"),
+    [
+        ({"kind": "none", "language": "fr", "lowercase": True}, True),
+        ({"kind": "none", "language": "fr", "lowercase": False}, False),
+        ({"kind": "spacy", "language": "fr", "lowercase": True}, False),
+        ({"kind": "none", "language": "de", "lowercase": True}, False),
+        ({"kind": "none", "language": "fr", "lowercase": True, "html_breaks": "space"}, False),
+    ],
+)
+def test_parameters_of_tokenize_that_were_never_run_are_known_by_the_bundle(side: dict[str, Any], ran: bool) -> None:
+    section = {"source": "de", "target": "fr", "lowercase": True, "kind": {"source": "spacy", "target": "none"}}
+    lock = lock_of()
+    lock["stages"]["tokenize@translation"]["params"] = {"params.yaml": {"translation.tokenize": section}}
+    content = {"source": {"kind": "spacy", "language": "de", "lowercase": True}, "target": side}
+    path = "models/translation/bundle/pretokenizer.json"
+    found = never_run(chain_of(lock), lambda asked: json.dumps(content).encode() if asked == path else None)
+    assert found == (None if ran else "tokenize")

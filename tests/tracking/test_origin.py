@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transformer.core.errors import UserError
-from transformer.results.chain import STAGES, Chain, Stage
+from transformer.results.chain import STAGES, Chain, Stage, chains_in_lock
 from transformer.results.find import find_results
 from transformer.results.git import blob, blobs, files, snapshots
 from transformer.results.origin import origin_of, uncommitted_code
@@ -66,6 +66,38 @@ def test_code_that_was_not_committed_is_known_whatever_happens_to_it_later(root:
     assert uncommitted_code(root, dirty, commit) and not uncommitted_code(root, clean, commit)
     assert not uncommitted_code(root, dirty, None)
     assert not uncommitted_code(root, dirty, "0" * 40), "nothing is known about a missing commit"
+
+
+def test_code_that_was_accepted_later_does_not_count(root: Path) -> None:
+    """`transformer accept` puts it into dvc.lock; the commit that first had the result says what made it."""
+
+    def lock(code: Chain) -> str:
+        content = json.loads(lock_of(1.0))
+        deps = [{"path": path, "md5": md5} for path, md5 in code.code.items()]
+        content["stages"]["train@sentiment"]["deps"] = deps
+        return json.dumps(content)
+
+    made_on = git(root, "rev-parse", "HEAD").strip()
+    (root / "dvc.lock").write_text(lock(chain_on(root)))
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "result")
+    (root / "transformer/loop.py").write_text("loop = 1  # a comment\n")
+    (root / "dvc.lock").write_text(lock(chain_on(root)))
+    git(root, "commit", "-qam", "accepted")
+    (accepted,) = chains_in_lock((root / "dvc.lock").read_text())
+    assert accepted.code != next(iter(chains_in_lock(blob(root, "HEAD~", "dvc.lock")))).code
+    assert not uncommitted_code(root, accepted, made_on)
+
+
+def test_commits_of_the_same_second_are_in_their_order(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a rebase."""
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_DATE", "2026-01-01T00:00:00")
+    for number in range(8):
+        (root / "dvc.lock").write_text(lock_of(float(number)))
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", f"{number}")
+    assert [snapshot.lock for snapshot in snapshots(root)] == [lock_of(float(n)).encode() for n in range(8)]
 
 
 def test_a_project_in_a_subfolder_finds_what_its_commits_hold(root: Path) -> None:

@@ -14,6 +14,14 @@ from transformer.core.files import json_bytes, read_json
 from transformer.registry import TASKS
 
 pytestmark = pytest.mark.stress
+NEVER_RUN = {
+    "download.seed": "download",
+    "tokenize.lowercase": "tokenize",
+    "vocab.min_frequency": "build_vocab",
+    "train.learning_rate": "train",
+    "evaluate.max_length": "evaluate",
+}
+"""A leaf of each stage."""
 
 
 # tests/tracking/test_workflow.py does the same with a tiny pipeline
@@ -111,14 +119,14 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
 
 
 # tests/tracking/test_chain.py has the same with a tiny pipeline
-@pytest.mark.parametrize("leaf", ["train.learning_rate", "evaluate.max_length", "vocab.min_frequency"])
+@pytest.mark.parametrize("leaf", list(NEVER_RUN))
 def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
     """Like `dvc exp save`, `dvc commit --force` writes the current parameters into dvc.lock."""
     before = rows(restored)
     restored.change({f"translation.{leaf}": 3})
     restored.run("dvc", "commit", "--force")
     said = restored.run("transformer", "compare", "HEAD", "--task", "translation", check=False).stderr
-    stage = {"train": "train", "evaluate": "evaluate", "vocab": "build_vocab"}[leaf.partition(".")[0]]
+    stage = NEVER_RUN[leaf]
     assert f"{stage} never ran with the parameters in dvc.lock" in said
     assert "dvc.lock has parameters for them that were never run" in restored.run("transformer", "sync").stderr
     assert rows(restored) == before

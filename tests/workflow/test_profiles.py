@@ -197,6 +197,15 @@ def test_edits_that_are_not_committed_are_never_overwritten(before: str, name: s
     assert (project / "params.yaml").read_text() == edited
 
 
+def test_edits_that_local_corpora_were_added_to_are_never_overwritten(project: Path, data: Path) -> None:
+    edited = re.sub(r"epochs: \d+", "epochs: 9", (project / "params.yaml").read_text())
+    (project / "params.yaml").write_text(edited)
+    use_profile(project, None, data)
+    with pytest.raises(UserError, match="edits that are not committed"):
+        use_profile(project, "seed", None)
+    assert "epochs: 9" in (project / "params.yaml").read_text()
+
+
 def test_local_corpora_keep_comments_and_point_at_the_folders(project: Path, data: Path) -> None:
     use_profile(project, "seed", data)
     assert "# sample, files, hub" in (project / "params.yaml").read_text()

@@ -31,9 +31,10 @@ def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
     Returns the accepted files by stage. All or nothing: raises UserError, one line that says why, when a stage
     differs in anything but code and versions, or an output does not match dvc.lock.
     """
-    text = _lock_text(root / _LOCK)
+    _lock_text(root / _LOCK)  # a missing or broken file is said first
     try:
         with Repo(str(root)) as repo, repo.lock:
+            text = _lock_text(root / _LOCK)  # as it is now: a stage that was running may have ended meanwhile
             wrote = {out.fs_path: out for stage in repo.index.stages for out in stage.outs}
             accepted = {}
             for stage in _stages(repo, address):

@@ -49,12 +49,16 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     current = (root / PARAMS).read_bytes() if (root / PARAMS).exists() else b""
     if wanted == current:
         return False
-    if name is not None and current and not (_committed(root, current) or _placed(root, current)):
+    edited = bool(current) and not (_committed(root, current) or _placed(root, current))
+    if name is not None and edited:
         raise UserError(
             "params.yaml has edits that are not committed: commit them, or drop them with `git checkout params.yaml`"
         )
     with atomic_write(root / PARAMS) as stream:
         stream.write(wanted)
+    if edited:  # they are in it still, and the next profile must not overwrite them
+        (root / _PLACED).unlink(missing_ok=True)
+        return True
     with atomic_write(root / _PLACED) as stream:
         stream.write(_checksum(wanted).encode())
     return True

@@ -183,6 +183,17 @@ def read_table(path: Path) -> Iterator[dict[str, str]]:
         raise UserError(f"{path} is not a table: run `dvc repro` to make it again") from error
 
 
+def table_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """The rows of a TSV without quotation marks, keyed by its header; one with fewer cells lacks the last columns.
+
+    csv.DictReader refuses cells of more than 131,072 characters.
+    """
+    rows = (line.rstrip("\r").split("\t") for line in lines if line)
+    header = next(rows, [])
+    for row in rows:
+        yield dict(zip(header, row, strict=False))
+
+
 def sha256(path: Path) -> str:
     """The hexadecimal SHA-256 of a file's content."""
     digest = hashlib.sha256()

@@ -145,10 +145,11 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         schema = code.Params
         params = stage_params(content, task, schema, where=PARAMS)
         started = Started(PARAMS, content, name, task, declared.family, schema)
+        found = other_versions(name, declared.family)
         observer = StageObserver(task, name, params.runtime)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
-    if found := other_versions(name, declared.family):
+    if found:
         file = versions_file(name, declared.family)
         observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
     try:

@@ -1,6 +1,5 @@
 """The predictions of another result to compare with: from a commit, through DVC, or from a local file."""
 
-import csv
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from transformer.core.errors import UserError
+from transformer.core.files import table_rows
 from transformer.core.observer import Observer
 from transformer.evaluation.inputs import COMMIT
 
@@ -36,8 +36,8 @@ class Baseline:
         else:
             name, lines = str(folder / baseline), _of_file(folder / baseline)
         rows: dict[str, list[Row]] = {}
-        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-            missing = [column for column in ("split", *columns) if not isinstance(row.get(column), str)]
+        for row in table_rows(lines):
+            missing = [column for column in ("split", *columns) if column not in row]
             if missing:
                 raise UserError(f"{name} has a row without column `{missing[0]}`: {_REMEDY}")
             rows.setdefault(row["split"], []).append(row)
@@ -57,7 +57,7 @@ class Baseline:
         if len(rows) != len(texts):
             raise UserError(f"{self.name} has {len(rows):,} predictions for {split}, not {len(texts):,}: {_REMEDY}")
         for number, (row, text) in enumerate(zip(rows, texts, strict=True), start=1):
-            if _spaced(row.get(column, text)) != text:
+            if column in rows[0] and _spaced(row.get(column, "")) != text:
                 raise UserError(
                     f"{self.name} is for other data: row {number} of {split} is not {text[:60]!r}; {_REMEDY}"
                 )

@@ -1,16 +1,17 @@
 """Finds results by name."""
 
-import csv
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
+from transformer.core.files import table_rows
 from transformer.core.params import read_params
 from transformer.results.chain import Chain, all_chains, chains_in_lock
-from transformer.results.dvc_inside import experiment_state
+from transformer.results.dvc_inside import cached_object, experiment_state
 from transformer.results.git import blob, experiments, git, head, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
 from transformer.results.partial import claim_in_words, edited_in_words, in_words, never_run
@@ -60,7 +61,7 @@ class Results:
         path = f"reports/{task}/predictions.tsv"
         content = self._content(task, path) if self.commit is None else _from_dvc(self.root, path, self.commit)
         rows: dict[str, list[Row]] = {}
-        for row in csv.DictReader(content.decode().split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE):
+        for row in table_rows(content.decode().split("\n")):
             rows.setdefault(row["split"], []).append(row)
         return rows
 
@@ -119,21 +120,53 @@ def results_at(root: Path, name: str, commit: str | None) -> Results:
 
 
 def _reader(root: Path, commit: str | None, chain: Chain) -> Callable[[str], bytes | None]:
-    """A function that reads a file output of the chain; it returns None if the file is missing or not dvc.lock's."""
+    """A function that reads an output of the chain, or a file in one that is a folder.
+
+    It returns None if the file is missing or not dvc.lock's, and for one in a folder that DVC's cache does not have.
+    """
 
     def read(path: str) -> bytes | None:
-        content = _content(root, commit, path) if path in chain.outs else b""
-        return content if content and content_md5(content) == chain.outs[path] else None
+        md5 = chain.outs[path] if path in chain.outs else _md5_in_folder(root, chain, path)
+        content = _content(root, commit, path)
+        if content_md5(content) != md5:  # DVC's files are not in git, and the workspace may have another result's
+            content = _cached(root, md5) if md5 else b""
+        return content or None
 
     return read
 
 
+def _md5_in_folder(root: Path, chain: Chain, path: str) -> str | None:
+    """The MD5 of a file in an output that is a folder; None if DVC's cache does not have the folder."""
+    md5 = next((md5 for out, md5 in chain.outs.items() if path.startswith(f"{out}/") and md5.endswith(".dir")), None)
+    listing = _cached(root, md5) if md5 else b""
+    entries = json.loads(listing) if listing else ()
+    return next((entry["md5"] for entry in entries if path.endswith(f"/{entry['relpath']}")), None)
+
+
+def _cached(root: Path, md5: str) -> bytes:
+    """The content with this hash in DVC's cache; empty if it is not there."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(str(root)) as repo:
+            return cached_object(repo, md5).read_bytes()
+    except (DvcException, OSError):
+        return b""
+
+
 def results_before(root: Path, chain: Chain) -> Results | None:
-    """The newest results in HEAD's history whose result for the chain's task differs from the chain."""
+    """The newest results in HEAD's history whose result for the chain's task differs from the chain.
+
+    Commits of dvc.lock without the reports that belong to it are passed over.
+    """
     for commit in git(root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
         chains = {found.task: found for found in chains_in_lock(blob(root, commit, LOCK))}
         if chain.task in chains and chains[chain.task].row_key() != chain.row_key():
-            return Results(root, commit[:_SHORT], commit, chains, {})
+            found = Results(root, commit[:_SHORT], commit, chains, {})
+            with suppress(UserError):
+                found.evaluation(chain.task)
+                return found
     return None
 
 

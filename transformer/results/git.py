@@ -86,7 +86,8 @@ def snapshots(root: Path) -> Iterator[Snapshot]:
     known: set[bytes] = set()
     history = ("log", "--exclude=refs/exps/*", "--exclude=refs/stash", "--all", *named)
     lines = git(root, *history, "--full-history", "-m", "--format=%ct %H %P", "--", LOCK).decode().split("\n")
-    commits = sorted((line for line in {*lines} if line[:1].isdigit()), key=lambda line: int(line.split()[0]))
+    oldest_first = dict.fromkeys(line for line in reversed(lines) if line[:1].isdigit())  # also at the same second
+    commits = sorted(oldest_first, key=lambda line: int(line.split()[0]))
     for time, commit, *parents in map(str.split, commits):
         lock = blob(root, commit, LOCK)
         if not lock or lock in known:

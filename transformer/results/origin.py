@@ -76,14 +76,28 @@ def uncommitted_code(root: Path, chain: Chain, commit: str | None) -> bool:
     """
     if commit is None or not git.git(root, "cat-file", "-t", commit):
         return False
+    if _code_at(root, commit, chain) == chain.code:
+        return False
+    # `transformer accept` puts other code into dvc.lock: the oldest commit with the result has what made it.
+    first = _first_committed(root, chain.row_key())
+    return first is None or first.code == chain.code or _code_at(root, commit, first) != first.code
+
+
+def _first_committed(root: Path, row_key: str) -> Chain | None:
+    for snapshot in git.snapshots(root):
+        for held in chains_in_lock(snapshot.lock):
+            if held.row_key() == row_key:
+                return held
+    return None
+
+
+def _code_at(root: Path, commit: str, chain: Chain) -> dict[str, str]:
+    """The MD5 of the chain's code files and folders at a commit."""
     folders = [path for path, md5 in chain.code.items() if md5.endswith(".dir")]
     paths = [path for path in chain.code if path not in folders]
     contents = git.blobs(root, commit, paths)
-    committed = {
-        path: content_md5(content) for path, content in zip(paths, contents, strict=True) if content is not None
-    }
-    committed |= {path: _folder(root, commit, path) for path in folders}
-    return committed != chain.code
+    found = {path: content_md5(content) for path, content in zip(paths, contents, strict=True) if content is not None}
+    return found | {path: _folder(root, commit, path) for path in folders}
 
 
 def _folder(root: Path, commit: str, path: str) -> str:

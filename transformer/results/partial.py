@@ -13,6 +13,9 @@ from transformer.results.chain import STAGES, Chain, leaves
 _PARAMS = "params.yaml"
 _NAMED = 3
 _TRAIN = STAGES.index("train")
+_SPLIT = "models/{}/bundle/pretokenizer.json"
+_KEPT = "keep"
+"""The value of html_breaks that pretokenizer.json leaves out."""
 
 
 def in_words(chain: Chain, where: str) -> str:
@@ -73,12 +76,31 @@ def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:
     read: returns the content of an output, or None if it is not available. Outputs of older versions are unsigned.
     """
     for stage in chain.stages:
-        path = signed_output(stage.name, chain.task)
+        sections = {name: value for values in stage.params.values() for name, value in values.items()}
+        path = _SPLIT.format(chain.task) if stage.name == "tokenize" else signed_output(stage.name, chain.task)
         content = path and read(path)
         if not content:
             continue
-        made_by = signature(json.loads(content), stage.name)
-        sections = {name: value for values in stage.params.values() for name, value in values.items()}
-        if made_by not in (None, parameters_digest(sections)):
+        if stage.name == "tokenize":
+            ran = _split_as(sections.get(f"{chain.task}.tokenize", {}), json.loads(content))
+        else:
+            ran = signature(json.loads(content), stage.name) in (None, parameters_digest(sections))
+        if not ran:
             return stage.name
     return None
+
+
+def _split_as(section: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether these are the parameters of `tokenize` that wrote pretokenizer.json, which has them by side."""
+    for side, found in sides.items():
+        kind = section.get("kind")
+        own = {
+            **section,
+            "kind": kind.get(side) if isinstance(kind, Mapping) else kind,
+            "language": section.get(side, section.get("language")),
+        }
+        if any(own.get(name, value) != value for name, value in found.items()):
+            return False
+        if own.get("html_breaks", _KEPT) != found.get("html_breaks", _KEPT):
+            return False
+    return True

@@ -28,7 +28,7 @@ from transformer.results.chain import (
     with_view,
 )
 from transformer.results.lockfile import LOCK
-from transformer.results.origin import current_origin
+from transformer.results.origin import current_origin, origin_of
 from transformer.results.partial import in_words as partial_in_words
 from transformer.results.times import TRAIN, noted
 from transformer.results.workspace import hashes
@@ -139,7 +139,8 @@ def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, runni
 
     with Repo(str(directory)) as repo:
         content = Content(repo, chain, fresh=bundle_path(chain.task) if running else None)
-        write_row(store, chain, content, current_origin(root), confirm)
+        # A row that is missing, as in a fresh clone's store, is of a result that was made before.
+        write_row(store, chain, content, current_origin(root) if running else origin_of(root, chain), confirm)
 
 
 def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:

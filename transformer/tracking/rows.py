@@ -62,7 +62,7 @@ def write_row(
             return False
         origin = noted_origin(store.root, key) or origin
         with gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
-            if claimed := never_run(chain, lambda path: (folder / path).read_bytes()):
+            if claimed := never_run(chain, lambda path: _content_of(folder / path)):
                 raise UnrunParametersError(claim_in_words(chain, claimed, LOCK))
             run_id = _written(store, chain, content, origin, folder, confirm)
         kept = settled_row(store, key)
@@ -74,6 +74,10 @@ def write_row(
             _log_views(store, chain, content, kept)
             _adopt_children(store, chain, kept.info.run_id)
     return False
+
+
+def _content_of(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
 
 
 def _written(

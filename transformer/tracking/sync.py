@@ -217,7 +217,10 @@ def missing_rows(root: Path) -> bool:
         return False
     if not location.database.is_file():
         return True
-    connection = sqlite3.connect(f"{location.database.as_uri()}?mode=ro", uri=True)
+    try:
+        connection = sqlite3.connect(f"{location.database.as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error:
+        return True
     try:
         if recorded_elsewhere(location):
             return True
