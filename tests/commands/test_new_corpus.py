@@ -17,6 +17,8 @@ from transformer.commands.new_corpus import new_corpus
 from transformer.commands.profiles import default_params, profile_params, profile_values
 from transformer.commands.recognise import Found, recognise
 from transformer.core.errors import UserError
+from transformer.corpora.columns import Columns
+from transformer.corpora.files import read_folder
 from transformer.registry import TASKS
 
 FRENCH = pairs("fr")[:60]
@@ -179,7 +181,17 @@ def test_rows_sorted_by_label_are_rehearsed(project: Path) -> None:
     files = {"train.jsonl": lines(rows), "val.jsonl": lines(rows[::90]), "test.jsonl": lines(rows[::70])}
     folder = write(project / "in", files)
     said = "\n".join(new_corpus(project, folder, name="sorted", languages=None))
-    assert "rehearsed on 3,600 rows" in said
+    assert "rehearsed on 3,630 rows" in said  # every second, and the first 30 of each label
+
+
+def test_a_rare_label_has_enough_rows_for_the_rehearsal(tmp_path: Path) -> None:
+    rows = [{"text": f"{number}", "label": "rare" if number % 300 == 1 else "often"} for number in range(12_000)]
+    corpus = read_folder(write(tmp_path / "in", {"train.jsonl": lines(rows)}), columns=Columns({}))
+    columns = {"text": "text", "label": "label"}
+    count = rehearsal._part(corpus, tmp_path / "part", columns, {"train": len(rows)})
+    found = [json.loads(line) for line in (tmp_path / "part/train.jsonl").read_text().splitlines()]
+    assert len(found) == count < 3_100
+    assert sum(row["label"] == "rare" for row in found) == 30
 
 
 def test_a_corpus_of_sentences_much_alike_says_so_and_keeps_them(project: Path) -> None:

@@ -9,12 +9,19 @@ import pytest
 import torch
 
 from tests.conversion.converting import Conversion
-from transformer.conversion.stage import require_quality
+from transformer.conversion.stage import require_close, require_quality
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.export.bundle import open_bundle
 from transformer.export.converted import bundle_digest, engines_of, write_surroundings
 from transformer.nn.layers import Residual
+
+
+@pytest.mark.parametrize("engine", ["onnx", "onnx-int8"])
+@pytest.mark.parametrize("difference", [float("nan"), float("inf")])
+def test_answers_that_are_no_numbers_are_refused(engine: str, difference: float) -> None:
+    with pytest.raises(UserError, match=f"^{engine} differs from the exported model"):
+        require_close(engine, [0.0, difference, 0.0], "probability")
 
 
 def test_the_report_has_sizes_agreement_and_quality(converted: Conversion) -> None:

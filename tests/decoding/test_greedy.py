@@ -36,6 +36,8 @@ def test_nothing_to_decode() -> None:
         ('he says " hello " !', 'he says "hello"!'),
         ("two \u2581 dogs", "two dogs"),
         ("", ""),
+        ("一 个 男 人 睡 在 公 园 里 。", "一个男人睡在公园里。"),
+        ("他 说 ， Paris is nice", "他说， Paris is nice"),
     ],
 )
 def test_detokenize(tokens: str, text: str) -> None:

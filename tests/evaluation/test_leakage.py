@@ -119,6 +119,21 @@ def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("वह बच्चा सो रहा है।", ["वह", "बच्चा", "सो", "रहा", "है"]),
+        ("वह बच्ची सो रही है।", ["वह", "बच्ची", "सो", "रही", "है"]),
+        ("Schlo\u0308sser, a\u0301!", ["schlo\u0308sser", "a\u0301"]),
+        ("İstanbul'da", ["i\u0307stanbul", "da"]),
+        ("كَتَبَ", ["كَتَبَ"]),
+    ],
+)
+def test_vowel_signs_and_accents_of_their_own_stay_in_their_word(text: str, expected: list[str]) -> None:
+    """Without them a boy and a girl who sleep would be the same sentence in Hindi."""
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "near", "other"),
     [
         ("一个男人睡在公园里的长椅上。", "一个女人睡在公园里的长椅上。", "两只狗在雪地里奔跑。"),

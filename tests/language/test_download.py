@@ -11,9 +11,16 @@ import pytest
 from tests.stages import Stages
 from transformer.core.errors import UserError
 from transformer.corpora.select import JUDGED
+from transformer.families.language.download import judged
 
 TRAIN = [f"review number {n} says that film {n} has a plot with {n} turns and {n + 7} twists" for n in range(40)]
 JUDGED_TEXT = "of all the films about a butcher in Paris this one is by far the silliest and the longest too"
+
+
+def test_sentences_of_pairs_are_texts_to_leave_out(tmp_path: Path) -> None:
+    (tmp_path / "test.jsonl").write_text(json.dumps({"de": "Ein Hund.", "en": "A dog.", "number": 1}) + "\n")
+    (reader,) = judged(tmp_path)
+    assert [*reader()] == [{"text": "Ein Hund."}, {"text": "A dog."}]
 
 
 def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Stages:

@@ -18,7 +18,7 @@ from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
 from transformer.figures.style import in_house_style, plain, save
-from transformer.figures.theory import explain, learning_rates, random_weights, softmax_gradient_norm
+from transformer.figures.theory import explain, learning_rates, random_weights, schedules_figure, softmax_gradient_norm
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
@@ -61,6 +61,12 @@ def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: 
     assert here == there
     assert set(here) == {"attention.svg", "masks.svg", "positions.svg", "scale.svg", "schedules.svg"}
     assert sum(map(len, here.values())) < 300_000
+
+
+def test_a_training_of_one_update_has_schedules() -> None:
+    """Linear and cosine schedules end with it, at 0."""
+    params = train_params().model_copy(update={"warmup": 0})
+    assert schedules_figure(Schedule(params, total=1, d_model=64)).axes
 
 
 def test_a_long_token_is_cut_in_its_label(tmp_path: Path) -> None:

@@ -1,9 +1,18 @@
 """Attention maps as text."""
 
-import numpy as np
+from argparse import Namespace
 
-from transformer.commands.attention import text_map
+import numpy as np
+import pytest
+
+from transformer.commands.attention import show_attention, text_map
+from transformer.core.errors import UserError
 from transformer.figures.attention import Axis, Drawing
+
+
+def test_a_converted_model_has_no_maps() -> None:
+    with pytest.raises(UserError, match=r"^models/converted is a converted model, and attention maps need PyTorch"):
+        show_attention(object, Namespace(output=None, model="models/converted"))
 
 
 def test_a_map_says_where_each_token_looks() -> None:

@@ -69,6 +69,10 @@ def test_trained_wordpiece_comes_out_the_same_in_every_process(tmp_path: Path) -
 def test_trained_wordpiece_reads_and_writes_text() -> None:
     texts = ["the playing players played", "players play the game"] * 20
     vocabulary = train_wordpiece(lambda: iter(texts), min_frequency=2, max_size=100, lowercase=True)
+    with pytest.raises(
+        UserError, match=r"^vocab\.max_size 9 is too small: special tokens and the texts' \d+ characters"
+    ):
+        train_wordpiece(lambda: iter(texts), min_frequency=2, max_size=9, lowercase=True)
     (ids,) = vocabulary.encode(["The players play"])
     assert vocabulary.decode(ids.tolist()) == "the players play"
     assert vocabulary.unknown_id not in ids

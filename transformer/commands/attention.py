@@ -18,6 +18,8 @@ def show_attention(opened: Callable[[], Any], arguments: Namespace) -> None:
     if arguments.output and arguments.output.suffix not in (".png", ".svg"):
         raise UserError(f"--output {arguments.output} must end in .png or .svg")
     model = opened()
+    if not hasattr(model, "model"):
+        raise UserError(f"{arguments.model} is a converted model, and attention maps need PyTorch: name the bundle")
     found = import_family(model.family, "figures").drawings_of(model, arguments.text, layers=arguments.layers)
     drawings = {drawing.name: drawing for drawing in found}
     if not drawings:

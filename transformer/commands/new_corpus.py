@@ -154,7 +154,7 @@ def _quantile(lengths: Sequence[int], share: float) -> int:
 def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str, Statistics]) -> dict[str, Any]:
     """What differs from the default: subwords, which any script has, and a size that the rows can train."""
     train = statistics["train"]
-    bad = any(each.left_out.counts for each in statistics.values())
+    bad = any(each.left_out.counts for split, each in statistics.items() if split != "unsupervised")
     download: dict[str, Any] = {"source": "files", "path": _path(folder)}
     renamed = {ours: theirs for ours, theirs in found.columns.items() if ours != theirs}
     download |= {"columns": renamed} if renamed else {}

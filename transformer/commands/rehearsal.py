@@ -1,11 +1,11 @@
 """Runs the first stages and some updates on a part of a corpus: shows that its parameters work, and what they cost."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -19,6 +19,7 @@ from transformer.corpora.corpus import Corpus
 from transformer.corpora.select import NEAR
 
 _ROWS = 3000
+_LABEL, _FEWEST = "label", 30
 _WARM = 5  # updates before the clock starts
 _SECONDS = 8.0
 
@@ -86,14 +87,23 @@ def rehearse(
 
 
 def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapping[str, int]) -> int:
-    """Write rows from all over each split, which may be sorted by label, as JSON lines; returns those of train."""
+    """Write rows from all over each split, which may be sorted by label, as JSON lines; returns those of train.
+
+    Of each label at least the first _FEWEST, so that a rare one has enough to be held out.
+    """
     folder.mkdir()
     count = 0
     for split, parts in corpus.splits.items():
         step = max(1, counts[split] // _ROWS)
         read = (row for part in parts for row in part.read() if isinstance(row, dict))
         rows = (row for row in read if not any(row.get(name) in (None, "") for name in columns))
-        lines = [json.dumps({name: row.get(name) for name in columns}) for row in islice(rows, 0, None, step)]
+        seen: Counter[str] = Counter()
+        lines = []
+        for number, row in enumerate(rows):
+            label = str(row.get(_LABEL))
+            if number % step == 0 or (_LABEL in columns and seen[label] < _FEWEST):
+                seen[label] += 1
+                lines.append(json.dumps({name: row.get(name) for name in columns}, default=str))
         (folder / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         count = len(lines) if split == "train" else count
     return count

@@ -7,21 +7,24 @@ filter, Bayardo et al. 2007, section 4).
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
+from transformer.text.scripts import HAN, KANA, SOUTH_EAST
 
 Ids = NDArray[np.int64]
 THRESHOLD = 0.5
 _UNSEPARATED = f"{HAN}{KANA}{SOUTH_EAST}"
 _LETTER = re.compile(f"[{_UNSEPARATED}]")
-_WORD = re.compile(rf"[{_UNSEPARATED}]|[^\W{_UNSEPARATED}]+")
+_ASCII_WORD = re.compile(r"\w+")
+_JOINERS = "\u200c\u200d"
 _WORD_BITS = 21  # three word ids fit into 63 bits; beyond 2 million words, ids are reused
 _CHUNK = 500  # texts whose candidates are checked together
 
@@ -33,7 +36,19 @@ def separates_words(text: str) -> bool:
 
 def words(text: str) -> list[str]:
     """The lowercased words of a text, without punctuation; single characters in scripts that do not separate words."""
-    return _WORD.findall(text.lower())
+    return (_ASCII_WORD if text.isascii() else _word()).findall(text.lower())
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """A letter or digit and those after it, with their vowel signs and accents, which `re` takes for neither."""
+    marks = "".join(map(chr, filter(_is_mark, range(0x300, 0x110000))))
+    kept = re.sub(f"[{_UNSEPARATED}]", "", marks)
+    return re.compile(rf"[{_UNSEPARATED}]|[^\W{_UNSEPARATED}](?:[^\W{_UNSEPARATED}]|[{kept}{_JOINERS}])*")
+
+
+def _is_mark(number: int) -> bool:
+    return unicodedata.category(chr(number)).startswith("M")
 
 
 class WordNumbers(dict[str, int]):

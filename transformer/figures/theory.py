@@ -149,7 +149,7 @@ def schedules_figure(schedule: Schedule) -> Figure:
     figure = Figure(figsize=(8.0, 3.6))
     axes = figure.subplots()
     for index, (name, rates) in enumerate(learning_rates(schedule, steps).items()):
-        own, highest = name == params.schedule, max(rates)
+        own, highest = name == params.schedule, max(rates) or 1.0  # of a single update, linear and cosine are 0
         axes.plot(
             steps,
             [rate / highest for rate in rates],

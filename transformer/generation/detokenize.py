@@ -3,11 +3,14 @@
 import re
 
 from transformer.text.pretokenize import SPACE
+from transformer.text.scripts import HAN, KANA
 
+_FULL_WIDTH = "\u3000-\u303f\uff01-\uff60"  # punctuation, letters and digits of the same width
 _ATTACH_LEFT = re.compile(r" ([.,;:!?%)\]}…]|n't\b|'(?:s|re|ve|ll|d|m)\b)")
 _ATTACH_RIGHT = re.compile(r"([(\[{$€£]) ")
 _HYPHEN = re.compile(r"(?<=\w) - (?=\w)")
 _SPACES = re.compile(f"{SPACE}+ ?")
+_UNSEPARATED = re.compile(f"(?<=[{HAN}{KANA}{_FULL_WIDTH}]) (?=[{HAN}{KANA}{_FULL_WIDTH}])")
 _QUOTED = re.compile(r'" ([^"]*?) "')
 
 
@@ -15,9 +18,10 @@ def detokenize(tokens: str) -> str:
     """Join space-separated tokens, as spaCy's rules split German or English, into text.
 
     Punctuation and English contractions attach to their word, brackets and pairs of quotation marks to what they
-    enclose, and hyphens to both sides.
+    enclose, and hyphens to both sides. Letters of Chinese and Japanese join.
     """
-    text = _ATTACH_LEFT.sub(r"\1", _SPACES.sub("", tokens))
+    text = _UNSEPARATED.sub("", _SPACES.sub("", tokens))
+    text = _ATTACH_LEFT.sub(r"\1", text)
     text = _ATTACH_RIGHT.sub(r"\1", text)
     text = _HYPHEN.sub("-", text)
     return _QUOTED.sub(r'"\1"', text)

@@ -48,6 +48,11 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
     tokenizer = _wordpiece({}, lowercase=lowercase)
     alphabet = _alphabet(tokenizer, texts())
     fixed = [*WORDPIECE_SPECIALS, _MASK, *alphabet, *(_PREFIX + character for character in alphabet)]
+    if len(fixed) > max_size:
+        raise UserError(
+            f"vocab.max_size {max_size} is too small: special tokens and the texts' {len(alphabet)} characters, each as"
+            f" the beginning of a word and within one, need {len(fixed)}: raise it, or choose another vocab.kind"
+        )
     trainer = trainers.WordPieceTrainer(
         vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
     )

@@ -84,4 +84,7 @@ def judged(corpus: Path) -> list[Reader]:
 
 
 def _texts(path: Path) -> Iterator[Row]:
-    return ({"text": row["text"]} for row in read_rows(path))
+    """The column `text` of each row, or each column that is one, as of a translation corpus."""
+    for row in read_rows(path):
+        found = [row["text"]] if "text" in row else [value for value in row.values() if isinstance(value, str)]
+        yield from ({"text": text} for text in found)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from tokenizers.models import WordPiece
+
 from transformer.checkpoint.machine import shared_cores
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
@@ -116,7 +118,9 @@ def _translated(
     hypotheses = [translator.text(text) for text in decoded]
     references = _column(inputs.corpus, split, translator, "target")
     target = translator.pretokenizers["target"]
-    if target.kind == "spacy":
+    # WordPiece does not give back the tokens: it joins punctuation to words, and splits at hyphens.
+    pieces = isinstance(translator.vocabularies["target"].tokenizer.model, WordPiece)
+    if target.kind == "spacy" and not pieces:
         tokens = Judged(decoded, [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")], GIVEN)
     else:
         tokens = judged(target.language, hypotheses, references)
