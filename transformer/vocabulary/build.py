@@ -64,7 +64,7 @@ def build(
 
 
 def _foreign(counts: int | dict[str, float] | None, side: str, most: float) -> str | None:
-    """A warning if a vocabulary that was not trained on these texts lacks more of their tokens than `most`; else None."""
+    """A warning if a vocabulary that was not trained on these texts lacks more than `most` of the tokens; else None."""
     rate = counts["unknown_rate"] if isinstance(counts, dict) else 0.0
     if rate <= most:
         return None
