@@ -160,10 +160,21 @@ def test_the_private_parts_of_ray_are_those_of_this_version() -> None:
 
 def test_more_threads_than_cores_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "usable_cores", lambda: 4)
-    said = machine.shared_cores(small_runtime(workers=3), "workers", 2)
-    assert (
-        said and said.startswith("warning: 3 workers with 2 threads each share 4 cores") and "runtime.workers" in said
-    )
-    assert machine.shared_cores(small_runtime(workers=2), "workers", 2) is None
-    assert machine.shared_cores(small_runtime(workers=1), "workers", 9) is None, "one process has what it is given"
-    assert machine.shared_cores(small_runtime(workers=3, address="host:1"), "workers", 2) is None, "another machine's"
+    said = machine.shared_cores(small_runtime(trainers=3), 2)
+    assert said and said.startswith("warning: 3 trainers with 2 threads each share 4 cores")
+    assert machine.shared_cores(small_runtime(trainers=2), 2) is None
+    assert machine.shared_cores(small_runtime(trainers=1), 9) is None, "one process has what it is given"
+    assert machine.shared_cores(small_runtime(trainers=3, address="host:1"), 2) is None, "another machine's"
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "used"), [(3, 2, 2), (2, 2, 2), (9, 1, 4), (3, 4, 0), (2, 9, 0), (1, 9, 1), (0, 2, 0)]
+)
+def test_no_more_workers_decode_than_have_cores(
+    workers: int, threads: int, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers of two threads on two cores take three times as long as one process."""
+    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
+    assert machine.with_own_cores(small_runtime(workers=workers), threads).workers == used
+    elsewhere = small_runtime(workers=workers, address="host:1")
+    assert machine.with_own_cores(elsewhere, threads) == elsewhere

@@ -10,16 +10,24 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def shared_cores(runtime: Runtime, name: str, threads: int) -> str | None:
-    """A warning if the processes of `runtime.NAME` have more threads together than there are cores; None if not.
+def with_own_cores(runtime: Runtime, threads: int) -> Runtime:
+    """The same with no more workers than there are cores for, of so many threads each; 0 if that leaves one.
 
-    Threads that wait for each other at every product make two workers several times slower than one. On a Ray cluster
-    that is not this machine it is not known.
+    Threads that wait for each other at every product make two workers several times slower than one process. On a Ray
+    cluster that is not this machine the cores are not known.
     """
-    size, cores = getattr(runtime, name), usable_cores()
+    most = usable_cores() // threads
+    if runtime.workers <= max(most, 1) or runtime.address:
+        return runtime
+    return runtime.model_copy(update={"workers": most if most > 1 else 0})
+
+
+def shared_cores(runtime: Runtime, threads: int) -> str | None:
+    """A warning if the trainers have more threads together than there are cores, as above; None if not."""
+    size, cores = runtime.trainers, usable_cores()
     if size * threads <= cores or size < 2 or runtime.address:
         return None
     return (
-        f"warning: {size} {name} with {threads} threads each share {cores} cores, which is slow: lower runtime.{name}"
-        " or hardware.threads (which changes the last bits of the result)"
+        f"warning: {size} trainers with {threads} threads each share {cores} cores, which is slow: lower"
+        " runtime.trainers or hardware.threads (which changes the last bits of the result)"
     )

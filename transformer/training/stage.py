@@ -107,7 +107,7 @@ def _team(
         return nullcontext(Single())
     if compute.device.type == "mps":
         raise UserError("runtime.trainers: an `mps` device is used by one process: set it to 1")
-    runtime, shared = params.runtime, shared_cores(params.runtime, "trainers", params.hardware.threads)
+    runtime, shared = params.runtime, shared_cores(params.runtime, params.hardware.threads)
     if compute.device.type == "cpu" and shared:
         observer.say(shared)
     start = ray_engine().starter(runtime, params.hardware) if runtime.engine == "ray" else None

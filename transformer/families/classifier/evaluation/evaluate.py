@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from transformer.checkpoint.machine import shared_cores
+from transformer.checkpoint.machine import with_own_cores
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
@@ -79,11 +79,10 @@ def run(
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs.corpus)
     opened = inputs, params.evaluate, params.hardware, task.classes
-    if shared := shared_cores(params.runtime, "workers", params.hardware.threads):
-        observer.say(shared)
-    with worker_processes(params.runtime, initializer=open_classifier, arguments=opened) as ordered_map:
+    runtime = with_own_cores(params.runtime, params.hardware.threads)
+    with worker_processes(runtime, initializer=open_classifier, arguments=opened) as ordered_map:
         classifier = opened_classifier()
-        if params.runtime.workers:
+        if runtime.workers:
             classifier.score = partial(score_with, ordered_map)
         answers = {split: _answered(split, task, classifier, inputs, observer) for split in splits}
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokenizers.models import WordPiece
 
-from transformer.checkpoint.machine import shared_cores
+from transformer.checkpoint.machine import with_own_cores
 from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
@@ -59,11 +59,10 @@ def run(
     name = params.evaluate.baseline
     baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
     opened = inputs, params.evaluate, params.hardware
-    if shared := shared_cores(params.runtime, "workers", params.hardware.threads):
-        observer.say(shared)
-    with worker_processes(params.runtime, initializer=open_translator, arguments=opened) as ordered_map:
+    runtime = with_own_cores(params.runtime, params.hardware.threads)
+    with worker_processes(runtime, initializer=open_translator, arguments=opened) as ordered_map:
         translator = opened_translator()
-        if params.runtime.workers:
+        if runtime.workers:
             search = partial(search_with, ordered_map)
             translator.decoder = Search(translator.generator, translator.vocabularies["target"], search)
         return _evaluated(params, translator, ordered_map, baseline, inputs, outputs, observer)
