@@ -71,7 +71,7 @@ _WIDER = {
     },
     "report": {
         *("core/engine", "families/*/evaluation/scoring", "families/*/evaluation/searching"),
-        *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage"),
+        *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "evaluate", "groups", "linear")),
         *("families/*/evaluation/detection", "families/*/evaluation/samples"),
         *("families/*/evaluation/metrics", "results/content", "results/reproduction", "results/runcache"),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from transformer.text.scripts import HAN, KANA, SOUTH_EAST
+from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
 
 Ids = NDArray[np.int64]
 THRESHOLD = 0.5

@@ -3,14 +3,13 @@
 import re
 
 from transformer.text.pretokenize import SPACE
-from transformer.text.scripts import HAN, KANA
 
-_FULL_WIDTH = "\u3000-\u303f\uff01-\uff60"  # punctuation, letters and digits of the same width
+_WIDE = "\u3000-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # of Chinese and Japanese, with punctuation
 _ATTACH_LEFT = re.compile(r" ([.,;:!?%)\]}…]|n't\b|'(?:s|re|ve|ll|d|m)\b)")
 _ATTACH_RIGHT = re.compile(r"([(\[{$€£]) ")
 _HYPHEN = re.compile(r"(?<=\w) - (?=\w)")
 _SPACES = re.compile(f"{SPACE}+ ?")
-_UNSEPARATED = re.compile(f"(?<=[{HAN}{KANA}{_FULL_WIDTH}]) (?=[{HAN}{KANA}{_FULL_WIDTH}])")
+_UNSEPARATED = re.compile(f"(?<=[{_WIDE}]) (?=[{_WIDE}])")
 _QUOTED = re.compile(r'" ([^"]*?) "')
 
 

@@ -14,8 +14,8 @@ _PARAMS = "params.yaml"
 _NAMED = 3
 _TRAIN = STAGES.index("train")
 _SPLIT = "models/{}/bundle/pretokenizer.json"
-_KEPT = "keep"
-"""The value of html_breaks that pretokenizer.json leaves out."""
+_BREAKS, _KEPT = "html_breaks", "keep"
+"""A leaf, and its value that pretokenizer.json leaves out."""
 
 
 def in_words(chain: Chain, where: str) -> str:
@@ -92,15 +92,12 @@ def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:
 
 def _split_as(section: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether these are the parameters of `tokenize` that wrote pretokenizer.json, which has them by side."""
-    for side, found in sides.items():
-        kind = section.get("kind")
-        own = {
-            **section,
-            "kind": kind.get(side) if isinstance(kind, Mapping) else kind,
-            "language": section.get(side, section.get("language")),
-        }
-        if any(own.get(name, value) != value for name, value in found.items()):
-            return False
-        if own.get("html_breaks", _KEPT) != found.get("html_breaks", _KEPT):
-            return False
-    return True
+
+    def asked(side: str, name: str, otherwise: Any) -> Any:
+        """Of one side: its own value, the section's, or, for two languages, the leaf that has the side's name."""
+        value = section.get(name, section.get(side, otherwise))
+        return value.get(side) if isinstance(value, Mapping) else value
+
+    return all(
+        asked(side, name, value) == value for side, found in sides.items() for name, value in found.items()
+    ) and all(section.get(_BREAKS, _KEPT) == found.get(_BREAKS, _KEPT) for found in sides.values())
