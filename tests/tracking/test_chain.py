@@ -6,29 +6,10 @@ from typing import Any
 
 import pytest
 
-from transformer.core.digest import parameters_digest
+from tests.tracking.locks import Lock, chain_of, lock_of
 from transformer.core.task import STAGES as ALL_STAGES
 from transformer.results.chain import REPORT, STAGES, VIEWS, Chain, all_chains, chains_in_lock, running_chain
-from transformer.results.partial import in_words, never_run
-
-Lock = dict[str, Any]
-
-
-def lock_of(task: str = "translation") -> Lock:
-    stages = {}
-    for stage in STAGES:
-        stages[f"{stage}@{task}"] = {
-            "cmd": f"python -m stages.{stage} {task}",
-            "deps": [{"path": f"stages/{stage}.py", "hash": "md5", "md5": "0" * 32, "size": 1}],
-            "params": {"params.yaml": {f"{task}.{stage}": {"number": 1, "rate": 1e-05}, "hardware": {"threads": 2}}},
-            "outs": [{"path": f"data/{task}/{stage}", "hash": "md5", "md5": f"{stage}.dir", "size": 1, "nfiles": 1}],
-        }
-    return {"schema": "2.0", "stages": stages}
-
-
-def chain_of(lock: Lock) -> Chain:
-    (chain,) = chains_in_lock(json.dumps(lock))
-    return chain
+from transformer.results.partial import in_words
 
 
 def changed(change: Callable[[Lock], None]) -> Chain:
@@ -295,41 +276,3 @@ def test_a_running_export_has_no_conversion_yet(dvc_repository: Path) -> None:
     (dvc_repository / "dvc.lock").write_text(json.dumps(lock))
     running = running_chain(dvc_repository, "translation", "export")
     assert [view.name for view in running.views] == ["figures"]
-
-
-def test_parameters_that_were_never_run_are_known_by_the_outputs() -> None:
-    """`dvc exp save` and `dvc commit --force` write the current parameters into dvc.lock."""
-    chain = chain_of(lock_of())
-    sections = dict(next(stage for stage in chain.stages if stage.name == "train").params["params.yaml"])
-    path = "reports/translation/training.json"
-
-    def read(digest: str | None) -> Callable[[str], bytes | None]:
-        content = {"parameters": 7} if digest is None else {"parameters_sha256": digest}
-        return lambda asked: json.dumps(content).encode() if asked == path else None
-
-    assert never_run(chain, read(None)) is None, "older versions wrote no digests"
-    assert never_run(chain, read(parameters_digest(sections))) is None
-    sections["hardware"] = {"threads": 2.0}
-    assert never_run(chain, read(parameters_digest(sections))) is None
-    sections["hardware"] = {"threads": 1}
-    assert never_run(chain, read(parameters_digest(sections))) == "train"
-
-
-@pytest.mark.parametrize(
-    ("side", "ran"),
-    [
-        ({"kind": "none", "language": "fr", "lowercase": True}, True),
-        ({"kind": "none", "language": "fr", "lowercase": False}, False),
-        ({"kind": "spacy", "language": "fr", "lowercase": True}, False),
-        ({"kind": "none", "language": "de", "lowercase": True}, False),
-        ({"kind": "none", "language": "fr", "lowercase": True, "html_breaks": "space"}, False),
-    ],
-)
-def test_parameters_of_tokenize_that_were_never_run_are_known_by_the_bundle(side: dict[str, Any], ran: bool) -> None:
-    section = {"source": "de", "target": "fr", "lowercase": True, "kind": {"source": "spacy", "target": "none"}}
-    lock = lock_of()
-    lock["stages"]["tokenize@translation"]["params"] = {"params.yaml": {"translation.tokenize": section}}
-    content = {"source": {"kind": "spacy", "language": "de", "lowercase": True}, "target": side}
-    path = "models/translation/bundle/pretokenizer.json"
-    found = never_run(chain_of(lock), lambda asked: json.dumps(content).encode() if asked == path else None)
-    assert found == (None if ran else "tokenize")

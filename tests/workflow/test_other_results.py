@@ -118,7 +118,7 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
             assert {key: after[split][key] for key in before[task][split]} == before[task][split]
 
 
-# tests/tracking/test_chain.py has the same with a tiny pipeline
+# tests/results/test_never_run.py has the same without a pipeline
 @pytest.mark.parametrize("leaf", list(NEVER_RUN))
 def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
     """Like `dvc exp save`, `dvc commit --force` writes the current parameters into dvc.lock."""

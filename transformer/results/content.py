@@ -97,9 +97,15 @@ def gathered(content: Content, paths: list[str], near: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+def file_content(path: Path) -> bytes | None:
+    """A file's content; None if there is no file."""
+    return path.read_bytes() if path.is_file() else None
+
+
 def file_md5(path: Path) -> str | None:
     """The MD5 of a file's content; None if there is no file."""
-    return content_md5(path.read_bytes()) if path.is_file() else None
+    content = file_content(path)
+    return None if content is None else content_md5(content)
 
 
 def _link(source: Path, target: Path) -> None:

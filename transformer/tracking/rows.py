@@ -9,7 +9,7 @@ from transformer.core.files import read_json, write_json
 from transformer.core.task import PRETRAINING, family_module, open_task
 from transformer.results import git
 from transformer.results.chain import CONVERT, FIGURES, VIEWS, Chain, bundle_path, chains_in_lock, conversion_path
-from transformer.results.content import Content, MissingContentError, file_md5, gathered
+from transformer.results.content import Content, MissingContentError, file_content, file_md5, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
 from transformer.results.naming import export_params, registered_name, row_name
@@ -62,7 +62,7 @@ def write_row(
             return False
         origin = noted_origin(store.root, key) or origin
         with gathered(content, row_paths(chain), store.root / ".dvc" / "tmp") as folder:
-            if claimed := never_run(chain, lambda path: _content_of(folder / path)):
+            if claimed := never_run(chain, lambda path: file_content(folder / path)):
                 raise UnrunParametersError(claim_in_words(chain, claimed, LOCK))
             run_id = _written(store, chain, content, origin, folder, confirm)
         kept = settled_row(store, key)
@@ -74,10 +74,6 @@ def write_row(
             _log_views(store, chain, content, kept)
             _adopt_children(store, chain, kept.info.run_id)
     return False
-
-
-def _content_of(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
 
 
 def _written(
