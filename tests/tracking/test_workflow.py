@@ -241,7 +241,6 @@ def test_a_conversion_goes_to_the_model_of_its_row_and_makes_no_other_row(story:
     assert len(after[key]["versions"]) == after[key]["models"] == 1
 
 
-@pytest.mark.stress  # test_repair.py has lost artifacts and versions
 def test_a_lost_database_comes_back(story: Story) -> None:
     for name in ("mlflow.db", "mlartifacts"):
         path = story.root / name
