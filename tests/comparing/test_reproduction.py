@@ -118,6 +118,27 @@ def test_metrics_without_a_tolerance_are_said(committed: Path) -> None:
     assert_refused(committed, "HEAD has no metric with a tolerance: verify with --exact")
 
 
+def test_a_perplexity_of_15_may_differ_more_than_one_of_1(committed: Path) -> None:
+    """By 0.35 on another CPU type, in the default language model, whose 95 % interval is 14.9 to 16.1."""
+    score(committed, 15.5)
+    commit(committed)
+    (committed / "raw/weights").write_text("other weights")
+    score(committed, 15.5 + 0.35)
+    [*verify(committed, "HEAD", exact=False)]
+    score(committed, 15.5 + 0.8)
+    assert_refused(committed, "perplexity on test differs by 0.8 from HEAD; another CPU type explains at most 0.775")
+    score(committed, 1.03)
+    commit(committed)
+    (committed / "raw/weights").write_text("weights of yet another processor")
+    score(committed, 1.03 + 0.11)
+    assert_refused(committed, "explains at most 0.1")
+
+
+def score(root: Path, perplexity: float) -> None:
+    (root / "raw/evaluation.json").write_text(json.dumps({"test": {"perplexity": perplexity}}))
+    run_in(root, "dvc", "repro", "-q")
+
+
 def far(root: Path) -> None:
     accuracy(root, -2 * TOLERANCES["accuracy"])
 

@@ -18,6 +18,9 @@ TOLERANCES = {
 }
 """Largest accepted difference of a metric between CPU types, about half the width of its 95 % interval."""
 
+PERPLEXITY_SHARE = 0.05
+"""The same for a perplexity above 2, whose interval grows with it, as a share of the committed value."""
+
 
 def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
     """Yield one line per reproduced task; exact: require byte-identical outputs.
@@ -103,11 +106,13 @@ def _metrics(task: str, committed: Results, own: Results) -> str:
         for name, tolerance in TOLERANCES.items():
             if name not in figures:
                 continue
+            if name == "perplexity":
+                tolerance = max(tolerance, PERPLEXITY_SHARE * figures[name])
             difference = abs(now.get(split, {}).get(name, float("inf")) - figures[name])
             if not difference <= tolerance:
                 raise UserError(
                     f"evaluate@{task}: {name} on {split} differs by {difference:.3g} from {committed.name};"
-                    f" another CPU type explains at most {tolerance:g}"
+                    f" another CPU type explains at most {tolerance:.3g}"
                 )
             found.append(difference / tolerance)
     if not found:
