@@ -99,6 +99,9 @@ $(READY): requirements.lock pyproject.toml
 	$(VENV)/bin/python -m transformer.commands.vega
 	@touch $@
 
+clean-venv:  ## remove the environment; the next `make` installs it again
+	rm -rf $(VENV)
+
 $(DEV): requirements-dev.lock $(READY)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements-dev.lock
 	@touch $@

@@ -101,6 +101,11 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ("translation.vocab.bpe_dropout", 1.0, r"`translation.vocab.bpe_dropout`: .*less than 1, not 1.0"),
         ("sentiment.export.alias", "Latest", r"`sentiment.export.alias`: MLflow reserves `latest` for the newest"),
         ("sentiment.vocab.joint", True, r"`sentiment.vocab`: joint must be false: the texts are the only side"),
+        (
+            "sentiment.download.source",
+            "files",
+            r"`sentiment.model.init`: .* only generated texts; .* model.init: random, mod",
+        ),
         ("hardware.threads", 0, r"`hardware.threads`: .*not 0"),
         ("hardware", ..., r"`hardware`"),
         ("runtime.progress", "yes", r"`runtime.progress`: .*not 'yes'"),

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from transformer.commands.profiles import profile_params
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
-from transformer.core.versions import other_versions, read_versions, versions_file, write_versions
+from transformer.core.versions import other_versions, read_versions, remedy, versions_file, write_versions
 from transformer.registry import STAGES, TASKS
 
 LIBRARIES = {
@@ -110,6 +110,11 @@ def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.Mon
         f"numpy {numpy} instead of 0.1",
         "nothing none instead of 1",
     ]
+    assert "install requirements.lock" in remedy(other_versions("train", "seq2seq"), "train", "seq2seq")
+    path.write_text(f"python==3.99\nnumpy=={numpy}\n")
+    assert remedy(other_versions("train", "seq2seq"), "train", "seq2seq") == (
+        "its results may differ in their last bits; `make clean-venv`, then `make repro PYTHON=python3.99`"
+    )
     path.unlink()
     assert other_versions("train", "seq2seq") == []
 

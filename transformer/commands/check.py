@@ -4,6 +4,7 @@ import os
 import reprlib
 from pathlib import Path
 
+from transformer.commands.profiles import FROM_NOTHING, starts_from_samples
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.schema import Hardware, Runtime, Section
@@ -16,6 +17,10 @@ _MADE = {(root, task) for root in ("data", "models") for task in TASKS}
 
 _WATCHED = (("download", "path"), ("download", "held_out"), ("vocab", "path"), ("model", "pretrained"))
 """The leaves that are a DVC dependency whatever else is set: DVC fails if the path does not exist."""
+
+_LEAVES = ", ".join(
+    f"{section}.{leaf}: {value}" for section, leaves in FROM_NOTHING.items() for leaf, value in leaves.items()
+)
 
 
 class _Shared(Section):
@@ -43,6 +48,11 @@ def check_params(path: Path) -> None:
             combinations.check(declared, together)
         except ValueError as error:
             raise UserError(f"{path}: `{task}`: {error}") from error
+        if content[task]["download"]["source"] != "sample" and starts_from_samples(content, task):
+            raise UserError(
+                f"{path}: `{task}.model.init`: it starts from a language model that has read only generated texts; for"
+                f" {task}.download.source {content[task]['download']['source']} set {_LEAVES}"
+            )
         _refuse_unknown(content[task], known, f"{task}.", path)
         for section, leaf in _WATCHED:
             if leaf in content[task][section]:

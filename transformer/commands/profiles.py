@@ -129,13 +129,13 @@ def with_local_corpora(params: str, data: Path) -> str:
         if content[task]["vocab"]["source"] == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
             content[task]["vocab"].update(source="path", path=str((data / _VOCABULARY).resolve()))
     for task in filter(folders.get, TASKS):
-        if _starts_from_samples(content, task):
+        if starts_from_samples(content, task):
             for section, leaves in FROM_NOTHING.items():
                 content[task][section].update(leaves)
     return _dump(content)
 
 
-def _starts_from_samples(content: Values, task: str) -> bool:
+def starts_from_samples(content: Mapping[str, Any], task: str) -> bool:
     """Whether a task's model starts from one of generated texts, whose words are not those of files."""
     model = content[task]["model"]
     _, pretraining, *_ = *Path(model.get("pretrained", "")).parts, "", ""  # models/TASK/trained

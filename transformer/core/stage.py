@@ -19,7 +19,7 @@ from transformer.core.params import read_params, stage_params
 from transformer.core.schema import Runtime, StageParams
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
-from transformer.core.versions import other_versions, versions_file
+from transformer.core.versions import other_versions, remedy
 
 T = TypeVar("T")
 Code = TypeVar("Code", bound=StageCode)
@@ -150,8 +150,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
     if found:
-        file = versions_file(name, declared.family)
-        observer.say(f"warning: runs under {', '.join(found)}: install requirements.lock, or write these into {file}")
+        observer.say(f"warning: runs under {', '.join(found)}: {remedy(found, name, declared.family)}")
     try:
         metrics = script(Stage(declared, code, params, observer, started.code))
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))

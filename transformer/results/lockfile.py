@@ -41,7 +41,7 @@ def parse_lock(text: str | bytes) -> dict[str, Any]:
     return content
 
 
-RESOLVE = "resolve the merge (`git checkout --ours dvc.lock`, or --theirs), then run `dvc repro`"
+RESOLVE = "resolve the merge (`git checkout --ours dvc.lock reports`, or --theirs), then run `dvc repro`"
 
 
 def has_conflict(text: bytes) -> bool:
