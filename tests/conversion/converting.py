@@ -7,7 +7,7 @@ from typing import Any
 from tests.stages import Said
 from tests.training.small import own_torch_settings
 from transformer.conversion.stage import ConvertInputs, ConvertOutputs, ConvertParams
-from transformer.core.files import read_json, write_table
+from transformer.core.files import read_json, write_json, write_table
 from transformer.core.schema import Hardware
 from transformer.core.task import Task, family_module, open_task
 from transformer.export.bundle import open_bundle
@@ -21,12 +21,15 @@ TEXTS = {
 }
 
 
-def copied(name: str, folder: Path) -> Path:
+def copied(name: str, folder: Path, decoding: dict[str, Any]) -> Path:
     """An exported model of the fixtures as today's export writes it: with the rules of its tokenizer."""
     bundle = folder / "models" / "bundle"
     shutil.copytree(BUNDLES / name, bundle)
     (bundle / "answers.json").unlink()
     (bundle / "README.md").write_text("# Model card\n")
+    if decoding:
+        content = read_json(bundle / "config.json")
+        write_json(bundle / "config.json", content | {"decoding": content["decoding"] | decoding})
     write_rules(bundle, read_pretokenizers(bundle).values())
     return bundle
 
@@ -37,6 +40,7 @@ def predictions(bundle: Path, task: Task) -> Path:
     rows: list[Row] = []
     for number, text in enumerate(TEXTS[task.family] * 4):
         text = f"{text} {number}" if number > 2 else text
+        text = " ".join([text] * 25) if number == 11 else text  # beyond the model's positions
         if task.family == "seq2seq":
             row = {"source": text, "reference": "A dog is sleeping .", "hypothesis": model.translate([text])[0]}
         else:
@@ -56,9 +60,9 @@ def predictions(bundle: Path, task: Task) -> Path:
 class Conversion:
     """The stage's code, run on a fixture."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, **decoding: Any) -> None:
         self.task = open_task(name.partition("-")[0])
-        self.bundle = copied(name, folder)
+        self.bundle = copied(name, folder, decoding)
         self.predictions = predictions(self.bundle, self.task)
         self.outputs = ConvertOutputs(self.bundle.parent / "converted", self.bundle.parent / "conversion.json")
         self.said = Said()

@@ -164,7 +164,7 @@ def test_more_threads_than_cores_are_said(monkeypatch: pytest.MonkeyPatch) -> No
     assert said and said.startswith("warning: 3 trainers with 2 threads each share 4 cores")
     assert machine.shared_cores(small_runtime(trainers=2), 2) is None
     assert machine.shared_cores(small_runtime(trainers=1), 9) is None, "one process has what it is given"
-    assert machine.shared_cores(small_runtime(trainers=3, address="host:1"), 2) is None, "another machine's"
+    assert machine.shared_cores(small_runtime(trainers=3, engine="ray", address="h:1"), 2) is None, "another machine's"
 
 
 @pytest.mark.parametrize(
@@ -176,5 +176,10 @@ def test_no_more_workers_decode_than_have_cores(
     """Two workers of two threads on two cores take three times as long as one process."""
     monkeypatch.setattr(machine, "usable_cores", lambda: 4)
     assert machine.with_own_cores(small_runtime(workers=workers), threads).workers == used
-    elsewhere = small_runtime(workers=workers, address="host:1")
+    elsewhere = small_runtime(workers=workers, engine="ray", address="host:1")
     assert machine.with_own_cores(elsewhere, threads) == elsewhere
+    unused = small_runtime(workers=workers, address="host:1")
+    assert machine.with_own_cores(unused, threads).workers == used, "processes are on this machine"
+    monkeypatch.setenv("RAY_ADDRESS", "host:1")
+    cluster = small_runtime(workers=workers, engine="ray")
+    assert machine.with_own_cores(cluster, threads) == cluster

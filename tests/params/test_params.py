@@ -148,6 +148,25 @@ def test_so_is_a_fault_of_a_recurrent_model(path: str, value: Any, message: str,
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "profile", "message"),
+    [
+        (
+            {"translation.model.teacher_forcing": 0.5, "translation.train.r_drop": 1.0},
+            "rnn",
+            "teacher_forcing must be 1",
+        ),
+        ({"sentiment.train.wide_dropout": 0.1, "sentiment.train.r_drop": 1.0}, "wide", "wide_dropout must be 0"),
+    ],
+)
+def test_r_drop_compares_passes_over_the_same_input(
+    changes: dict[str, Any], profile: str, message: str, tmp_path: Path
+) -> None:
+    (first, value), *others = changes.items()
+    with pytest.raises(UserError, match=rf"train\.r_drop compares two passes .*{message}"):
+        check_params(written(tmp_path, first, value, profile=profile, **dict(others)))
+
+
 @pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\x00", b"- 1", b""])
 def test_no_yaml_mapping_is_one_line(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_bytes(content)

@@ -16,8 +16,9 @@ from tests.builders import LAYERS
 from tests.text.sentences import sample_sentences
 from transformer.encoded.bpe_dropout import BpeDropout, MergeSampler
 from transformer.encoded.store import ColumnWriter, EncodedColumn, Sequences
-from transformer.encoded.vocabulary import Ids, Vocabulary, write_bpe_dropout
+from transformer.encoded.vocabulary import SPACE, Ids, Vocabulary, write_bpe_dropout
 from transformer.families.seq2seq.data.encoded import EncodedPairs
+from transformer.families.seq2seq.evaluation.evaluate import predicted_words
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.vocabulary.subword_training import train_bpe
 
@@ -75,6 +76,24 @@ def by_the_paper(
         word = [*word[:place], piece, *word[place + 2 :]]
 
 
+@pytest.mark.parametrize("joined", ["Schwester-Mann", "Mann,Frau,Kind"])
+def test_words_without_a_space_between_are_drawn_each_on_its_own(joined: str) -> None:
+    """Else a merge that was dropped may still be drawn at every step of the next word."""
+    sampler, draws = MergeSampler(vocabulary(), 0.5), 2000
+    (ids,) = vocabulary().encode([joined])
+    words = [word for word, _ in vocabulary().tokenizer.pre_tokenizer.pre_tokenize_str(f"{SPACE}{joined}")]
+    assert len(words) > 1
+    ids_of = vocabulary().tokenizer.get_vocab()
+
+    def apart(seed: int) -> int:
+        spelt = [[ids_of[character] for character in word] for word in words]
+        return sum(len(by_the_paper(word, sampler._merges, 0.5, 9 * seed + n)) for n, word in enumerate(spelt))
+
+    ours = np.array([len(sampler(ids, np.random.default_rng(seed))) - 2 for seed in range(draws)])
+    theirs = np.array([apart(seed) for seed in range(draws)])
+    assert abs(ours.mean() - theirs.mean()) <= 5 * np.sqrt((ours.var() + theirs.var()) / draws)
+
+
 def test_segmentations_are_as_probable_as_in_the_paper() -> None:
     sampler, draws = MergeSampler(vocabulary(), 0.3), 4000
     (ids,) = vocabulary().encode(["Schwester"])
@@ -109,7 +128,7 @@ def test_epochs_sides_and_seeds_differ_and_come_again(vocab: Path) -> None:
     def column(side: str, *, epoch: int, seed: int) -> list[list[int]]:
         dropout = BpeDropout.open(vocab, seed)
         assert dropout is not None
-        view = dropout.column(side, EncodedColumn(vocab.parent / "train", side), epoch)
+        view = dropout.column(side, EncodedColumn(vocab.parent / "train", side), epoch, longest=100)
         assert view.lengths.tolist() == [len(row) for row in encoded()]
         return [view[row].tolist() for row in range(len(view))]
 
@@ -133,6 +152,32 @@ def test_pairs_have_their_epochs_pieces_and_stay_as_stored(vocab: Path) -> None:
     assert max(first[0].shape[1], first[1].shape[1]) <= model.max_length
     assert [side.tolist() for side in pairs.batch(rows, device)] == stored
     assert pairs.resegmented(None, 1) is pairs
+
+
+def test_words_of_a_reference_that_is_cut_count_as_far_as_they_are_predicted(vocab: Path) -> None:
+    """Else word_perplexity is the lower the more a vocabulary cuts."""
+    size = vocabulary().size
+    model = Seq2SeqParams(**LAYERS | {"max_length": 6}, encoder_layers=1, decoder_layers=1, tie_embeddings="none")
+    config = Seq2SeqConfig(model=model, source_size=size, target_size=size, source_pad_id=0, target_pad_id=0)
+    pairs = EncodedPairs(vocab.parent / "train", config)
+    references = ["word"] * len(pairs)
+    lengths = [len(pairs.target[row]) for row in range(len(pairs))]
+    assert max(lengths) > 12 > 6 > min(lengths)
+    expected = sum(2 * min(length - 1, 5) / (length - 1) for length in lengths)
+    assert predicted_words(pairs, references) == pytest.approx(expected)
+
+
+def test_a_text_that_fits_as_stored_is_not_cut(vocab: Path) -> None:
+    write_bpe_dropout(vocab, 0.5)
+    column = EncodedColumn(vocab.parent / "train", "source")
+    dropout = BpeDropout.open(vocab, 1)
+    assert dropout is not None
+    drawn = dropout.column("source", column, 1, longest=10_000)
+    for row in range(20):
+        stored, new = column[row].tolist(), drawn[row].tolist()
+        for longest in (len(stored), len(stored) - 1, len(new)):
+            (seen,) = [dropout.column("source", column, 1, longest=longest)[row].tolist()]
+            assert seen == (stored if len(stored) <= longest < len(new) else new)
 
 
 def test_without_dropout_there_is_nothing_to_draw(vocab: Path) -> None:

@@ -78,6 +78,23 @@ def test_trained_wordpiece_reads_and_writes_text() -> None:
     assert vocabulary.unknown_id not in ids
 
 
+@pytest.mark.parametrize("text", ["schöne mädchen in zürich", "한국어를 씁니다", "हिन्दी में", "ещё раз", "が ぎ"])
+def test_trained_wordpiece_keeps_accents_and_vowel_signs(text: str) -> None:
+    """BERT takes them away from lowercased English: a German translation without umlauts had a BLEU of 8."""
+    vocabulary = train_wordpiece(lambda: iter([text] * 5), min_frequency=1, max_size=200, lowercase=True)
+    (ids,) = vocabulary.encode([text.upper()])
+    assert vocabulary.decode(ids.tolist()) == text
+
+
+def test_trained_wordpiece_knows_long_words_of_a_script_without_spaces() -> None:
+    """`tokenizers` takes a word of more than 100 characters for unknown."""
+    text = "ภาษาไทยไม่มีช่องว่าง" * 7
+    vocabulary = train_wordpiece(lambda: iter([text] * 5), min_frequency=1, max_size=200, lowercase=True)
+    (ids,) = vocabulary.encode([text])
+    assert vocabulary.unknown_id not in ids
+    assert vocabulary.decode(ids.tolist()) == text
+
+
 def test_wordpiece_learns_no_piece_from_more_than_500_characters() -> None:
     vocabulary = train_wordpiece(lambda: iter(["a" * 600] * 2), min_frequency=1, max_size=100, lowercase=True)
     assert 100 < max(map(len, vocabulary.tokenizer.get_vocab())) <= 500

@@ -17,7 +17,7 @@ def with_own_cores(runtime: Runtime, threads: int) -> Runtime:
     cluster that is not this machine the cores are not known.
     """
     most = usable_cores() // threads
-    if runtime.workers <= max(most, 1) or runtime.address:
+    if runtime.workers <= max(most, 1) or _joins_a_cluster(runtime):
         return runtime
     return runtime.model_copy(update={"workers": most if most > 1 else 0})
 
@@ -25,9 +25,13 @@ def with_own_cores(runtime: Runtime, threads: int) -> Runtime:
 def shared_cores(runtime: Runtime, threads: int) -> str | None:
     """A warning if the trainers have more threads together than there are cores, as above; None if not."""
     size, cores = runtime.trainers, usable_cores()
-    if size * threads <= cores or size < 2 or runtime.address:
+    if size * threads <= cores or size < 2 or _joins_a_cluster(runtime):
         return None
     return (
         f"warning: {size} trainers with {threads} threads each share {cores} cores, which is slow: lower"
         " runtime.trainers or hardware.threads (which changes the last bits of the result)"
     )
+
+
+def _joins_a_cluster(runtime: Runtime) -> bool:
+    return runtime.engine == "ray" and bool(runtime.address or os.environ.get("RAY_ADDRESS"))

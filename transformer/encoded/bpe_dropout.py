@@ -5,6 +5,7 @@ merges dropped, so the store stays the same and a row's segmentation depends onl
 """
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from transformer.encoded.vocabulary import SPACE, Ids, Vocabulary, read_bpe_dropout, read_vocabularies
 
 _MOST_STATES = 500_000  # cached per sampler, about 350 MB: those of Multi30k's first three epochs
+_LONGEST = 50  # characters of a word whose states are cached: longer ones, of scripts without spaces, do not come again
+_ANY = -1
 
 
 class Column(Protocol):
@@ -45,23 +48,28 @@ class BpeDropout:
             return None
         return cls({side: MergeSampler(each, dropout) for side, each in read_vocabularies(vocab).items()}, seed)
 
-    def column(self, side: str, stored: Column, epoch: int) -> "Resegmented":
-        """An epoch's view of a stored column."""
+    def column(self, side: str, stored: Column, epoch: int, *, longest: int) -> "Resegmented":
+        """An epoch's view of a stored column.
+
+        longest: the model's positions. A text that fits as stored is not cut because its new pieces are more.
+        """
         number = sorted(self._samplers).index(side)
-        return Resegmented(stored, self._samplers[side], (self._seed, epoch, number))
+        return Resegmented(stored, self._samplers[side], (self._seed, epoch, number), longest)
 
 
 class Resegmented:
     """A column whose rows are segmented anew, from its own seed and the row's number."""
 
-    def __init__(self, stored: Column, sampler: "MergeSampler", seed: tuple[int, ...]) -> None:
-        self._stored, self._sampler, self._seed = stored, sampler, seed
+    def __init__(self, stored: Column, sampler: "MergeSampler", seed: tuple[int, ...], longest: int) -> None:
+        self._stored, self._sampler, self._seed, self._longest = stored, sampler, seed, longest
 
     def __len__(self) -> int:
         return len(self._stored)
 
     def __getitem__(self, row: int) -> Ids:
-        return self._sampler(self._stored[row], np.random.default_rng((*self._seed, row)))
+        stored = self._stored[row]
+        drawn = self._sampler(stored, np.random.default_rng((*self._seed, row)))
+        return stored if len(stored) <= self._longest < len(drawn) else drawn
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -129,6 +137,8 @@ class MergeSampler:
         ]
         self._sizes = np.array([len(characters) for characters in self._characters])
         self._starts = np.array([name.startswith(SPACE) for name in names])
+        classes = [_classes(name) if ids[name] in merged or len(name) == 1 else (_ANY, _ANY) for name in names]
+        self._classes = np.array(classes)
         self._survival = max(1 - dropout, np.finfo(float).tiny)
         self._states: dict[tuple[int, ...], _State] = {}
         self._words: dict[tuple[int, ...], _State] = {}
@@ -137,7 +147,9 @@ class MergeSampler:
         """A new segmentation of an encoded text; the begin and end tokens stay."""
         inner = ids[1:-1]
         draws = _Draws(generator, self._survival, int(self._sizes[inner].sum()))
-        starts = (np.flatnonzero(self._starts[inner[1:]]) + 1).tolist()
+        left, right = self._classes[inner[:-1], 1], self._classes[inner[1:], 0]
+        other_class = (left != right) & (left != _ANY) & (right != _ANY)
+        starts = (np.flatnonzero(self._starts[inner[1:]] | other_class) + 1).tolist()
         pieces = inner.tolist()
         result = [int(ids[0])]
         for start, end in zip([0, *starts], [*starts, len(pieces)], strict=True):
@@ -160,11 +172,11 @@ class MergeSampler:
             state = state.following[dropped] or self._merge(state, dropped)
 
     def _word(self, pieces: tuple[int, ...]) -> _State:
-        """The initial state of a word: single characters; no merge crosses its beginning, the ▁."""
+        """The initial state of a word, as `vocabulary.subword` splits texts into them: single characters."""
         state = self._words.get(pieces)
         if state is None:
             state = self._state(tuple(c for piece in pieces for c in self._characters[piece]))
-            if not self._full:
+            if self._keeps(state):
                 self._words[pieces] = state
         return state
 
@@ -172,14 +184,14 @@ class MergeSampler:
         path = [state]
         while path[-1].following:
             path.append(path[-1].following[0] or self._merge(path[-1], 0))
-        if not self._full:
+        if self._keeps(state):
             state.path = path
         return path
 
     def _merge(self, state: _State, number: int) -> _State:
         position, piece = state.merges[number]
         following = self._state((*state.pieces[:position], piece, *state.pieces[position + 2 :]))
-        if not self._full:
+        if self._keeps(state):
             state.following[number] = following
         return following
 
@@ -193,10 +205,18 @@ class MergeSampler:
             ]
             merges = [(position, piece) for rank, piece, position in sorted(found, key=lambda m: (m[0], m[2]))]
             state = _State(pieces, merges, [None] * len(merges))
-            if not self._full:
+            if self._keeps(state):
                 self._states[pieces] = state
         return state
 
-    @property
-    def _full(self) -> bool:
-        return len(self._states) >= _MOST_STATES
+    def _keeps(self, state: _State) -> bool:
+        return len(self._states) < _MOST_STATES and int(self._sizes[list(state.pieces)].sum()) <= _LONGEST
+
+
+def _classes(name: str) -> tuple[int, int]:
+    """Of a piece's first and last character: letter or mark, number, other; any for a ▁ alone."""
+    text = name.removeprefix(SPACE)
+    if not text:
+        return _ANY, _ANY
+    first, last = ("LMN".find(unicodedata.category(character)[0]) for character in (text[0], text[-1]))
+    return (0 if first == 1 else first) + 1, (0 if last == 1 else last) + 1

@@ -174,6 +174,7 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
             only_here()
         stack.enter_context(joined(runtime, (size - 1) * hardware.threads))
         gpus = 1 if hardware.device == "cuda" else 0
+        _require_room(size - 1, hardware.threads, gpus)
         actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
         trainers = [actor.remote(str(Path.cwd()), code_digest()) for _ in range(1, size)]
         stack.callback(_end, trainers)
@@ -188,6 +189,17 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
         return meeting
 
     return start
+
+
+def _require_room(count: int, cores: int, gpus: int) -> None:
+    """Raise UserError if the cluster cannot hold so many actors with so many cores and GPUs each: Ray would wait."""
+    there = ray.cluster_resources()
+    for name, word, each in (("CPU", "cores", cores), ("GPU", "GPUs", gpus)):
+        if (has := int(there.get(name, 0))) < count * each:
+            raise UserError(
+                f"the Ray cluster has {has} {word}, and {count} more training processes need {count * each}: lower"
+                " runtime.trainers, or add machines"
+            )
 
 
 def _end(trainers: list[Any]) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _SEPARATORS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-_TOO_LONG = re.compile(r"\S{500}(?=\S)")
+LONGEST_WORD = 500
+_TOO_LONG = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 
 
 def one_line(text: str) -> str:

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from transformer.core.errors import UserError
 from transformer.encoded.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS, Vocabulary
-from transformer.text.clean import cut_words
+from transformer.text.clean import LONGEST_WORD, cut_words
 from transformer.text.parallel import OrderedMap
 from transformer.vocabulary.counting import count_spaced
 
@@ -45,7 +45,7 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
     Its trainer numbers single characters in the order of a randomly seeded hash map, so two runs would differ. Passing
     all of them as special tokens fixes their numbers.
     """
-    tokenizer = _wordpiece({}, lowercase=lowercase)
+    tokenizer = _trained_wordpiece({}, lowercase=lowercase)
     alphabet = _alphabet(tokenizer, texts())
     fixed = [*WORDPIECE_SPECIALS, _MASK, *alphabet, *(_PREFIX + character for character in alphabet)]
     if len(fixed) > max_size:
@@ -57,7 +57,7 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
         vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
     )
     tokenizer.train_from_iterator(map(cut_words, texts()), trainer)
-    return _finished(tokenizer.get_vocab(), lowercase=lowercase)
+    return _finished(_trained_wordpiece(tokenizer.get_vocab(), lowercase=lowercase))
 
 
 def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
@@ -74,7 +74,7 @@ def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
         raise UserError(f"the vocabulary {path} names {repeated!r} more than once: each line must be a new piece")
     if absent := [special for special in WORDPIECE_SPECIALS if special not in pieces]:
         raise UserError(f"the vocabulary {path} lacks {', '.join(absent)}: add each on its own line")
-    return _finished({piece: index for index, piece in enumerate(pieces)}, lowercase=lowercase)
+    return _finished(_wordpiece({piece: index for index, piece in enumerate(pieces)}, lowercase=lowercase))
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
@@ -84,10 +84,23 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     return sorted(character for character in characters if not character.isspace())
 
 
-def _finished(vocabulary: dict[str, int], *, lowercase: bool) -> Vocabulary:
-    tokenizer = _wordpiece(vocabulary, lowercase=lowercase)
+def _finished(tokenizer: Tokenizer) -> Vocabulary:
+    vocabulary = tokenizer.get_vocab()
     tokenizer.add_special_tokens([special for special in (*WORDPIECE_SPECIALS, _MASK) if special in vocabulary])
     return Vocabulary(tokenizer)
+
+
+def _trained_wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
+    """As BERT's, which lowercases by taking accents away as well: texts of other languages must keep theirs.
+
+    Words are as long as those that the trainer learns from: scripts without spaces have long ones.
+    """
+    tokenizer = _wordpiece(vocabulary, lowercase=lowercase)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
+    tokenizer.model = models.WordPiece(
+        vocabulary, unk_token=WORDPIECE_SPECIALS.unknown, max_input_chars_per_word=LONGEST_WORD
+    )
+    return tokenizer
 
 
 def _wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:

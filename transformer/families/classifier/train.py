@@ -1,10 +1,11 @@
 """train: trains the classifier on the encoded texts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import torch.nn.functional as F
+from pydantic import model_validator
 from torch import Tensor
 
 from transformer.checkpoint.device import prepare
@@ -43,6 +44,12 @@ class Params(TrainStageParams):
 
     model: AnyInitialisedParams
     train: ClassifierTrainParams
+
+    @model_validator(mode="after")
+    def _two_passes_would_differ_by_the_ngrams(self) -> Self:
+        if self.train.r_drop and self.train.wide_dropout:
+            raise ValueError("train.r_drop compares two passes of the network: train.wide_dropout must be 0")
+        return self
 
 
 class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):

@@ -1,5 +1,9 @@
 """train: trains the encoder-decoder on the encoded pairs."""
 
+from typing import Self
+
+from pydantic import model_validator
+
 from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
 from transformer.core.task import Task
@@ -21,6 +25,12 @@ class Params(TrainStageParams):
     """The stage's parameters."""
 
     model: AnySeq2SeqParams
+
+    @model_validator(mode="after")
+    def _two_passes_would_read_two_targets(self) -> Self:
+        if self.train.r_drop and getattr(self.model, "teacher_forcing", 1.0) < 1:
+            raise ValueError("train.r_drop compares two passes over one target: model.teacher_forcing must be 1")
+        return self
 
 
 class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):

@@ -41,7 +41,7 @@ class EncodedTexts:
         if dropout is None:
             return self
         view = copy(self)
-        view.text = dropout.column("text", self.text, epoch)
+        view.text = dropout.column("text", self.text, epoch, longest=self.config.model.max_length)
         return view
 
     def sequence(self, row: int) -> Ids:

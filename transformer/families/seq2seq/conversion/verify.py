@@ -44,10 +44,11 @@ class Verification:
         source, target = exported.vocabularies["source"], exported.vocabularies["target"]
         texts = exported.pretokenize([row["source"] for row in rows])
         references = open_pretokenizer(bundle, exported.pretokenizers["target"])([row["reference"] for row in rows])
-        self.sources = [clip(ids, positions) for ids in source.encode(texts)]
+        self._whole = source.encode(texts)
+        self.sources = [clip(ids, positions) for ids in self._whole]
         self.targets = [clip(ids, positions) for ids in target.encode(references)]
         self._forced = forced(exported.generator, self.sources, self.targets)
-        self._answers = self._answered(exported, self._greedy)
+        self._answers = self._answered(exported, self._greedy, self.sources)
 
     def verify(self, folder: Path, int8: bool) -> dict[str, float]:
         """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
@@ -62,7 +63,7 @@ class Verification:
         ]
         figures: dict[str, float] = {"rows": len(self._rows)}
         figures |= require_close(engine, differences, "log probability of a token")
-        answers = self._answered(converted, self._greedy)
+        answers = self._answered(converted, self._greedy, self.sources)
         figures |= self._equal(engine, answers)
         own, exported = self._scored(answers), self._scored(self._answers)
         name, samples = next(iter(own)), _SAMPLES if engine.endswith(INT8) else 0
@@ -106,7 +107,7 @@ class Verification:
         decoding = self._exported.decoding
         if decoding.method == "greedy" or decoding.method == "sample":
             return {}
-        answers = self._answered(converted, decoding)
+        answers = self._answered(converted, decoding, self._whole)
         hypotheses = [row["hypothesis"] for row in self._rows]
         ((name, own),) = [*self._scored(answers).items()][:1]
         theirs = self._scored(_Answers([], hypotheses))[name]
@@ -114,8 +115,8 @@ class Verification:
         figures = {"equal": equal, name: own.score(), f"{name}_minus_exported": round(own.score() - theirs.score(), 4)}
         return {f"as_evaluated_{key}": value for key, value in figures.items()}
 
-    def _answered(self, translator: Translator, params: DecodingParams) -> _Answers:
-        found = [hypotheses[0].ids for hypotheses in translator.decoder(self.sources, params, Observer(), None)]
+    def _answered(self, translator: Translator, params: DecodingParams, sources: Sequence[Ids]) -> _Answers:
+        found = [hypotheses[0].ids for hypotheses in translator.decoder(sources, params, Observer(), None)]
         target = self._exported.vocabularies["target"]
         return _Answers(found, [self._exported.text(target.decode(ids)) for ids in found])
 

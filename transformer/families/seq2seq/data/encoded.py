@@ -75,8 +75,9 @@ class EncodedPairs:
         if dropout is None:
             return self
         view = copy(self)
-        view.source = dropout.column("source", self.source, epoch)
-        view.target = dropout.column("target", self.target, epoch)
+        longest = self.config.model.max_length
+        view.source = dropout.column("source", self.source, epoch, longest=longest)
+        view.target = dropout.column("target", self.target, epoch, longest=longest)
         return view
 
     def pairs(self, rows: Ids) -> Pairs:

@@ -1,10 +1,11 @@
 """evaluate: scores the translations of validation and every test split, with intervals and the worst sentences."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from tokenizers.models import WordPiece
 
 from transformer.checkpoint.machine import with_own_cores
@@ -139,11 +140,18 @@ def _translated(
 def _perplexities(pairs: EncodedPairs, texts: Texts, batch_size: int, ordered_map: OrderedMap) -> dict[str, float]:
     """Perplexity per token, and per reference word or sentence end, which is comparable across vocabularies."""
     loss, _ = pairs.score(batch_size, partial(score_with, ordered_map))
-    words = max(sum(len(tokens.split()) + 1 for tokens in texts.reference_tokens), 1)
+    words = max(predicted_words(pairs, texts.reference_tokens), 1.0)
     return {
         "perplexity": _five_digits(perplexity(loss)),
         "word_perplexity": _five_digits(perplexity(loss * pairs.predicted / words)),
     }
+
+
+def predicted_words(pairs: EncodedPairs, references: Sequence[str]) -> float:
+    """The words and sentence ends of the references (N,), one that is cut by the share of its tokens that is left."""
+    shares = (pairs.lengths[:, 1] - 1) / (pairs.target.lengths - 1)
+    counts = np.array([len(tokens.split()) + 1 for tokens in references], dtype=np.int64)
+    return float(counts @ shares)
 
 
 def _five_digits(value: float) -> float:
