@@ -19,8 +19,10 @@ import stages.train
 from tests.training.small import outputs
 from transformer.core import stage as workflow
 from transformer.core.task import open_task, stage_code
+from transformer.training.states import saved_states
 
 _LOG = Path("log")
+_STATES = Path(".dvc/tmp/resume")
 _WRITTEN = ("models", "reports")
 _LONGEST = 60.0
 
@@ -58,8 +60,13 @@ def finished(process: int, until: Callable[[], bool], number: int) -> bool:
         time.sleep(0.0005)
 
 
-def moment(chance: random.Random, longest: float, task: str) -> Callable[[], bool]:
-    """When to kill: after a random time, while a state is being written, or while the results are."""
+def moment(chance: random.Random, longest: float, task: str, *, first: bool) -> Callable[[], bool]:
+    """When to kill: after a random time, while a state is being written, or while the results are.
+
+    The first kill waits for a state, so that at least one training run finds one.
+    """
+    if first:
+        return lambda: bool(saved_states(_STATES / task))
     kind = chance.choices(("time", "save", "result"), weights=(6, 3, 1))[0]
     after = time.monotonic() + chance.uniform(0, longest)
     if kind == "time":
@@ -85,12 +92,12 @@ def main() -> None:
             for root in _WRITTEN:
                 rmtree(root)
         number = chance.choices((signal.SIGKILL, signal.SIGTERM, signal.SIGINT), weights=(6, 1, 1))[0]
-        until = moment(chance, longest, task) if killed < kills else lambda: False
+        until = moment(chance, longest, task, first=not killed) if killed < kills else lambda: False
         ended = finished(start(task), until, number)
         killed += not ended
         if ended:
             assert {root: outputs(Path(root)) for root in _WRITTEN} == expected, "the bytes differ"
-            assert not any(Path(".dvc/tmp/resume", task).iterdir())
+            assert not any((_STATES / task).iterdir())
     taken = _LOG.read_text().count("resuming after step")
     print(json.dumps({"killed": killed, "trainings": trainings, "states_taken": taken, "seconds": round(longest, 2)}))
 
