@@ -119,7 +119,7 @@ def _available(wanted: str) -> str:
 
 
 def _precision(wanted: str, device: torch.device) -> str:
-    bf16 = torch.cuda.is_bf16_supported() if device.type == "cuda" else _cpu_has_bf16() and device.type == "cpu"
+    bf16 = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and _cpu_gains_by_bf16()
     if wanted == "auto":
         return "bf16" if bf16 else "fp32"
     if wanted == "bf16" and device.type == "cuda" and not bf16:
@@ -127,9 +127,15 @@ def _precision(wanted: str, device: torch.device) -> str:
     return wanted
 
 
-def _cpu_has_bf16() -> bool:
-    """Whether the CPU has bf16 matrix instructions; without them bf16 is emulated and slow."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+def _cpu_gains_by_bf16() -> bool:
+    """Whether the CPU multiplies matrices faster in bf16 than in fp32.
+
+    Without such instructions bf16 is emulated. Intel's AVX-512 ones take longer than fp32's; its AMX ones, which a
+    virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/notes/performance.md).
+    """
+    cpu = torch.cpu.get_capabilities()
+    amx, avx512 = cpu.get("amx_bf16", False), cpu.get("avx512_bf16", False)
+    return bool(amx or (avx512 and "intel" not in cpu.get("cpu_name", "").lower()))
 
 
 def _renew() -> None:

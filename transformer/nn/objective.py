@@ -1,8 +1,9 @@
 """What training minimises: label-smoothed cross-entropy (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4), with
 R-Drop (Liang et al. 2021) if asked.
 
-Translation predicts one of many tokens, so its default is `linear_cross_entropy`, which never holds all logits; the
-plain formula is `smoothed_cross_entropy`. Both are in `kernels/cross_entropy.py`.
+Translation predicts one of many tokens, so it uses `linear_cross_entropy` and `linear_r_drop`, which never hold all
+logits; the plain formulas are `smoothed_cross_entropy` and `objective`. All but the last are in
+`kernels/cross_entropy.py`.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.nn.kernels.cross_entropy import linear_cross_entropy, smoothed_cross_entropy
+from transformer.nn.kernels.cross_entropy import linear_cross_entropy, linear_r_drop, smoothed_cross_entropy
 
 
 class Objective(NamedTuple):
@@ -48,15 +49,11 @@ def next_token_objective(
     predict: Callable[[], tuple[Tensor, Tensor]], output: nn.Linear, *, smoothing: float, r_drop: float
 ) -> Objective:
     """As `objective`, for many classes: `predict` returns states (N, C), which `output` maps to logits (N, V)."""
+    states, classes = predict()
     if not r_drop:
-        states, classes = predict()
         return Objective(*linear_cross_entropy(states, classes, output, smoothing), len(classes))
-
-    def logits() -> tuple[Tensor, Tensor]:
-        states, classes = predict()
-        return output(states), classes
-
-    return objective(logits, smoothing=smoothing, r_drop=r_drop)
+    again, _ = predict()
+    return Objective(*linear_r_drop(states, again, classes, output, smoothing, r_drop), len(classes))
 
 
 def symmetric_divergence(first: Tensor, second: Tensor) -> Tensor:
