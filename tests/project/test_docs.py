@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from transformer import cli
 from transformer.commands.parameters import as_markdown, parameters
 from transformer.core.params import read_params
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/local/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE = re.compile(r"`([^`\n]+)`|^(?: {4,}|\$ )(\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 REMOTE = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed)[^>]+src=["'](?:https?:)?//"""
@@ -47,6 +49,21 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 
 def test_pages_link_to_each_other() -> None:
     assert sum(1 for page in PAGES for _ in links(page)) > 50
+
+
+def test_every_command_that_pages_name_exists() -> None:
+    """Targets of make, subcommands of `transformer`, and profiles."""
+    rules = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    (subcommands,) = (each.choices for each in cli._parser()._actions if isinstance(each.choices, dict))
+    profiles = {path.stem for path in (ROOT / "profiles").iterdir()} | {"default", "NAME"}
+    known = {"make": rules, "transformer": set(subcommands), "transformer profile": profiles}
+    found = {command: set[str]() for command in known}
+    for page in PAGES:
+        code = "\n".join(a or b for a, b in CODE.findall(page.read_text(encoding="utf-8")))
+        for command in known:
+            found[command] |= set(re.findall(rf"(?:^|[;&|(]) *{command} ([a-zA-Z][\w-]*)", code, re.MULTILINE))
+    assert [(command, name) for command in known for name in found[command] - known[command]] == []
+    assert all(len(names) > 3 for names in found.values())
 
 
 def test_the_page_of_parameters_is_current() -> None:
