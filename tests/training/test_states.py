@@ -13,7 +13,7 @@ from transformer.core.code import code_at_start
 from transformer.core.params import stage_params
 from transformer.core.task import open_task, stage_code
 from transformer.training.identity import training_key
-from transformer.training.states import read_state, saved_states
+from transformer.training.states import read_state, saved_states, write_state
 
 __all__ = ["data"]  # a fixture
 
@@ -128,3 +128,9 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
     assert newest(stopped) == before
     assert not list(before[0].parent.glob(".*"))
     assert stopped.finish().points == stopped.points
+
+
+def test_a_state_may_have_more_than_a_header_holds(tmp_path: Path) -> None:
+    """Half a million live points of a long training run are 100 MB, safetensors' limit of a header."""
+    state = {"observer": "x" * 101_000_000, "step": 3}
+    assert read_state(write_state(tmp_path, state)) == state

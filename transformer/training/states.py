@@ -1,7 +1,8 @@
 """Checkpoint files for resuming: no pickle, and corruption is detected.
 
-Each is one safetensors file: the tensors, and everything else as JSON in the header. The file name contains the SHA-256
-of the content, so a rename publishes the complete checkpoint or nothing, and any later change of a byte is detected.
+Each is one safetensors file: the tensors, and everything else as JSON in one more, since a header may have no more than
+100 MB. The file name contains the SHA-256 of the content, so a rename publishes the complete checkpoint or nothing, and
+any later change of a byte is detected.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -20,6 +22,7 @@ Tree = Any
 """Nested mappings with string keys, lists, numbers, strings, None and tensors."""
 
 _SUFFIX = ".safetensors"
+_REST = "rest"
 _TENSOR = "\0tensor"
 """The key that replaces a tensor; it cannot occur in a parameter's name."""
 
@@ -36,8 +39,8 @@ def saved_states(folder: Path) -> list[Path]:
 def write_state(folder: Path, state: Tree) -> Path:
     """Write a state as the folder's newest checkpoint, atomically. Raises UserError when it cannot be written."""
     tensors: dict[str, Tensor] = {}
-    text = json.dumps(_take_out(state, tensors))
-    content = save(tensors, {"state": text})
+    rest = json.dumps(_take_out(state, tensors)).encode()
+    content = save({**tensors, _REST: torch.frombuffer(bytearray(rest), dtype=torch.uint8)})
     newest = next((int(path.name.partition(".")[0]) for path in saved_states(folder)), 0)
     path = folder / f"{newest + 1:08d}.{hashlib.sha256(content).hexdigest()}{_SUFFIX}"
     with atomic_write(path) as stream:
@@ -53,7 +56,7 @@ def read_state(path: Path) -> Tree:
         with safe_open(path, framework="pt") as file:
             # Clone: the tensors are views of the memory-mapped file.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # not a mapping
-            return _put_back(json.loads(file.metadata()["state"]), tensors)
+            return _put_back(json.loads(tensors.pop(_REST).numpy().tobytes()), tensors)
     except (OSError, SafetensorError) as error:
         raise BrokenStateError(f"{path} cannot be read ({error})") from error
 
