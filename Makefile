@@ -25,13 +25,13 @@ test: $(DEV)  ## run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 coverage: $(DEV)  ## run the tests and report line coverage of the package, as seen in the test processes
-	pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
+	pytest -n 2 -o faulthandler_timeout=900 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
 mutations: $(DEV)  ## put twenty bugs into the code, one at a time: the tests must detect each; takes minutes
 	python -m tests.mutations $(ARGS)
 
 stress: $(DEV)  ## run the stress tests, which kill processes and fill disks many times; takes minutes
-	pytest -n 2 -m stress $(ARGS)
+	pytest -n 2 -m stress -o faulthandler_timeout=3600 $(ARGS)
 
 check: $(DEV)  ## lint and type-check
 	ruff check .

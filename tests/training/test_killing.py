@@ -44,7 +44,7 @@ def kill(case: str, kills: int, folder: Path) -> dict[str, float]:
     seed = random.randrange(10**6)
     command = (sys.executable, "-m", "tests.training.killing", task, str(kills), str(seed))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-3000:]}"
     result: dict[str, float] = json.loads(done.stdout)
     return result
