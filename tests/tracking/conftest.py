@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import made_once
 from tests.kit import ROOT, clean_environment
+from tests.tracking.services import Deployed, Postgres, running
 from tests.warm import with_warm_commands
 from transformer.tracking.store import Store, open_store
 
@@ -171,3 +172,21 @@ def fresh_repository(empty_database: Path) -> Path:
 def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
     """A copy of the tiny repository for one test."""
     return Path(shutil.copytree(fresh_repository, tmp_path / "repository"))
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Postgres, str, Path]]:
+    with running(tmp_path_factory.mktemp("services")) as started:
+        yield started
+
+
+@pytest.fixture
+def server(services: tuple[Postgres, str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A server with an empty database of its own."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    database = folder.name.replace("-", "_")
+    services[0].create(database)
+    server = Deployed(folder, *services, database=database)
+    server.start()
+    yield server
+    server.stop()

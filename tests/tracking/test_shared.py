@@ -3,11 +3,8 @@
 import multiprocessing
 import os
 import shutil
-import subprocess
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -16,83 +13,12 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from tests.tracking.conftest import environment, run_in
-from tests.tracking.services import Deployed, Postgres, running
-from tests.tracking.test_workflow import SYNC, edit
+from tests.tracking.services import Deployed, Postgres
+from tests.tracking.test_workflow import edit
+from tests.tracking.users import User, assert_once_each, results
 
 pytestmark = pytest.mark.stress
 NAME = "translation-model"
-REVISION = "b7e2c1a4d9f3"
-"""The last revision of the database of MLflow 3.16.1, the release before the one that the lock pins."""
-
-
-@pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Postgres, str, Path]]:
-    with running(tmp_path_factory.mktemp("services")) as started:
-        yield started
-
-
-@pytest.fixture
-def server(services: tuple[Postgres, str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """A server with an empty database of its own."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    database = folder.name.replace("-", "_")
-    services[0].create(database)
-    server = Deployed(folder, *services, database=database)
-    server.start()
-    yield server
-    server.stop()
-
-
-class User:
-    """Somebody's clone, with a home of their own, so that no lock is shared with the others."""
-
-    def __init__(self, root: Path, server: Deployed, secret: Path) -> None:
-        self.root, self.home = root, root.with_name(f"home-of-{root.name}")
-        self.home.mkdir()
-        self.env = {
-            "HOME": str(self.home),
-            "MLFLOW_TRACKING_URI": server.uri,
-            "AWS_SHARED_CREDENTIALS_FILE": str(secret / "s3_credentials"),
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
-
-    def run(self, *command: str) -> str:
-        return run_in(self.root, *command, env=self.env)
-
-    def start(self, *command: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=environment() | self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def sync(self) -> str:
-        return self.run(sys.executable, "-c", SYNC)
-
-    def commit(self, message: str) -> None:
-        self.run("git", "commit", "--quiet", "--all", "--message", message)
-
-
-def results(server: Deployed) -> list[Any]:
-    """All rows, also unfinished ones."""
-    client = MlflowClient(server.uri, server.uri)
-    experiments = [each.experiment_id for each in client.search_experiments()]
-    return [*client.search_runs(experiments, "tags.kind = 'result'")]
-
-
-def assert_once_each(server: Deployed, count: int) -> None:
-    """So many rows, all complete, each with one version, and one file that the server really has."""
-    rows = results(server)
-    client = MlflowClient(server.uri, server.uri)
-    assert {row.info.status for row in rows} == {"FINISHED"}
-    assert len(rows) == len({row.data.tags["row_key"] for row in rows}) == count
-    versions = [str(version.run_id) for version in client.search_model_versions()]
-    assert sorted(versions) == sorted(row.info.run_id for row in rows)
-    for row in rows:
-        assert Path(client.download_artifacts(row.info.run_id, "params.json")).stat().st_size
 
 
 def test_two_users_train_push_pull_and_sync(
@@ -237,75 +163,3 @@ def test_a_request_for_another_host_is_refused(server: Deployed) -> None:
         assert answer.status == 200
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(urllib.request.Request(address, headers={"Host": "evil.example.org"}))
-
-
-def test_a_store_of_the_release_before_is_upgraded(
-    services: tuple[Postgres, str, Path], dvc_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its schema is made with MLflow's own migrations, and filled with a result of today's."""
-    postgres, _, secret = services
-    monkeypatch.setenv("PGPASSWORD", postgres.password)
-    for database in ("today", "older"):
-        postgres.create(database)
-    today, older = (Deployed(tmp_path, *services, database=name) for name in ("today", "older"))
-    today.start()
-    try:
-        user = User(dvc_repository, today, secret)
-        user.run("dvc", "repro")
-        before = {row.info.run_id: row.data.to_dictionary() for row in results(today)}
-    finally:
-        today.stop()
-    make_older(postgres.uri("older"), postgres.uri("today"))
-    assert revision(postgres.uri("older")) == REVISION
-    older.start()
-    try:
-        assert {row.info.run_id: row.data.to_dictionary() for row in results(older)} == before
-        user.env["MLFLOW_TRACKING_URI"] = older.uri
-        assert user.sync() == "rows 0\n"
-        edit(user.root, "bonus: 0", "bonus: 5")
-        assert "tracking: " not in user.run("dvc", "repro")
-        assert_once_each(older, 3)
-    finally:
-        older.stop()
-    assert revision(postgres.uri("older")) == revision(postgres.uri("today")) != REVISION
-
-
-def revision(uri: str) -> str:
-    """That of a database's schema."""
-    import sqlalchemy
-
-    engine = sqlalchemy.create_engine(uri)
-    with engine.connect() as connection:
-        found = str(connection.execute(sqlalchemy.text("SELECT version_num FROM alembic_version")).scalar_one())
-    engine.dispose()
-    return found
-
-
-def make_older(uri: str, filled: str) -> None:
-    """Make the schema of the release before in an empty database, and copy what another one has into it."""
-    import sqlalchemy
-    from alembic import command
-    from mlflow.store.db.utils import _get_alembic_config
-    from mlflow.store.tracking.dbmodels.initial_models import Base
-
-    engine, source = sqlalchemy.create_engine(uri), sqlalchemy.create_engine(filled)
-    Base.metadata.create_all(engine)
-    config = _get_alembic_config(uri)
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, REVISION)
-    tables, given = sqlalchemy.MetaData(), sqlalchemy.MetaData()
-    tables.reflect(engine)
-    given.reflect(source)
-    with engine.begin() as connection, source.connect() as reader:
-        for table in tables.sorted_tables:
-            if table.name not in given.tables or table.name == "alembic_version":
-                continue
-            has = given.tables[table.name].c
-            columns = [has[column.name] for column in table.c if column.name in has]
-            rows = [dict(row) for row in reader.execute(sqlalchemy.select(*columns)).mappings()]
-            connection.execute(table.delete())  # what the migrations put there
-            if rows:
-                connection.execute(table.insert(), rows)
-    for each in (engine, source):
-        each.dispose()

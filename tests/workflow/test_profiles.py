@@ -24,9 +24,11 @@ CHANGED_SINCE = frozenset(
         *((name, f".{task}.figures.sentences") for name in (DEFAULT, "seed", "paper", "rnn") for task in TASKS),
         (DEFAULT, ".sentiment.vocab.source"),
         (DEFAULT, ".sentiment.vocab.path"),
+        ("seed", ".translation.train.averaging"),
+        ("seed", ".translation.train.ema_decay"),
     ]
 )
-"""Profile and leaf of values that were changed on purpose, such as ("seed", ".translation.train.epochs")."""
+"""Profile and leaf of values that were changed on purpose."""
 
 
 @pytest.fixture
