@@ -207,8 +207,7 @@ def measured(
     """
     done: dict[str, list[Done]] = {name: [] for name in contenders}
     for number in range(0 if warm else 1, options.rounds + 1):
-        order = list(contenders)[:: 1 if number % 2 else -1]
-        for name in order:
+        for name in list(contenders)[:: 1 if number % 2 else -1]:
             gc.collect()
             work = contenders[name](number)
             if number:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from tests.engines.conftest import NODE
 from tests.training.resuming import data
 from tests.training.small import ROOT, outputs, train
 from tests.training.test_shards import Disturbing, sharded
+from transformer.core.errors import UserError
+from transformer.core.schema import Hardware
 from transformer.text.parallel import worker_processes
 
 __all__ = ["data"]  # a fixture
@@ -68,6 +71,19 @@ def test_a_training_process_that_is_killed_on_another_machine_changes_no_byte(
     assert [line for line in watcher.lines if "lost" in line] == [
         "warning: a training process was lost at step 3: starting another"
     ]
+
+
+def test_more_training_processes_than_the_cluster_holds_are_one_line(cluster: Any) -> None:
+    """Ray would wait for more machines, without a word."""
+    from transformer.engines.ray_engine import starter
+
+    start = starter(
+        small_runtime(engine="ray", address=cluster.address, trainers=4),
+        Hardware(device="cpu", precision="fp32", threads=1, deterministic=True),
+    )
+    message = r"the Ray cluster has 2 cores, and 3 more training processes need 3: lower runtime.trainers, or add machi"
+    with ExitStack() as stack, pytest.raises(UserError, match=message):
+        start(4, str, stack)
 
 
 STAGE = """
