@@ -97,7 +97,10 @@ def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({}, "nothing to read in"),
-        ({"reviews.tsv": b"a\tb\n"}, r"nothing to read in .* \(it has reviews.tsv: call the training rows `train`\); it may"),
+        (
+            {"reviews.tsv": b"a\tb\n"},
+            r"nothing to read in .* \(it has reviews.tsv: call the training rows `train`\); it may",
+        ),
         ({"train.de": b"x\n"}, "has train in de: plain text must be in two languages"),
         ({"train.tsv": b"a\tb\n1\t2\n3\t4\n"}, "of the columns a, b neither two are sentences nor one a text"),
         ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),

@@ -46,7 +46,9 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
     variants, ignored = _variants(folder, columns)
     if not variants:
-        hint = f" (it has {', '.join(ignored[:3])}: call the training rows `train`)" if ignored else hint_of_clone(folder)
+        hint = (
+            f" (it has {', '.join(ignored[:3])}: call the training rows `train`)" if ignored else hint_of_clone(folder)
+        )
         raise UserError(f"nothing to read in {folder}{hint}; it may contain: {LAYOUTS}")
     splits = {}
     for split, found in sorted(variants.items()):
