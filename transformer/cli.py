@@ -222,10 +222,13 @@ def _parameters(arguments: argparse.Namespace) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from transformer.commands.profiles import use_profile
+    from transformer.commands.profiles import DEFAULT, PARAMS, set_back, use_profile
 
+    before = PARAMS.read_bytes() if PARAMS.is_file() else b""
     done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
     print(f"params.yaml: {arguments.name or 'corpora'} {done}")
+    if arguments.name not in (None, DEFAULT) and (back := set_back(Path.cwd(), before)):
+        print(f"  the default again, as the profile says nothing of it: {', '.join(back)}")
 
 
 def _new_corpus(arguments: argparse.Namespace) -> None:

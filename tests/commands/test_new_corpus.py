@@ -147,6 +147,8 @@ def test_the_profile_fits_and_what_was_found_is_said(project: Path) -> None:
         "no validation and no test split: a tenth of train will be held out for each",
         "profiles/french.yaml written",
         "rehearsed on 63 rows: an update takes ",
+        "epochs of 2 updates, the most",  # of the 50 that are not held out, in batches of 32
+        "answers will be in lowercase",
         "Next: make repro PROFILE=french TASK=translation",
     ):
         assert expected in said

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from tests.conftest import ROOT
 from transformer.commands.check import check_params
-from transformer.commands.profiles import DEFAULT, default_params, profile_params, profile_values, use_profile
+from transformer.commands.profiles import DEFAULT, default_params, profile_params, profile_values, set_back, use_profile
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
 from transformer.registry import TASKS
@@ -170,6 +170,16 @@ def test_a_profile_follows_the_committed_default(project: Path) -> None:
     assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
     use_profile(project, DEFAULT, None)
     assert (project / "params.yaml").read_text() == edited
+
+
+def test_sections_that_a_profile_sets_back_are_named(project: Path) -> None:
+    overlay(project, "sentiment:\n  model:\n    dropout: 0.4\n")
+    use_profile(project, "paper", None)
+    before = (project / "params.yaml").read_bytes()
+    use_profile(project, "mine", None)
+    assert set_back(project, before) == ["hardware", "runtime", "translation"]
+    assert set_back(project, (project / "params.yaml").read_bytes()) == []
+    assert set_back(project, b"\xff") == [] == set_back(project, b"- no sections")
 
 
 def test_default_corpora_in_place_are_not_the_default(project: Path, data: Path) -> None:

@@ -88,6 +88,8 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     path = write_profile(root, given, {task.name: section}, heading=heading)
     yield f"{path.relative_to(root)} written"
     yield rehearsal.told(rows["train"], section["train"])
+    if found.family != "classifier":
+        yield "answers will be in lowercase; with `lowercase: false` below its `tokenize` they keep case"
     yield f"Next: make repro PROFILE={given} TASK={task.name}"
 
 

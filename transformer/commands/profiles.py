@@ -64,6 +64,16 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     return True
 
 
+def set_back(root: Path, before: bytes) -> list[str]:
+    """The sections of params.yaml that were not the default's in `before`, its old content, and are now."""
+    default, now = (_load(text, PARAMS) for text in (_committed_default(root), _read(root / PARAMS)))
+    try:
+        then = _load(before.decode(), PARAMS)
+    except (UserError, UnicodeDecodeError):  # nothing to lose
+        return []
+    return [name for name in default if then.get(name) != default[name] == now[name]]
+
+
 def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The default with these values, as if they were the profile `name`. Raises UserError."""
     content = _load(default_params(root), PARAMS)

@@ -1,6 +1,8 @@
 """Runs the first stages and some updates on a part of a corpus: shows that its parameters work, and what they cost."""
 
 import json
+import math
+import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -55,15 +57,21 @@ class Rehearsal:
     """Of train, that it used."""
     alike: int
     """Of these, left out since they nearly equal a held-out one."""
+    kept: int
+    """Of these, that train."""
     seconds: float
     """Of one update."""
+    busy: bool
+    """Whether other processes kept the processor busy."""
 
     def told(self, rows: int, train: Mapping[str, Any]) -> str:
         """One line with the time that training on this many rows takes; train: the section of parameters."""
-        updates, epochs = max(1, round(rows / train["batch_size"])), train["epochs"]
+        updates, epochs = math.ceil(rows * self.kept / self.rows / train["batch_size"]), train["epochs"]
+        busy = "; other processes keep the processor busy: without them it takes far less" if self.busy else ""
         return (
             f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
             f" {updates:,} updates, the most there may be, take about {_duration(epochs * updates * self.seconds)}"
+            f"{busy}"
         )
 
 
@@ -74,6 +82,7 @@ def rehearse(
     where a stage does.
     """
     content = deepcopy(content)
+    busy = os.getloadavg()[0] > (os.cpu_count() or 1) / 2
     content["runtime"] |= {"workers": 0, "progress": False, "log_every": 1}
     with TemporaryDirectory() as place:
         folder = Path(place)
@@ -82,8 +91,9 @@ def rehearse(
         clock = _Clock()
         with suppress(_EnoughError):
             _run(content, task, folder, clock)
-        left_out = read_json(folder / "corpus" / "provenance.json").get("left_out", {}).get("train", {})
-    return Rehearsal(given, left_out.get(NEAR, 0), clock.seconds())
+        provenance = read_json(folder / "corpus" / "provenance.json")
+    alike = provenance.get("left_out", {}).get("train", {}).get(NEAR, 0)
+    return Rehearsal(given, alike, provenance["rows"]["train"], clock.seconds(), busy)
 
 
 def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapping[str, int]) -> int:
