@@ -16,6 +16,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import write_table
 from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
+from transformer.report.build import in_common
 from transformer.results.chain import STAGES, chains_in_lock
 from transformer.results.differences import Differences, Score, differences
 from transformer.results.find import find_results, results_before
@@ -136,6 +137,14 @@ def test_an_interval_and_a_p_value_that_disagree_are_noted(
     note = next(tables(found, "A", "B")).note
     assert note.startswith("test accuracy: the interval and p disagree about 0.05.") == noted
     assert ("more test rows or more seeds" in note) == noted
+
+
+def test_results_without_a_common_metric_do_not_have_the_same_scores() -> None:
+    """Such as a masked language model and one of replaced tokens."""
+    objective = [("language.model.objective", "masked", "replaced")]
+    found = Differences(task="language", params=objective, data=[], code=[], scores=[], without_answers=[])
+    assert "Scores: none that both have" in lines(found, "a", "b", markdown=False)
+    assert in_common([*tables(found, "a", "b")]) == " They have no score in common. The same in both: data, code."
 
 
 def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:

@@ -1,6 +1,6 @@
 """report: builds a result's page from its files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from transformer.results.find import WORKSPACE, Results, find_results, results_a
 from transformer.results.headline import shortfall
 from transformer.results.naming import registered_name
 from transformer.results.origin import origin_of, uncommitted_code
-from transformer.results.output import tables
+from transformer.results.output import SAME, Shown, tables
 from transformer.results.place import is_page_of, made_from, page_path
 from transformer.results.times import times_of
 from transformer.results.workspace import require_outputs
@@ -131,15 +131,20 @@ def _change(task: str, before: Results | None, own: Results) -> Section:
         return Section(title, "No commit holds another result of this task.")
     found = differences(task, before, own, samples=_samples(own, task))
     shown = list(tables(found, before.name, "this result"))
-    same = [table.title.lower() for table in shown if not table.rows]
     text = f"The previous result is the one that commit {before.name} holds."
     if any(path == f"data/{task}/corpus" for path, _, _ in found.data):
         text += " It is of another corpus, so the scores do not compare."
-    if same:
-        text += f" The same in both: {', '.join(same)}."
+    text += in_common(shown)
     # Readers want the change of the scores first; the list of modules stays folded.
     rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]
     return Section(title, text, tables=rows)
+
+
+def in_common(shown: Sequence[Shown]) -> str:
+    """What two results share, in sentences that continue a paragraph."""
+    same = [table.title.lower() for table in shown if table.note == SAME]
+    text = "" if shown[0].rows else " They have no score in common."
+    return f"{text} The same in both: {', '.join(same)}." if same else text
 
 
 def _samples(own: Results, task: str) -> int:

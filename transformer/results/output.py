@@ -10,6 +10,8 @@ from transformer.results.headline import value
 
 _CODE_SHOWN = 20
 _MD5 = 8
+SAME = "the same"
+"""The note of a table without differences."""
 _AT_THE_EDGE = (
     "the interval and p disagree about 0.05. Both are estimates, and this difference is at their edge: decide with more"
     " test rows or more seeds."
@@ -49,7 +51,7 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
         notes.append(_other_baselines(found))
     note = " ".join(notes)
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
-    yield Shown("Scores", header, scores, note if scores else "no split that both have")
+    yield Shown("Scores", header, scores, note if scores else "none that both have")
     yield Shown("Parameters", ("parameter", first, second), found.params, _note(found.params))
     data = [(path, one[:_MD5], two[:_MD5]) for path, one, two in found.data]
     yield Shown("Data", ("output", first, second), data, _note(data))
@@ -67,7 +69,7 @@ def _other_baselines(found: Differences) -> str:
 
 
 def _note(rows: Sequence[object]) -> str:
-    return "" if rows else "the same"
+    return "" if rows else SAME
 
 
 def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ DETECTION = (
 )
 _CURVES = (
     ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per predicted token"),
-    ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity a predicted token"),
+    ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity per predicted token"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "share predicted right"),
     ("Validation loss of the discriminator", {"validation_detection_loss": "validation"}, "nats per token"),
 )
