@@ -20,6 +20,7 @@ PARTS = (
     "pipeline",
     "growth",
     "shards",
+    "busy",
     "operators",
     "workflow_overhead",
     "tracking",

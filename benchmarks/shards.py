@@ -44,14 +44,15 @@ def measure(options: Options) -> Report:
     """Updates per second."""
     with TemporaryDirectory() as folder:
         contenders = {
-            name: isolated(_contender, setting, Path(folder), options.more.steps, threads=setting.threads)
+            name: isolated(contender, setting, Path(folder), options.more.steps, threads=setting.threads)
             for name, setting in SETTINGS.items()
         }
         done = measured(contenders, options)
     return Report([Table("Training", "updates/s", rates(done), next(iter(SETTINGS)))])
 
 
-def _contender(setting: Setting, folder: Path, steps: int) -> "partial[Work]":
+def contender(setting: Setting, folder: Path, steps: int) -> "partial[Work]":
+    """What a process of `isolated` does in a round."""
     return partial(_round, setting, folder, steps)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from transformer.commands.workspace import enter_workspace, given_path, require_workspace
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
+from transformer.core.spinning import spin_briefly
 from transformer.core.task import family_names, import_family, open_task
 from transformer.export.converted import ENGINES
 from transformer.registry import TASKS
@@ -16,6 +17,7 @@ _FILES_SHOWN = 3  # per stage
 
 def main() -> None:
     """Run one command; a UserError becomes one line on stderr and exit status 1."""
+    spin_briefly()
     arguments = _parser().parse_args()
     enter_workspace()
     try:

@@ -1,7 +1,11 @@
-"""The first import of every stage script: ensures the right Python, and hashes the code before any of it is loaded."""
+"""The first import of every stage script: ensures the right Python and how threads wait, and hashes the code before any
+of it is loaded.
+"""
 
 from transformer.core.interpreter import require_libraries
+from transformer.core.spinning import spin_briefly
 
+spin_briefly()  # before torch is loaded
 require_libraries()  # before any of them is imported
 
 from transformer.core.code import code_at_start  # noqa: E402
