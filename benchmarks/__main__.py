@@ -20,7 +20,6 @@ PARTS = (
     "pipeline",
     "growth",
     "shards",
-    "busy",
     "operators",
     "workflow_overhead",
     "tracking",

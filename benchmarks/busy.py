@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from transformer.core.spinning import spin_briefly
 
 _PEER = "as PyTorch comes"
 _OURS = "waits briefly"
+_LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 _BESIDE = ", beside a busy process"
 
 
@@ -42,7 +43,7 @@ def measure(options: Options) -> Report:
 
 def _round(run: Callable[[int], Work], setting: Mapping[str, str], busy: bool, number: int) -> Work:
     """The first round starts the contender's process, which reads its setting then."""
-    with _environment(setting), _busy() if busy else _environment({}):
+    with _environment(setting), _busy() if busy else nullcontext():
         return run(number)
 
 
@@ -56,6 +57,8 @@ def _setting() -> dict[str, str]:
 @contextmanager
 def _environment(more: Mapping[str, str]) -> Iterator[None]:
     before = {**os.environ}
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):  # the user's own
+        os.environ.pop(name, None)
     os.environ.update(more)
     try:
         yield
@@ -66,7 +69,7 @@ def _environment(more: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _busy() -> Iterator[None]:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+    with subprocess.Popen([sys.executable, "-c", _LOOP]) as process:
         try:
             yield
         finally:

@@ -230,7 +230,7 @@ def _profile(arguments: argparse.Namespace) -> None:
     done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
     print(f"params.yaml: {arguments.name or 'corpora'} {done}")
     if arguments.name not in (None, DEFAULT) and (back := set_back(Path.cwd(), before)):
-        print(f"  the default again, as the profile says nothing of it: {', '.join(back)}")
+        print(f"  set back to the default: {', '.join(back)}")
 
 
 def _new_corpus(arguments: argparse.Namespace) -> None:

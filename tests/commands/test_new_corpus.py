@@ -99,7 +99,7 @@ def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
         ({}, "nothing to read in"),
         (
             {"reviews.tsv": b"a\tb\n"},
-            r"nothing to read in .* \(it has reviews.tsv: call the training rows `train`\); it may",
+            r"\(it has reviews.tsv, called after no split: call the training rows `train`\); it may",
         ),
         ({"train.de": b"x\n"}, "has train in de: plain text must be in two languages"),
         ({"train.tsv": b"a\tb\n1\t2\n3\t4\n"}, "of the columns a, b neither two are sentences nor one a text"),
@@ -147,7 +147,6 @@ def test_the_profile_fits_and_what_was_found_is_said(project: Path) -> None:
         "no validation and no test split: a tenth of train will be held out for each",
         "profiles/french.yaml written",
         "rehearsed on 63 rows: an update takes ",
-        "epochs of 2 updates, the most",  # of the 50 that are not held out, in batches of 32
         "answers will be in lowercase",
         "Next: make repro PROFILE=french TASK=translation",
     ):
@@ -180,6 +179,15 @@ def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
     assert (project / "profiles" / "mine.yaml").read_text(encoding="utf-8") == "hardware: {threads: 1}\n"
     with pytest.raises(UserError, match=r"`\.\./x` cannot name a profile"):
         list(new_corpus(project, folder, name="../x", languages=None))
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_time_is_that_of_the_rows_that_train(busy: bool) -> None:
+    """Half of 1,000 rows in batches of 32 are 16 updates."""
+    found = rehearsal.Rehearsal(rows=100, alike=0, kept=50, seconds=2.0, busy=busy)
+    said = found.told(1000, {"batch_size": 32, "epochs": 3})
+    assert "3 epochs of 16 updates, the most there may be, take about 2 min" in said  # 96 s
+    assert said.endswith("it may take less without them") == busy
 
 
 def test_rows_sorted_by_label_are_rehearsed(project: Path) -> None:

@@ -253,3 +253,9 @@ def test_a_missing_column(name: str, content: bytes, tmp_path: Path) -> None:
 def test_a_tsv_line_with_another_number_of_fields(tmp_path: Path) -> None:
     write(tmp_path, {"train.tsv": b"de\ten\na\tb\na\tb\tc\n"})
     assert "train.tsv, line 3: 3 columns where the header has 2" in fault(tmp_path)
+
+
+def test_files_of_no_layout_are_named_where_nothing_can_be_read(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", {f"train.{ending}": b"x" for ending in ("doc", "txt", "xls", "zip")})
+    with pytest.raises(UserError, match=r"\(it has train.doc, train.txt, train.xls and 1 more, of no layout\); it may"):
+        read_folder(folder, columns=Columns({"label": "label", "text": "text"}))

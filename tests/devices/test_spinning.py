@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 from transformer.core.spinning import ROUNDS
 
 START = "import transformer.core.start"
-COMMAND = "import sys; sys.argv[1:] = ['check']; from transformer.cli import main; main()"
+COMMAND = "import sys; sys.argv[1:] = ['parameters', 'hardware']; from transformer.cli import main; main()"
 
 
 def displayed(code: str, **settings: str) -> str:

@@ -119,10 +119,11 @@ def _available(wanted: str) -> str:
 
 
 def _precision(wanted: str, device: torch.device) -> str:
-    bf16 = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and _cpu_gains_by_bf16()
     if wanted == "auto":
-        return "bf16" if bf16 else "fp32"
-    if wanted == "bf16" and device.type == "cuda" and not bf16:
+        if device.type == "cuda":
+            return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+        return "bf16" if device.type == "cpu" and _cpu_gains_by_bf16() else "fp32"
+    if wanted == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise UserError("hardware.precision is `bf16`, but this GPU does not support it: set it to `auto` or `fp32`")
     return wanted
 

@@ -1,6 +1,7 @@
 """`transformer new-corpus`: looks at a folder of files, and writes a profile with the parameters that fit."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     languages: codes of the two sides where their names do not say them. Raises UserError where the folder cannot be
     understood.
     """
+    busy = os.getloadavg()[0] > (os.cpu_count() or 1) / 2  # before this process has work of its own
     given = name or _name(folder)
     require_free(root, given)
     found = recognise(folder, languages)
@@ -69,7 +71,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
 
     def rehearsed() -> Rehearsal:
         values = merged_values(root, given, {task.name: section})
-        return rehearse(values, task, corpus, found.columns, rows)
+        return rehearse(values, task, corpus, found.columns, rows, busy=busy)
 
     yield "rehearsing: every stage up to training on some rows, and some seconds of updates"
     try:
@@ -89,7 +91,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     yield f"{path.relative_to(root)} written"
     yield rehearsal.told(rows["train"], section["train"])
     if found.family != "classifier":
-        yield "answers will be in lowercase; with `lowercase: false` below its `tokenize` they keep case"
+        yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={given} TASK={task.name}"
 
 

@@ -71,7 +71,7 @@ def set_back(root: Path, before: bytes) -> list[str]:
         then = _load(before.decode(), PARAMS)
     except (UserError, UnicodeDecodeError):  # nothing to lose
         return []
-    return [name for name in default if then.get(name) != default[name] == now[name]]
+    return [name for name in default if name in then and then[name] != default[name] == now[name]]
 
 
 def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str, Any]:

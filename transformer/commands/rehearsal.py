@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,12 +61,12 @@ class Rehearsal:
     seconds: float
     """Of one update."""
     busy: bool
-    """Whether other processes kept the processor busy."""
+    """Whether other processes kept the processor busy before."""
 
     def told(self, rows: int, train: Mapping[str, Any]) -> str:
         """One line with the time that training on this many rows takes; train: the section of parameters."""
         updates, epochs = math.ceil(rows * self.kept / self.rows / train["batch_size"]), train["epochs"]
-        busy = "; other processes keep the processor busy: without them it takes far less" if self.busy else ""
+        busy = "; other processes kept the processor busy: it may take less without them" if self.busy else ""
         return (
             f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
             f" {updates:,} updates, the most there may be, take about {_duration(epochs * updates * self.seconds)}"
@@ -76,13 +75,18 @@ class Rehearsal:
 
 
 def rehearse(
-    content: dict[str, Any], task: Task, corpus: Corpus, columns: Mapping[str, str], rows: Mapping[str, int]
+    content: dict[str, Any],
+    task: Task,
+    corpus: Corpus,
+    columns: Mapping[str, str],
+    rows: Mapping[str, int],
+    *,
+    busy: bool = False,
 ) -> Rehearsal:
     """Run the stages up to some updates; content: the parameters; rows: those of each split. Raises UserError
     where a stage does.
     """
     content = deepcopy(content)
-    busy = os.getloadavg()[0] > (os.cpu_count() or 1) / 2
     content["runtime"] |= {"workers": 0, "progress": False, "log_every": 1}
     with TemporaryDirectory() as place:
         folder = Path(place)

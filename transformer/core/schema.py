@@ -54,7 +54,7 @@ class Hardware(Section):
     device: Literal["auto", "cpu", "cuda", "mps"]
     """`auto` prefers CUDA, then Apple's MPS, then the CPU."""
     precision: Literal["auto", "fp32", "bf16"]
-    """Of matrix products in training: `auto` is bf16 where it is faster in hardware, else fp32."""
+    """Of matrix products in training: `auto` is bf16 where the hardware makes it faster, else fp32."""
     threads: int = Field(ge=1, le=1024)
     """CPU threads of torch. A different number sums in a different order, so it can change the last bits."""
     deterministic: bool

@@ -1,5 +1,5 @@
-"""The first import of every stage script: ensures the right Python and how threads wait, and hashes the code before any
-of it is loaded.
+"""The first import of every stage script: ensures the right Python, sets how threads wait, and hashes the code before
+any of it is loaded.
 """
 
 from transformer.core.interpreter import require_libraries

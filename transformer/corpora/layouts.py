@@ -16,6 +16,8 @@ LAYOUTS = (
 )
 _SUBFOLDERS = ("plain_text", "data")
 _ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
+_SPLITS = {"train", "test", *_ALIASES, *_ALIASES.values()}
+_SHOWN = 3  # files
 _FILE = re.compile(
     r"(?P<split>train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised)"
     r"(?P<shard>-(?P<index>[0-9]{5})-of-(?P<shards>[0-9]{5}))?\.(?P<kind>[A-Za-z0-9_-]+)(?P<gz>\.gz)?"
@@ -46,9 +48,7 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
     variants, ignored = _variants(folder, columns)
     if not variants:
-        hint = (
-            f" (it has {', '.join(ignored[:3])}: call the training rows `train`)" if ignored else hint_of_clone(folder)
-        )
+        hint = f"{_unread(ignored)}{hint_of_clone(folder)}"
         raise UserError(f"nothing to read in {folder}{hint}; it may contain: {LAYOUTS}")
     splits = {}
     for split, found in sorted(variants.items()):
@@ -69,6 +69,16 @@ def text_extensions(folder: Path) -> list[str]:
             if match and match["kind"] not in _KINDS and (match.re is _OPUS or match["split"] == "train"):
                 found[match["kind"]] = None
     return list(found)
+
+
+def _unread(ignored: Sequence[str]) -> str:
+    """What to say of files that are there, none of which is of a layout."""
+    if not ignored:
+        return ""
+    more = f" and {len(ignored) - _SHOWN} more" if len(ignored) > _SHOWN else ""
+    named = any(Path(name).name.partition(".")[0] in _SPLITS for name in ignored)
+    advice = "of no layout" if named else "called after no split: call the training rows `train`"
+    return f" (it has {', '.join(ignored[:_SHOWN])}{more}, {advice})"
 
 
 _Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]

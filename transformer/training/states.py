@@ -57,7 +57,7 @@ def read_state(path: Path) -> Tree:
             # Clone: the tensors are views of the memory-mapped file.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # not a mapping
             return _put_back(json.loads(tensors.pop(_REST).numpy().tobytes()), tensors)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, KeyError) as error:
         raise BrokenStateError(f"{path} cannot be read ({error})") from error
 
 
