@@ -69,4 +69,6 @@ class ClassifierConverter(Converter[TorchClassifier, Verification]):
 
         code = example(self.rows[0]["text"], self.verification.sequences[0].tolist(), exported)
         made = self.conversion({"text": exported.vocabulary}, exported.scorer.positions, code, write_both)
-        return made if wide is None else replace(made, model={**made.model, "wide_ngrams": wide.longest})
+        named = exported.model.config.model.model_dump()
+        kept = {str(leaf): named[leaf] for leaf in ("wide_ngrams", "wide_latent") if leaf in named}
+        return replace(made, model={**made.model, **kept})

@@ -39,6 +39,10 @@ if TYPE_CHECKING:  # a network alone is trained without scikit-learn
     from transformer.families.classifier.data.wide import FittedWide
 
 
+UNSUPERVISED = "unsupervised"
+"""The split of texts without a label."""
+
+
 class Params(TrainStageParams):
     """The stage's parameters."""
 
@@ -129,7 +133,9 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     train.report(task, observer)
     validation.report_classes(task, observer)
     if params.model.wide_ngrams:
-        training.wide = _fit_wide(train, validation, params, observer)
+        further = paths.encoded / UNSUPERVISED
+        unlabelled = EncodedTexts(further, config) if params.model.wide_latent and further.exists() else None
+        training.wide = _fit_wide(train, validation, params, observer, unlabelled)
     record: dict[str, Any] | None = None
     if isinstance(params.model, InitialisedParams) and params.model.init == "pretrained":
         record = start_from(training.model, params.model, paths.vocab / "text" / "tokenizer.json")
@@ -155,7 +161,13 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     )
 
 
-def _fit_wide(train: EncodedTexts, validation: EncodedTexts, params: Params, observer: Observer) -> "FittedWide":
+def _fit_wide(
+    train: EncodedTexts,
+    validation: EncodedTexts,
+    params: Params,
+    observer: Observer,
+    unlabelled: EncodedTexts | None,
+) -> "FittedWide":
     from transformer.families.classifier.data.wide import fit_wide
 
-    return fit_wide(train, validation, params.model, params.train, observer)
+    return fit_wide(train, validation, params.model, params.train, observer, unlabelled)

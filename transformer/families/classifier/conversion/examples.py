@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
+from transformer.families.classifier.nn.wide import WideBranch
 
 _HEAD = '''"""Classifies with {library} alone: pip install {packages}, then python example.py in this folder."""
 
@@ -41,6 +42,9 @@ for length in range(2, int(wide["longest"]) + 1):
 known = np.isin(wide["keys"], np.concatenate(keys))
 logits = logits + wide["weights"][known].sum(axis=0) + wide["bias"]
 """
+_LATENT = """length = np.linalg.norm(wide["latent_norms"][known].astype(np.float64))
+logits = logits + wide["latent_weights"][known].sum(axis=0) / (length or 1)
+"""
 _ANSWER = """probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
 print(classes[probabilities.argmax()], probabilities.max())
 """
@@ -57,7 +61,7 @@ _POOLED = {
 
 def onnx_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> str:
     """Code that classifies with ONNX Runtime."""
-    rest = _ONNX if classifier.wide is None else _ONNX_LOGITS + _WIDE + _ANSWER
+    rest = _ONNX if classifier.wide is None else _ONNX_LOGITS + _wide(classifier.wide) + _ANSWER
     return (_HEAD + rest).format(
         library="ONNX Runtime", packages="onnxruntime numpy", module="onnxruntime", **_values(text, ids, classifier)
     )
@@ -66,7 +70,7 @@ def onnx_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> 
 def ctranslate2_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> str:
     """Code that classifies with CTranslate2's encoder and NumPy."""
     config = classifier.model.config
-    rest = _CTRANSLATE2_LOGITS + _ANSWER if classifier.wide is None else _CTRANSLATE2_LOGITS + _WIDE + _ANSWER
+    rest = _CTRANSLATE2_LOGITS + ("" if classifier.wide is None else _wide(classifier.wide)) + _ANSWER
     return (_HEAD + rest).format(
         library="CTranslate2",
         packages="ctranslate2 numpy",
@@ -75,6 +79,10 @@ def ctranslate2_example(text: str, ids: Sequence[int], classifier: TorchClassifi
         pooled=_POOLED[config.model.pooling],
         **_values(text, ids, classifier),
     )
+
+
+def _wide(branch: WideBranch) -> str:
+    return _WIDE if branch.latent is None else _WIDE + _LATENT
 
 
 def _values(text: str, ids: Sequence[int], classifier: TorchClassifier) -> dict[str, object]:

@@ -3,7 +3,8 @@
 The linear baseline of `evaluate`, and the wide branch that `train` puts beside a network.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,21 +69,33 @@ def regression(matrix: csr_array, labels: Labels, strength: float) -> tuple[Floa
 
 
 def margins(matrix: csr_array, labels: NDArray[Any], classes: int, strength: float) -> tuple[Floats, Floats]:
+    """Weights (F, K) and biases (K,) that give each class's logit. strength: as in `regression`."""
+    return one_against_rest(partial(_margin, matrix, strength), matrix.shape[1], labels, classes)
+
+
+def one_against_rest(
+    fit: Callable[[Labels], tuple[Floats, float]], width: int, labels: NDArray[Any], classes: int
+) -> tuple[Floats, Floats]:
     """Weights (F, K) and biases (K,) that give each class's logit: one regression, or with K > 2 one against the rest.
 
-    A class that all texts have, or none, gets the logit of its smoothed frequency.
+    fit: the weights (F,) and the bias of a regression on labels of 0 and 1, both of which occur; width: F. A class that
+    all texts have, or none, gets the logit of its smoothed frequency.
     """
     if classes == 2:
-        weight, bias = _margin(matrix, (labels == 1).astype(np.int8), strength)
+        weight, bias = _fitted(fit, width, (labels == 1).astype(np.int8))
         return np.stack((-weight, weight), axis=1) / 2, np.array([-bias, bias]) / 2
-    each = [_margin(matrix, (labels == number).astype(np.int8), strength) for number in range(classes)]
+    each = [_fitted(fit, width, (labels == number).astype(np.int8)) for number in range(classes)]
     return np.stack([weight for weight, _ in each], axis=1), np.array([bias for _, bias in each])
 
 
-def _margin(matrix: csr_array, labels: Labels, strength: float) -> tuple[Floats, float]:
+def _fitted(fit: Callable[[Labels], tuple[Floats, float]], width: int, labels: Labels) -> tuple[Floats, float]:
     ones = int(labels.sum())
-    if not matrix.shape[1] or ones in (0, len(labels)):
-        return np.zeros(matrix.shape[1]), float(np.log((ones + _SMOOTHING) / (len(labels) - ones + _SMOOTHING)))
+    if not width or ones in (0, len(labels)):
+        return np.zeros(width), float(np.log((ones + _SMOOTHING) / (len(labels) - ones + _SMOOTHING)))
+    return fit(labels)
+
+
+def _margin(matrix: csr_array, strength: float, labels: Labels) -> tuple[Floats, float]:
     ratio, model = regression(matrix, labels, strength)
     return ratio * model.coef_[0], float(model.intercept_[0])
 

@@ -1,15 +1,21 @@
 """Fits the wide branch on training texts, and prepares what the network trains beside."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scipy.special import log_softmax, softmax
 from torch import Tensor
 
 from transformer.core.observer import Observer
 from transformer.families.classifier.data.encoded import EncodedTexts
+from transformer.families.classifier.data.latent import Directions, directions_of, latent_margins
 from transformer.families.classifier.data.naive_bayes import (
+    Floats,
     folds_of_blocks,
     known_keys,
     margins,
@@ -18,7 +24,7 @@ from transformer.families.classifier.data.naive_bayes import (
 from transformer.families.classifier.nn.config import WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.families.classifier.nn.wide import WideBranch
+from transformer.families.classifier.nn.wide import Latent, WideBranch
 
 
 class FittedWide(NamedTuple):
@@ -32,30 +38,100 @@ class FittedWide(NamedTuple):
 
 
 def fit_wide(
-    train: EncodedTexts, validation: EncodedTexts, model: WideParams, params: ClassifierTrainParams, observer: Observer
+    train: EncodedTexts,
+    validation: EncodedTexts,
+    model: WideParams,
+    params: ClassifierTrainParams,
+    observer: Observer,
+    unlabelled: EncodedTexts | None = None,
 ) -> FittedWide:
     """Fit the branch on the training texts alone, on all and on all but each fold.
 
     The weights solve a convex problem, so they need no epochs and no state of their own: the same texts give the same
     branch, in a resumed run too. Trained with the network by Adam, it fits the training texts within an epoch, scores
     less, and leaves the network nothing to learn (docs/notes/results.md).
+
+    unlabelled: further texts, in which the latent directions are found as well.
     """
     size, classes = train.config.size, train.config.classes
     found = Occurrences.of(train.whole(), size, model.wide_ngrams)
     keys = known_keys(found, model.wide_features)
     labels, matrix = np.asarray(train.labels), occurrence_matrix(found, keys)
-    weights, bias = margins(matrix, labels, classes, params.wide_strength)
-    branch = WideBranch(keys, weights.astype(np.float32), bias.astype(np.float32), size=size, longest=model.wide_ngrams)
-    held_out = np.zeros((len(labels), classes))
-    for fold in folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed):
-        weights, bias = margins(matrix[~fold], labels[~fold], classes, params.wide_strength)
-        held_out[fold] = matrix[fold] @ weights + bias
+    folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed))
+    weights, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds)
+    latent = None
+    if model.wide_latent:
+        others = () if unlabelled is None else (Occurrences.of(unlabelled.whole(), size, model.wide_ngrams),)
+        matrices = matrix, *(occurrence_matrix(each, keys) for each in others)
+        texts = sum(each.shape[0] for each in matrices)
+        observer.say(
+            f"wide branch: looks for {model.wide_latent:,} latent directions in {texts:,} texts"
+            " (300 in 75,000 reviews take about a minute)"
+        )
+        directions = directions_of(matrices, model.wide_latent, params.seed)
+        slopes, intercept, second = _crossed(
+            latent_margins, directions.coordinates(matrix), labels, classes, params.wide_latent_strength, folds
+        )
+        share, other = shares((held_out, second), labels)
+        held_out = share * held_out + other * second
+        weights, bias = share * weights, share * bias + other * intercept
+        latent = _latent(directions, other * slopes, matrix)
+    single = weights.astype(np.float32), bias.astype(np.float32)
+    branch = WideBranch(keys, *single, size=size, longest=model.wide_ngrams, latent=latent)
     alone = branch.logits(list(validation.whole()))
     observer.say(
         f"wide branch: {len(keys):,} n-grams; alone, accuracy {_accuracy(held_out, labels)} on training texts that it"
         f" has not seen, {_accuracy(alone, np.asarray(validation.labels))} on validation"
     )
     return FittedWide(branch, _tensor(held_out), _tensor(alone))
+
+
+def _crossed(
+    fit: Callable[[Any, NDArray[Any], int, float], tuple[Floats, Floats]],
+    texts: Any,
+    labels: NDArray[Any],
+    classes: int,
+    strength: float,
+    folds: Sequence[NDArray[np.bool_]],
+) -> tuple[Floats, Floats, Floats]:
+    """Weights (F, K) and biases (K,) fitted to all texts, and the logits (N, K) of each fitted to the other folds.
+
+    fit: as `margins`; texts: (N, F).
+    """
+    held_out = np.zeros((len(labels), classes))
+    for fold in folds:
+        weights, bias = fit(texts[~fold], labels[~fold], classes, strength)
+        held_out[fold] = texts[fold] @ weights + bias
+    return *fit(texts, labels, classes, strength), held_out
+
+
+def shares(logits: Sequence[Floats], labels: NDArray[Any]) -> Floats:
+    """The factors of each model's logits, not negative, whose sum has the smallest cross-entropy (Wolpert 1992).
+
+    logits: (N, K) of each, of texts that it has not seen; labels: (N,).
+    """
+    each, rows = np.stack(logits), np.arange(len(labels))
+
+    def loss(factors: Floats) -> tuple[float, Floats]:
+        total = np.tensordot(factors, each, axes=1)
+        excess = softmax(total, axis=1)
+        excess[rows, labels] -= 1
+        gradient = (each * excess).sum(axis=(1, 2)) / len(labels)
+        return float(-log_softmax(total, axis=1)[rows, labels].mean()), gradient
+
+    found: Floats = minimize(
+        loss, np.full(len(each), 1 / len(each)), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(each)
+    ).x
+    return found
+
+
+def _latent(directions: Directions, slopes: Floats, matrix: csr_array) -> Latent:
+    """What n-grams add, where half of the texts of `matrix` are longer than 1."""
+    norms = directions.norms()
+    lengths = np.sqrt(matrix @ norms**2)
+    typical = float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0
+    weights = directions.ngram_weights(slopes) / typical
+    return Latent(weights.astype(np.float32), (norms / typical).astype(np.float32))
 
 
 def _accuracy(logits: NDArray[Any], labels: NDArray[Any]) -> str:

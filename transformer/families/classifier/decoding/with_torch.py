@@ -64,5 +64,6 @@ class TorchClassifier(Classifier):
         self.model.to(device)
         vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(vocabulary, config.size, vocab)
-        wide = read_wide(trained, longest=config.model.wide_ngrams, size=config.size, classes=config.classes)
+        longest, latent = config.model.wide_ngrams, config.model.wide_latent
+        wide = read_wide(trained, longest=longest, latent=latent, size=config.size, classes=config.classes)
         super().__init__(TorchScorer(self.model), vocabulary, pretokenizer, params, classes, wide)

@@ -1,8 +1,8 @@
 """The parameters of the classifiers, and the configuration to rebuild either kind."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from transformer.core.schema import Section
 from transformer.families.classifier.nn.ngrams import LONGEST
@@ -16,12 +16,22 @@ class WideParams(Section):
     """Add the logits of the n-grams of 1 to this many tokens that occur in the text (the wide branch); 0 for none."""
     wide_features: int = Field(default=800_000, ge=1)
     """The largest number of n-grams in the wide branch: those in the most training texts."""
+    wide_latent: int = Field(default=0, ge=0)
+    """Directions of the n-grams (latent semantic analysis, Deerwester et al. 1990) along which the wide branch has a
+    second regression. Found in the training texts and those without a label (`download.unsupervised`); 0 for none."""
+
+    @model_validator(mode="after")
+    def _directions_are_of_ngrams(self) -> Self:
+        if self.wide_latent and not self.wide_ngrams:
+            raise ValueError("model.wide_latent needs model.wide_ngrams, whose directions they are: it must be 0")
+        return self
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A model without the branch has the config.json that it had before there was one."""
+        """A model without the branch, or without directions, has the config.json that it had before there were any."""
         leaves: dict[str, Any] = serialize(self)
-        return leaves if self.wide_ngrams else {name: leaves[name] for name in leaves if not name.startswith("wide_")}
+        absent = "wide_" if not self.wide_ngrams else "wide_latent" if not self.wide_latent else None
+        return {name: leaves[name] for name in leaves if absent is None or not name.startswith(absent)}
 
 
 class RecurrentClassifierParams(WideParams, RecurrentLayerParams):

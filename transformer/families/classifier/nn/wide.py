@@ -28,34 +28,60 @@ class Contribution(NamedTuple):
     """(K,): to the logit of each class."""
 
 
+class Latent(NamedTuple):
+    """What n-grams add by their latent directions: parts of a sum that is divided by the length of the text."""
+
+    weights: Floats
+    """(F, K): to the logit of each class, in a text of length 1, which half of the training texts exceed."""
+    norms: Floats
+    """(F,): the length of a text is the root of the sum of its n-grams' squares."""
+
+
 class WideBranch:
     """Logits from the n-grams that occur in a text, each counted once."""
 
-    def __init__(self, keys: Ids, weights: Floats, bias: Floats, *, size: int, longest: int) -> None:
+    def __init__(
+        self, keys: Ids, weights: Floats, bias: Floats, *, size: int, longest: int, latent: Latent | None = None
+    ) -> None:
         """keys: (F,), sorted, as in `ngram_keys`; weights: (F, K); bias: (K,); size: of the vocabulary."""
         self.keys, self.weights, self.bias, self.size, self.longest = keys, weights, bias, size, longest
+        self.latent = latent
 
     def logits(self, sequences: Sequence[Ids]) -> NDArray[np.float64]:
         """(N, K) for whole texts, with begin and end token, summed in float64."""
         rows, places = Occurrences.of(sequences, self.size, self.longest).among(self.keys)
-        classes = range(len(self.bias))
-        sums = [np.bincount(rows, self.weights[places, number], minlength=len(sequences)) for number in classes]
-        logits: NDArray[np.float64] = np.stack(sums, axis=1) + self.bias
+        logits = self._sums(self.weights, rows, places, len(sequences)) + self.bias
+        if self.latent is not None:
+            squares = np.bincount(rows, self.latent.norms[places].astype(np.float64) ** 2, minlength=len(sequences))
+            sums = self._sums(self.latent.weights, rows, places, len(sequences))
+            logits += sums / np.sqrt(np.where(squares, squares, 1))[:, None]
         return logits
 
     def contributions(self, ids: Ids) -> list[Contribution]:
         """What each known n-gram of a text adds, in the order of their keys."""
         _, places = Occurrences.of([ids], self.size, self.longest).among(self.keys)
-        return [Contribution(ids_of(int(self.keys[place]), self.size), self.weights[place]) for place in places]
+        weights = self.weights[places]
+        if self.latent is not None:
+            length = np.linalg.norm(self.latent.norms[places].astype(np.float64))
+            weights = weights + self.latent.weights[places] / (length or 1)
+        return [
+            Contribution(ids_of(int(self.keys[place]), self.size), weights[row]) for row, place in enumerate(places)
+        ]
 
     def heaviest(self, number: int, count: int) -> list[Contribution]:
-        """The n-grams that speak most for class `number`, at most `count`, the heaviest first."""
-        leads = lead_of(self.weights, number)
-        order = np.argsort(-leads, kind="stable")[:count]
-        return [Contribution(ids_of(int(self.keys[place]), self.size), self.weights[place]) for place in order]
+        """The n-grams that speak most for class `number` in a text of length 1, at most `count`, the heaviest first."""
+        weights = self.weights if self.latent is None else self.weights + self.latent.weights
+        order = np.argsort(-lead_of(weights, number), kind="stable")[:count]
+        return [Contribution(ids_of(int(self.keys[place]), self.size), weights[place]) for place in order]
+
+    def _sums(self, weights: Floats, rows: Ids, places: Ids, texts: int) -> NDArray[np.float64]:
+        """The sums (N, K) over the n-grams of each text."""
+        sums = [np.bincount(rows, weights[places, number], minlength=texts) for number in range(len(self.bias))]
+        return np.stack(sums, axis=1)
 
     def save(self, folder: Path) -> None:
         """Write the branch into a folder, with the same bytes each time."""
+        latent = {} if self.latent is None else self.latent._asdict()
         with atomic_write(folder / WIDE) as stream:
             np.savez(
                 stream,
@@ -65,6 +91,7 @@ class WideBranch:
                 bias=self.bias.astype(np.float32),
                 size=np.array(self.size),
                 longest=np.array(self.longest),
+                **{f"latent_{name}": values.astype(np.float32) for name, values in latent.items()},
             )
 
 
@@ -74,11 +101,11 @@ def lead_of(weights: Floats, number: int) -> Any:
     return weights[..., number] - others / (weights.shape[-1] - 1)
 
 
-def read_wide(folder: Path, *, longest: int, size: int, classes: int) -> WideBranch | None:
+def read_wide(folder: Path, *, longest: int, latent: int = 0, size: int, classes: int) -> WideBranch | None:
     """The branch in a folder; None if `longest` is 0.
 
-    longest: of its n-grams; size: of the vocabulary. Raises UserError when the file is missing, broken or another
-    model's.
+    longest: of its n-grams; latent: how many directions it has; size: of the vocabulary. Raises UserError when the
+    file is missing, broken or another model's.
     """
     if not longest:
         return None
@@ -86,10 +113,12 @@ def read_wide(folder: Path, *, longest: int, size: int, classes: int) -> WideBra
     try:
         with np.load(path, allow_pickle=False) as file:
             keys, weights, bias = file["keys"], file["weights"], file["bias"]
+            along = Latent(file["latent_weights"], file["latent_norms"]) if latent else None
             found = int(file["size"]), int(file["longest"]), *bias.shape, *weights.shape, keys.dtype.kind
     except (ValueError, TypeError, KeyError, OSError, EOFError, BadZipFile) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path} cannot be read ({reason}): run `dvc repro` to make it again") from error
-    if found != (size, longest, classes, len(keys), classes, "i"):
+    fits = along is None or (along.weights.shape, along.norms.shape) == (weights.shape, keys.shape)
+    if found != (size, longest, classes, len(keys), classes, "i") or not fits:
         raise UserError(f"{path} belongs to another model: run `dvc repro` to make it again")
-    return WideBranch(keys, weights, bias, size=size, longest=longest)
+    return WideBranch(keys, weights, bias, size=size, longest=longest, latent=along)
