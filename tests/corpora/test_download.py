@@ -231,6 +231,32 @@ def test_unlabelled_texts_are_kept_when_asked_for(tmp_path: Path) -> None:
     assert stored(judge(tmp_path, path=path, unsupervised=True), "unsupervised") == unlabelled
 
 
+def test_an_unlabelled_text_like_one_that_the_model_is_judged_by_is_left_out(tmp_path: Path) -> None:
+    """One equals a test text but for case and punctuation, one a validation text but for a word; a training text may
+    be among them.
+    """
+    long = "this film has a plot that goes nowhere and a cast that does not seem to mind"
+    test, dev = f"{long} at all on a rainy day in the north.", f"{long} very much and a score by somebody else."
+    texts = [test.upper(), dev.replace("somebody", "anybody"), "A film 3.", "Who knows?"]
+    path = labelled(
+        tmp_path / "in",
+        test=[*reviews(4, "test film"), {"label": 1, "text": test}],
+        dev=[*reviews(4, "dev film"), {"label": 0, "text": dev}],
+        unsupervised=[{"label": -1, "text": text} for text in texts],
+    )
+    output = judge(tmp_path, path=path, unsupervised=True)
+    assert [row["text"] for row in stored(output, "unsupervised")] == texts[2:]
+    assert provenance(output)["left_out"] == {
+        "unsupervised": {"equals or nearly equals a text of validation or test": 2}
+    }
+
+
+def test_unlabelled_texts_that_are_all_known(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "in", test=reviews(4, "seen"), unsupervised=[{"label": -1, "text": "A seen 1."}])
+    with pytest.raises(UserError, match=r"every row without a label equals or nearly equals .* set `unsupervised`"):
+        judge(tmp_path, path=path, unsupervised=True)
+
+
 def test_unlabelled_texts_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no split `unsupervised`"):
         judge(tmp_path, path=labelled(tmp_path / "in"), unsupervised=True)

@@ -167,6 +167,12 @@ def test_r_drop_compares_passes_over_the_same_input(
         check_params(written(tmp_path, first, value, profile=profile, **dict(others)))
 
 
+def test_directions_without_ngrams(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"model\.wide_latent needs model\.wide_ngrams") as caught:
+        check_params(written(tmp_path, "sentiment.model.wide_latent", 5))
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\x00", b"- 1", b""])
 def test_no_yaml_mapping_is_one_line(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_bytes(content)

@@ -44,6 +44,7 @@ WIDE_TRAIN: dict[str, Any] = {
     "network_loss": 0.3,
 }
 ON = {"model.wide_ngrams": 3, "model.wide_features": 400}
+LATENT = {"model.wide_latent": 5}
 
 
 def texts_in(folder: Path, texts: Sequence[Sequence[int]], labels: Sequence[int], classes: int = 2) -> EncodedTexts:
@@ -177,7 +178,7 @@ def test_a_broken_branch_is_refused(content: Any, message: str, tmp_path: Path) 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        found = Stages(tmp_path_factory.mktemp("wide"), "sentiment", patch, ON | {"model.max_length": 12})
+        found = Stages(tmp_path_factory.mktemp("wide"), "sentiment", patch, ON | LATENT | {"model.max_length": 12})
         found.content["sentiment"]["convert"] |= {"formats": ["ctranslate2", "onnx"], "int8": False}
         found.run("download", "tokenize", "build_vocab", "train", "evaluate", "export", "convert")
         yield found

@@ -23,10 +23,13 @@ NEAR = "nearly equals a row held out"
 """Why a training row is left out, in the log and in provenance.json."""
 JUDGED = "equals or nearly equals a text that another task is judged by"
 """The same."""
+SEEN = "equals or nearly equals a text of validation or test"
+"""Why a row without a label is left out."""
 _NOTHING_LEFT = {
     NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
     " of neighbours with `validation_block`, or give the corpus splits of its own",
     JUDGED: f"every row of train {JUDGED}: give it other texts, or set `held_out` to data/local/none",
+    SEEN: f"every row without a label {SEEN}: give it other texts, or set `unsupervised` to false",
 }
 _CHUNK = 20_000  # training rows that are compared with the held-out ones at a time
 
@@ -41,19 +44,22 @@ class Selection:
         *,
         unfit: Callable[[Row], str | None] = lambda row: None,
         judged: Sequence[Reader] = (),
+        unlabelled: str | None = None,
     ) -> None:
         """unfit: says why a training row is to be left out; None if it is not.
 
-        judged: rows of other corpora that no training row may equal, exactly or nearly.
+        judged: rows of other corpora that no training row may equal, exactly or nearly; unlabelled: the split, if the
+        corpus has it, none of whose rows may equal one of its own validation and test rows.
         """
         self._corpus, self._section, self._unfit, self._judged = corpus, section, unfit, judged
+        self._unlabelled = unlabelled
         self.left_out: dict[str, LeftOut] = {}
         """By split, of the reading that began last: a split that others are held out of is read several times."""
         self.labels: dict[str, Counter[Any]] = {}
         """By split, the rows of each label that were written."""
         self._held_out: dict[str, float] = {}
-        self._alike: dict[str, int] = {}
-        """By reason, the training rows that were left out since they nearly equal a held-out one."""
+        self._alike: dict[tuple[str, str], int] = {}
+        """By split and reason, the rows that were left out since they nearly equal a held-out one."""
 
     def write(
         self,
@@ -108,18 +114,21 @@ class Selection:
                 )
         if self._held_out and section.near_duplicates == "leave_out":
             held_out = [readers[split] for split in self._held_out]
-            readers[_TRAIN] = partial(self._unlike, readers[_TRAIN], held_out, NEAR)
+            readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], held_out, NEAR)
         if self._judged:
-            readers[_TRAIN] = partial(self._unlike, readers[_TRAIN], self._judged, JUDGED)
+            readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], self._judged, JUDGED)
+        if (extra := self._unlabelled) and extra in readers:
+            own = [read for name, read in readers.items() if name not in (_TRAIN, extra)]
+            readers[extra] = partial(self._unlike, extra, readers[extra], own, SEEN)
         return {split: read() for split, read in readers.items()}
 
-    def _unlike(self, train: Reader, held_out: Sequence[Reader], reason: str) -> Iterator[Row]:
-        """The training rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
+    def _unlike(self, split: str, read: Reader, held_out: Sequence[Reader], reason: str) -> Iterator[Row]:
+        """A split's rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
         left, kept, numbers = 0, 0, WordNumbers()
-        rows = [row for read in held_out for row in read()]
+        rows = [row for each in held_out for row in each()]
         columns = [name for name, value in rows[0].items() if isinstance(value, str)] if rows else []
         seen = {name: TrigramSets.of([row[name] for row in rows], numbers) for name in columns}
-        stream = train()
+        stream = read()
         while chunk := list(islice(stream, _CHUNK)):
             alike = np.zeros(len(chunk), dtype=bool)
             for name, sets in seen.items():
@@ -127,7 +136,7 @@ class Selection:
             left += int(alike.sum())
             kept += int(len(chunk) - alike.sum())
             yield from (row for row, left_out in zip(chunk, alike, strict=True) if not left_out)
-        self._alike[reason] = left
+        self._alike[split, reason] = left
         if left and not kept:
             raise UserError(_NOTHING_LEFT[reason])
 
@@ -164,9 +173,9 @@ class Selection:
     def provenance(self) -> dict[str, Any]:
         """What to add to provenance.json: nothing where every row was kept in the split that it came in."""
         counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
-        for reason, left in self._alike.items():
+        for (split, reason), left in self._alike.items():
             if left:
-                counts.setdefault(_TRAIN, {})[reason] = left
+                counts.setdefault(split, {})[reason] = left
         found = {"held_out": self._held_out, "left_out": counts}
         return {name: content for name, content in found.items() if content}
 
@@ -176,9 +185,9 @@ class Selection:
             observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
         for split, fraction in self._held_out.items():
             observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
-        for reason, left in self._alike.items():
+        for (split, reason), left in self._alike.items():
             if left:
-                observer.say(f"{_TRAIN}: {left:,} rows left out: {reason}")
+                observer.say(f"{split}: {left:,} rows left out: {reason}")
         for split, each in self.left_out.items():
             for reason, count in each.counts.items():
                 observer.say(f"{split}: {count:,} rows left out: {reason}")

@@ -28,7 +28,7 @@ class LabelledDownload(Download):
     """Where the labelled texts come from."""
 
     unsupervised: bool
-    """Keep the unlabelled texts."""
+    """Keep the unlabelled texts that nearly equal none of validation and test."""
     labels: Literal["train"] | list[str] | None
     """The labels as the corpus writes them, that of class 0 first: of two, the second is the positive one. `train`
     takes those of train, sorted; null the task's classes, by name or number."""
@@ -62,7 +62,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
     ) as corpus:
         chosen = _required(corpus, unsupervised=section.unsupervised)
         classes = _classes(task, section, chosen)
-        selection = Selection(chosen, section)
+        selection = Selection(chosen, section, unlabelled=UNSUPERVISED)
 
         def finish(folder: Path) -> Mapping[str, Any]:
             if classes != task.classes:
