@@ -44,7 +44,7 @@ WIDE_TRAIN: dict[str, Any] = {
     "network_loss": 0.3,
 }
 ON = {"model.wide_ngrams": 3, "model.wide_features": 400}
-LATENT = {"model.wide_latent": 5}
+LATENT = {"model.wide_latent": 40}
 
 
 def texts_in(folder: Path, texts: Sequence[Sequence[int]], labels: Sequence[int], classes: int = 2) -> EncodedTexts:
@@ -195,6 +195,8 @@ def test_the_model_that_was_validated_is_the_one_that_answers(stages: Stages) ->
     )
     said = next(line for line in stages.observer.lines if line.startswith("wide branch: 400 n-grams"))
     assert f"{100 * figures['wide_accuracy']:.1f} % on validation" in said
+    with np.load(stages.folder / "models" / "sentiment" / "trained" / WIDE) as file:
+        assert np.abs(file["latent_weights"]).max() > 1e-3, "or no engine would have anything to add"
     assert (stages.reports / "tables" / "ngrams.tsv").read_text().count("\n") == 41
     assert read_json(stages.reports / "conversion.json").keys() == {"ctranslate2", "onnx"}
 

@@ -87,6 +87,18 @@ def fitted(tmp_path: Path, *, latent: int, unlabelled: bool, labels: list[int] |
     return fit_wide(train, train, model, params, Observer(), others)
 
 
+def test_the_held_out_logits_are_those_of_the_shares(tmp_path: Path) -> None:
+    """A fifth of the labels are wrong; no factor of the sum lowers its loss, so the network trains beside good odds."""
+    generator = np.random.default_rng(0)
+    said = generator.integers(0, 2, 200)
+    labels = np.where(generator.random(200) < 0.2, 1 - said, said)
+    texts = [[9, 10 + word, *generator.integers(12, 20, 3)] for word in said]
+    train = texts_in(tmp_path, texts, labels.tolist())
+    params = ClassifierTrainParams(**{**TRAIN, **WIDE_TRAIN, "wide_latent_strength": 1.0})
+    found = fit_wide(train, train, WideParams(wide_ngrams=1, wide_latent=3), params, Observer())
+    assert shares((found.train.numpy().astype(np.float64),), labels) == pytest.approx([1], abs=1e-2)
+
+
 def test_texts_without_a_label_say_what_a_word_is_for(tmp_path: Path) -> None:
     text = [np.array([2, 20, 3])]
     leads = {
