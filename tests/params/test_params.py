@@ -168,7 +168,7 @@ def test_r_drop_compares_passes_over_the_same_input(
 
 
 def test_directions_without_ngrams(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"model\.wide_latent needs model\.wide_ngrams") as caught:
+    with pytest.raises(UserError, match=r"model\.wide_latent must be 0 where model\.wide_ngrams is 0") as caught:
         check_params(written(tmp_path, "sentiment.model.wide_latent", 5))
     assert "\n" not in str(caught.value)
 

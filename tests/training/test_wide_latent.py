@@ -13,9 +13,12 @@ from tests.stages import Stages
 from tests.training.test_wide import ON, SIZE, WIDE_TRAIN, texts_in
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
+from transformer.encoded.store import read_labels
 from transformer.families.classifier.data.latent import directions_of, latent_margins
+from transformer.families.classifier.data.naive_bayes import folds_of_blocks, margins, occurrence_matrix
 from transformer.families.classifier.data.wide import FittedWide, fit_wide, shares
 from transformer.families.classifier.nn.config import WideParams
+from transformer.families.classifier.nn.ngrams import Occurrences
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.families.classifier.nn.wide import WIDE, Latent, WideBranch, lead_of, read_wide
 
@@ -72,6 +75,8 @@ def test_shares_give_weight_to_who_knows() -> None:
     good = np.stack([-lead, lead], axis=1) / 2
     assert shares((good, generator.normal(size=good.shape)), labels) == pytest.approx([1, 0], abs=0.05)
     assert shares((4 * good,), labels) == pytest.approx([0.25], abs=0.02)
+    easy = np.stack([labels == 0, labels == 1], axis=1) * 1.0
+    assert shares((easy, easy / 2), labels).max() == 1, "and not without end"
     assert shares((-good, generator.normal(size=good.shape)), labels)[0] == 0, "never turned round"
 
 
@@ -99,6 +104,32 @@ def test_the_held_out_logits_are_those_of_the_shares(tmp_path: Path) -> None:
     assert shares((found.train.numpy().astype(np.float64),), labels) == pytest.approx([1], abs=1e-2)
 
 
+def test_branch_and_held_out_logits_mix_the_regressions_alike(tmp_path: Path) -> None:
+    labels = [row // 5 % 2 for row in range(80)]
+    train = texts_in(
+        tmp_path, [[9, 10 + label, 13 + row % 4, 17 + row % 3] for row, label in enumerate(labels)], labels
+    )
+    params = ClassifierTrainParams(**{**TRAIN, **WIDE_TRAIN, "wide_strength": 0.01, "wide_latent_strength": 1.0})
+    found = fit_wide(train, train, WideParams(wide_ngrams=2, wide_latent=3), params, Observer())
+    assert found.branch.latent is not None
+    occurring = Occurrences.of(train.whole(), SIZE, 2)
+    matrix, given = occurrence_matrix(occurring, found.branch.keys), np.array(labels, dtype=np.int8)
+    coordinates = directions_of([matrix], 3, params.seed).coordinates(matrix)
+    folds = list(folds_of_blocks(given, params.wide_folds, params.wide_block, params.seed))
+
+    def mixed(train_rows: Any, rows: Any, logits: Any) -> Any:
+        first, bias = margins(matrix[train_rows], given[train_rows], 2, params.wide_strength)
+        second, other = latent_margins(coordinates[train_rows], given[train_rows], 2, params.wide_latent_strength)
+        both = [matrix[rows] @ first + bias, coordinates[rows] @ second + other]
+        return np.linalg.lstsq(np.stack([each[:, 1] for each in both], axis=1), logits[rows, 1])[0]
+
+    every = np.ones(80, dtype=bool)
+    whole = mixed(every, every, found.branch.logits(list(train.whole())))
+    for fold in folds:
+        assert mixed(~fold, fold, found.train.numpy()) == pytest.approx(whole, abs=1e-3)
+    assert abs(whole[0] - whole[1]) > 0.1, "or they could be swapped"
+
+
 def test_texts_without_a_label_say_what_a_word_is_for(tmp_path: Path) -> None:
     text = [np.array([2, 20, 3])]
     leads = {
@@ -113,12 +144,12 @@ def test_texts_without_a_label_say_what_a_word_is_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_branch_with_directions_is_read_as_it_was_fitted(classes: int, tmp_path: Path) -> None:
     labels = [row // 5 % classes for row in range(80)]
-    found = fitted(tmp_path, latent=3, unlabelled=False, labels=labels)
+    found = fitted(tmp_path, latent=7, unlabelled=False, labels=labels)
     branch = found.branch
     assert branch.latent is not None and branch.latent.weights.any()
     assert (found.train.argmax(dim=1).numpy() == labels).all()
     branch.save(tmp_path)
-    read = read_wide(tmp_path, longest=1, latent=3, size=SIZE, classes=classes)
+    read = read_wide(tmp_path, longest=1, latent=7, size=SIZE, classes=classes)
     assert read is not None
     texts = [np.array([2, 9, 11, 3]), np.array([2, 3]), np.array([2, 29, 3]), np.array([2, 9, 11, 13, 14, 15, 3])]
     assert read.logits(texts).tolist() == branch.logits(texts).tolist()
@@ -146,11 +177,13 @@ def test_train_reads_the_texts_without_a_label(tmp_path: Path, monkeypatch: pyte
     stages.run("download", "tokenize", "build_vocab", "train")
     encoded, trained = tmp_path / "data/sentiment/encoded", tmp_path / "models/sentiment/trained"
     alone, known = (trained / WIDE).read_bytes(), list(stages.observer.lines)
-    texts = next(line for line in known if "latent directions" in line)
+    (texts,) = (line for line in known if "latent directions" in line)
+    assert texts.startswith("wide branch: looks for 4 latent directions in 200 training texts (300")
     shutil.copytree(encoded / "test", encoded / "unsupervised")
     stages.observer.lines.clear()
     stages.run("train")
-    assert next(line for line in stages.observer.lines if "latent directions" in line) != texts
+    more = len(read_labels(encoded / "test"))
+    assert any(f" in 200 training texts and {more} texts without a label" in line for line in stages.observer.lines)
     assert (trained / WIDE).read_bytes() != alone
 
 

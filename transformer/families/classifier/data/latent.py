@@ -1,7 +1,7 @@
-"""Latent semantic analysis of n-grams: the directions in which texts differ most, found without labels.
+"""Latent semantic analysis of n-grams: the directions that reproduce their matrix best, found without labels.
 
-Deerwester et al. 1990, "Indexing by Latent Semantic Analysis". A regression along these directions reads n-grams that
-no labelled text has made clear: they occur where others do that have.
+Deerwester et al. 1990, "Indexing by Latent Semantic Analysis". A regression along these directions weighs n-grams that
+are rare in labelled texts by the company they keep in all texts.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Fits the wide branch on training texts, and prepares what the network trains beside."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,8 @@ class FittedWide(NamedTuple):
 
     branch: WideBranch
     train: Tensor
-    """(N, K): of each training text by a branch that has not seen its fold, as those of new texts will be."""
+    """(N, K): of each training text by a branch that has not seen its fold, as those of new texts will be (but for the
+    latent directions, which know no labels and are found in all texts)."""
     validation: Tensor
     """(V, K): by `branch`."""
 
@@ -57,15 +58,18 @@ def fit_wide(
     found = Occurrences.of(train.whole(), size, model.wide_ngrams)
     keys = known_keys(found, model.wide_features)
     labels, matrix = np.asarray(train.labels), occurrence_matrix(found, keys)
+    del found  # on IMDB half a gigabyte
     folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed))
     weights, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds)
     latent = None
     if model.wide_latent:
-        others = () if unlabelled is None else (Occurrences.of(unlabelled.whole(), size, model.wide_ngrams),)
-        matrices = matrix, *(occurrence_matrix(each, keys) for each in others)
-        texts = sum(each.shape[0] for each in matrices)
+        matrices = [matrix]
+        if unlabelled is not None:
+            more = Occurrences.of(unlabelled.whole(), size, model.wide_ngrams)
+            matrices.append(occurrence_matrix(more, keys))
+            del more
         observer.say(
-            f"wide branch: looks for {model.wide_latent:,} latent directions in {texts:,} texts"
+            f"wide branch: looks for {model.wide_latent:,} latent directions in {' and '.join(_counts(matrices))}"
             " (300 in 75,000 reviews take about a minute)"
         )
         directions = directions_of(matrices, model.wide_latent, params.seed)
@@ -106,9 +110,10 @@ def _crossed(
 
 
 def shares(logits: Sequence[Floats], labels: NDArray[Any]) -> Floats:
-    """The factors of each model's logits, not negative, whose sum has the smallest cross-entropy (Wolpert 1992).
+    """The factors of each model's logits, from 0 to 1, whose sum has the smallest cross-entropy (Wolpert 1992).
 
-    logits: (N, K) of each, of texts that it has not seen; labels: (N,).
+    Above 1, logits that separate the labels would grow without end. logits: (N, K) of each, of texts that it has not
+    seen; labels: (N,).
     """
     each, rows = np.stack(logits), np.arange(len(labels))
 
@@ -120,9 +125,14 @@ def shares(logits: Sequence[Floats], labels: NDArray[Any]) -> Floats:
         return float(-log_softmax(total, axis=1)[rows, labels].mean()), gradient
 
     found: Floats = minimize(
-        loss, np.full(len(each), 1 / len(each)), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(each)
+        loss, np.full(len(each), 1 / len(each)), jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(each)
     ).x
     return found
+
+
+def _counts(matrices: Sequence[csr_array]) -> Iterator[str]:
+    for matrix, name in zip(matrices, ("training texts", "texts without a label"), strict=False):
+        yield f"{matrix.shape[0]:,} {name}"
 
 
 def _latent(directions: Directions, slopes: Floats, matrix: csr_array) -> Latent:

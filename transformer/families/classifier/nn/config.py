@@ -23,7 +23,7 @@ class WideParams(Section):
     @model_validator(mode="after")
     def _directions_are_of_ngrams(self) -> Self:
         if self.wide_latent and not self.wide_ngrams:
-            raise ValueError("model.wide_latent needs model.wide_ngrams, whose directions they are: it must be 0")
+            raise ValueError("model.wide_latent must be 0 where model.wide_ngrams is 0: it needs n-grams")
         return self
 
     @model_serializer(mode="wrap")
