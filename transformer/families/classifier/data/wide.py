@@ -58,7 +58,7 @@ def fit_wide(
     found = Occurrences.of(train.whole(), size, model.wide_ngrams)
     keys = known_keys(found, model.wide_features)
     labels, matrix = np.asarray(train.labels), occurrence_matrix(found, keys)
-    del found  # on IMDB half a gigabyte
+    del found  # as large as the matrix, and no longer needed
     folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed))
     weights, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds)
     latent = None
