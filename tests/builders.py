@@ -61,6 +61,9 @@ TRAIN: dict[str, Any] = {
     "out_of_memory": "halve",
 }
 
+SEQ2SEQ_TRAIN: dict[str, Any] = {"bidirectional_epochs": 0, "simcut": 0.0, "cutoff": 0.1}
+"""What a translation task's training has besides `TRAIN`."""
+
 
 def seq2seq(**changes: Any) -> Seq2SeqTransformer:
     """A small encoder-decoder in float64, ready to predict; padding is 0 on both sides."""

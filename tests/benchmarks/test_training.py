@@ -10,14 +10,13 @@ from benchmarks.peers.straightforward import load_ours
 from benchmarks.training import OurLoop, Sample
 from benchmarks.translation import Task, our_training, peer_loop, straightforward
 from benchmarks.workspace import Workspace
-from tests.builders import LAYERS, TRAIN, small_runtime
+from tests.builders import LAYERS, SEQ2SEQ_TRAIN, TRAIN, small_runtime
 from transformer.checkpoint.device import Compute
 from transformer.core.schema import Hardware
 from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.families.seq2seq.data.encoded import EncodedPairs
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams, Seq2SeqTrainParams
 from transformer.families.seq2seq.train import Params
-from transformer.training.config import TrainParams
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def task(tmp_path: Path) -> Task:
     config = Seq2SeqConfig(model=model, source_size=20, target_size=20, source_pad_id=0, target_pad_id=0)
     params = Params(
         model=model,
-        train=TrainParams(**TRAIN | {"learning_rate": 0.01, "clip": 1.0}),
+        train=Seq2SeqTrainParams(**TRAIN | SEQ2SEQ_TRAIN | {"learning_rate": 0.01, "clip": 1.0}),
         hardware=Hardware(device="cpu", precision="fp32", threads=1, deterministic=False),
         runtime=small_runtime(),
     )

@@ -156,15 +156,37 @@ def test_so_is_a_fault_of_a_recurrent_model(path: str, value: Any, message: str,
             "rnn",
             "teacher_forcing must be 1",
         ),
+        (
+            {"translation.model.teacher_forcing": 0.5, "translation.train.simcut": 1.0},
+            "rnn",
+            "teacher_forcing must be 1",
+        ),
         ({"sentiment.train.wide_dropout": 0.1, "sentiment.train.r_drop": 1.0}, "wide", "wide_dropout must be 0"),
     ],
 )
-def test_r_drop_compares_passes_over_the_same_input(
+def test_two_passes_are_over_the_same_input(
     changes: dict[str, Any], profile: str, message: str, tmp_path: Path
 ) -> None:
     (first, value), *others = changes.items()
-    with pytest.raises(UserError, match=rf"train\.r_drop compares two passes .*{message}"):
+    with pytest.raises(UserError, match=rf"train\.(r_drop|simcut) compares two passes .*{message}"):
         check_params(written(tmp_path, first, value, profile=profile, **dict(others)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"translation.vocab.joint": False}, r"train\.bidirectional_epochs needs one vocabulary .* vocab\.joint"),
+        ({"translation.train.r_drop": 1.0, "translation.train.simcut": 1.0}, r"r_drop and simcut .* must be 0"),
+        ({"translation.train.epochs": 2}, r"translation\.train`: bidirectional_epochs \(3\) are of the 2 epochs"),
+    ],
+)
+def test_parameters_of_translations_training_that_do_not_fit(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    settings = {"translation.train.epochs": 9, "translation.vocab.joint": True} | changes
+    with pytest.raises(UserError, match=message) as caught:
+        check_params(written(tmp_path, "translation.train.bidirectional_epochs", 3, **settings))
+    assert "\n" not in str(caught.value)
 
 
 def test_directions_without_ngrams(tmp_path: Path) -> None:

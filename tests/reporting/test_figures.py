@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from tests.conftest import ROOT
 from transformer.core.params import read_params
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
+from transformer.families.seq2seq.nn.config import Seq2SeqTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
 from transformer.figures.style import in_house_style, plain, save
@@ -31,8 +32,8 @@ write(Path(sys.argv[1]))
 """
 
 
-def train_params() -> TrainParams:
-    return TrainParams(**read_params(ROOT / "params.yaml")["translation"]["train"])
+def train_params() -> Seq2SeqTrainParams:
+    return Seq2SeqTrainParams(**read_params(ROOT / "params.yaml")["translation"]["train"])
 
 
 def drawing(heads: int = 5) -> Drawing:
@@ -127,10 +128,11 @@ def test_the_gradients_norm_is_that_of_autograd() -> None:
     assert softmax_gradient_norm(scores.softmax(dim=-1)) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("schema", [TrainParams, ClassifierTrainParams])
-def test_schedules_are_those_of_the_schema_and_this_trainings_own(schema: type[TrainParams]) -> None:
-    own = read_params(ROOT / "params.yaml")["sentiment"]["train"] if schema is ClassifierTrainParams else {}
-    params = schema.model_validate(own | train_params().model_dump())
+@pytest.mark.parametrize(
+    ("task", "schema"), [("translation", Seq2SeqTrainParams), ("sentiment", ClassifierTrainParams)]
+)
+def test_schedules_are_those_of_the_schema_and_this_trainings_own(task: str, schema: type[TrainParams]) -> None:
+    params = schema(**read_params(ROOT / "params.yaml")[task]["train"] | {"warmup": 200})
     rates = learning_rates(Schedule(params, total=300, d_model=64), [1, 50, 100, 200])
     assert params.schedule in rates
     assert set(rates) == {"constant", "noam", "inverse_sqrt", "linear", "cosine"}

@@ -14,7 +14,7 @@ from transformer.core.observer import Observer
 RECORDED = Path(__file__).with_name("golden.json")
 UPDATES = 20
 POST = {"norm": "post", "positions": "learned", "embedding_init": "xavier", "dropout": 0.1}
-BPE = {"vocab": {"kind": "bpe", "joint": True, "max_size": 300}, "tokenize": {"kind": "none"}}
+BPE: dict[str, dict[str, Any]] = {"vocab": {"kind": "bpe", "joint": True, "max_size": 300}, "tokenize": {"kind": "none"}}
 RECURRENT = {
     "kind": "recurrent",
     "cell": "gru",
@@ -63,6 +63,14 @@ CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "translation",
         {"model": {"dropout": 0.2}, "train": {"r_drop": 1.0, "schedule": "linear", "learning_rate": 0.01}},
     ),
+    "SimCut, linear": (
+        "translation",
+        {
+            "model": {"dropout": 0.2},
+            "train": {"simcut": 1.0, "cutoff": 0.1, "schedule": "linear", "learning_rate": 0.01},
+        },
+    ),
+    "at first in both directions": ("translation", BPE | {"train": {"bidirectional_epochs": 1}}),
     "word dropout": ("translation", {"train": {"word_dropout": 0.2}}),
     "token batches, accumulation": (
         "translation",

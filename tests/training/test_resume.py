@@ -24,7 +24,15 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
     "a moving average": {"train": {"averaging": "ema", "ema_decay": 0.9, "clip": None}},
     "the mean of the last epochs": {"train": {"averaging": "last", "average_epochs": 2}},
     "the mean of the best epochs": {"train": {"averaging": "best", "average_epochs": 2, "monitor": "accuracy"}},
-    "token batches, accumulation": {"train": {"batch_unit": "tokens", "batch_size": 300, "accumulation": 2}},
+    "token batches, accumulation, at first in both directions, SimCut": {
+        "train": {
+            "batch_unit": "tokens",
+            "batch_size": 300,
+            "accumulation": 2,
+            "bidirectional_epochs": 1,
+            "simcut": 1.0,
+        }
+    },
     "AdamW, cosine, R-Drop, word dropout": {
         "train": {
             "optimizer": "adamw",
@@ -37,7 +45,11 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "a recurrent model, its own words": {"model": RECURRENT | {"teacher_forcing": 0.5}},
 }
-FEW = ("the mean of the last epochs", "token batches, accumulation", "AdamW, cosine, R-Drop, word dropout")
+FEW = (
+    "the mean of the last epochs",
+    "token batches, accumulation, at first in both directions, SimCut",
+    "AdamW, cosine, R-Drop, word dropout",
+)
 """Each with something in its state or order that the others lack; `make stress` has all."""
 
 

@@ -51,6 +51,6 @@ class FigureInputs:
         rows = islice(read_rows(self.corpus / "validation.jsonl"), _FIRST)
         return params.sentences or [row[column] for row in rows]
 
-    def updates_an_epoch(self) -> int:
-        """Number of optimizer steps per epoch, read from the first."""
+    def updates_of_first_epoch(self) -> int:
+        """Number of optimizer steps of the first epoch."""
         return int(float(next(read_table(self.history))["step"]))

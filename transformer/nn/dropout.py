@@ -1,5 +1,9 @@
 """Dropout of values (Srivastava et al. 2014) and of whole tokens."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +22,26 @@ def drop_tokens(token_ids: Tensor, pad_id: int, probability: float) -> Tensor:
     stays[:, 0] = real[:, 0]  # the token that `first` pooling reads; it also keeps any text from becoming empty
     order = torch.argsort(stays.byte(), dim=1, descending=True, stable=True)
     return token_ids.gather(1, order).masked_fill(~stays.gather(1, order), pad_id)
+
+
+@contextmanager
+def token_cutoff(tables: Iterable[nn.Embedding], probability: float) -> Iterator[None]:
+    """Inside the block, each token that these tables look up is embedded as zeros with `probability`.
+
+    Token cutoff (Shen et al. 2020): the token's place stays, with its position.
+    """
+
+    def cut(module: nn.Module, given: Any, looked_up: Tensor) -> Tensor:
+        del module, given
+        stays = torch.rand(looked_up.shape[:-1], device=looked_up.device) >= probability
+        return looked_up * stays.unsqueeze(-1)
+
+    hooks = [table.register_forward_hook(cut) for table in dict.fromkeys(tables)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class Dropout(nn.Module):

@@ -1,8 +1,8 @@
 """What training minimises: label-smoothed cross-entropy (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4), with
-R-Drop (Liang et al. 2021) if asked.
+R-Drop (Liang et al. 2021) or SimCut (Gao et al. 2022) if asked.
 
-Translation predicts one of many tokens, so it uses `linear_cross_entropy` and `linear_r_drop`, which never hold all
-logits; the plain formulas are `smoothed_cross_entropy` and `objective`. All but the last are in
+Translation predicts one of many tokens, so it uses `linear_cross_entropy` and `linear_consistency`, which never hold
+all logits; the plain formulas are `smoothed_cross_entropy` and `objective`. All but the last are in
 `kernels/cross_entropy.py`.
 """
 
@@ -12,7 +12,12 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.nn.kernels.cross_entropy import linear_cross_entropy, linear_r_drop, smoothed_cross_entropy
+from transformer.nn.kernels.cross_entropy import (
+    Consistency,
+    linear_consistency,
+    linear_cross_entropy,
+    smoothed_cross_entropy,
+)
 
 
 class Objective(NamedTuple):
@@ -45,15 +50,27 @@ def objective(
     return Objective(total, nll, len(classes))
 
 
+class SecondPass(NamedTuple):
+    """A pass over the same rows that is to predict as the first does."""
+
+    predict: Callable[[], tuple[Tensor, Tensor]]
+    """As the first's."""
+    weights: Consistency
+
+
 def next_token_objective(
-    predict: Callable[[], tuple[Tensor, Tensor]], output: nn.Linear, *, smoothing: float, r_drop: float
+    predict: Callable[[], tuple[Tensor, Tensor]],
+    output: nn.Linear,
+    *,
+    smoothing: float,
+    second: SecondPass | None = None,
 ) -> Objective:
     """As `objective`, for many classes: `predict` returns states (N, C), which `output` maps to logits (N, V)."""
     states, classes = predict()
-    if not r_drop:
+    if second is None:
         return Objective(*linear_cross_entropy(states, classes, output, smoothing), len(classes))
-    again, _ = predict()
-    return Objective(*linear_r_drop(states, again, classes, output, smoothing, r_drop), len(classes))
+    again, _ = second.predict()
+    return Objective(*linear_consistency(states, again, classes, output, smoothing, second.weights), len(classes))
 
 
 def symmetric_divergence(first: Tensor, second: Tensor) -> Tensor:

@@ -47,13 +47,11 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
         dropout: BpeDropout | None,
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
-        self.dropout, self.seen = dropout, train
-        """seen: `train` in the pieces of the current epoch."""
+        self.dropout = dropout
+        self._see(train)
         torch.manual_seed(params.seed)
         self.model = self.build().to(compute.device)
         self.pads = self.model.pads(compute.device)
-        self._sides = train.lengths if train.lengths.ndim == 2 else train.lengths[:, None]
-        self._lengths = self._sides.max(axis=1)
 
     @abstractmethod
     def build(self) -> ModelT:
@@ -67,9 +65,14 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
     def validate(self) -> dict[str, float]:
         """As `Trainable.validate`."""
 
+    def rows(self, epoch: int) -> CorpusT:
+        """What the epoch reads, as stored; `train` unless the family says otherwise."""
+        del epoch
+        return self.train
+
     def batches(self, epoch: int) -> Sequence[Ids]:
         """All rows in a random order."""
-        self.seen = self.train.resegmented(self.dropout, epoch)
+        self._see(self.rows(epoch).resegmented(self.dropout, epoch))
         return random_batches(self._lengths, self.params, epoch)
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
@@ -79,6 +82,12 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
     def tokens(self, rows: Ids) -> int:
         """Real tokens of these rows."""
         return int(self._sides[rows].sum())
+
+    def _see(self, rows: CorpusT) -> None:
+        self.seen = rows
+        """The rows of the current epoch, in its pieces."""
+        self._sides = rows.lengths if rows.lengths.ndim == 2 else rows.lengths[:, None]
+        self._lengths = self._sides.max(axis=1)
 
 
 def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) -> list[Ids]:

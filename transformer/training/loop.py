@@ -94,8 +94,8 @@ class _Training:
         self.team, self.updates = team, Updates(trainable, params, compute, observer, team)
         self.monitor = MONITORS[params.monitor]
         self.averaging: Averaging = make_averaging(params, self.monitor)
-        each = len(accumulated(trainable.batches(1), params))
-        self.schedule = Schedule(params, total=params.epochs * each, d_model=trainable.model.d_model)
+        self._updates_of = [len(accumulated(trainable.batches(epoch), params)) for epoch in range(1, params.epochs + 1)]
+        self.schedule = Schedule(params, total=sum(self._updates_of), d_model=trainable.model.d_model)
         self.history = History()
         self.step = 0
         self.done = 0
@@ -204,7 +204,7 @@ class _Training:
         groups = accumulated(self.trainable.batches(epoch), self.params)
         left, tokens = groups[self.done :], 0
         since = begun = time.perf_counter()
-        later = (self.params.epochs - epoch) * len(groups)
+        later = sum(self._updates_of[epoch:])
         for batches in self.observer.progress(left, total=len(left), what=f"epoch {epoch}", after=later):
             self.step += 1
             losses = self._update(batches, Order(epoch, self.done, self.step, self.schedule(self.step)))

@@ -22,9 +22,9 @@ from transformer.families.language.nn.hiding import LanguageTrainParams
 from transformer.families.language.nn.mask_token import mask_id
 from transformer.families.language.nn.model import LanguageTransformer
 from transformer.families.language.nn.replaced import ReplacedTransformer, replaced, replacements
-from transformer.nn.kernels.cross_entropy import linear_cross_entropy
+from transformer.nn.kernels.cross_entropy import linear_cross_entropy, r_drop
 from transformer.nn.kernels.packing import gather
-from transformer.nn.objective import next_token_objective
+from transformer.nn.objective import SecondPass, next_token_objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
@@ -53,11 +53,15 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the hidden tokens, or of the next ones; the output layer sees their places alone."""
         batch = self.seen.batch(rows, self.compute.device)
+
+        def predict() -> tuple[Tensor, Tensor]:
+            return self.model.transform(self._states(batch)), batch.targets
+
         summed = next_token_objective(
-            lambda: (self.model.transform(self._states(batch)), batch.targets),
+            predict,
             self.model.output,
             smoothing=self.params.label_smoothing,
-            r_drop=self.params.r_drop,
+            second=SecondPass(predict, r_drop(self.params.r_drop)) if self.params.r_drop else None,
         )
         return BatchLoss(*summed, tokens=self.tokens(rows))
 

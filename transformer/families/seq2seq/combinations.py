@@ -8,7 +8,7 @@ from transformer.core.schema import StageParams
 from transformer.core.task import Task
 from transformer.corpora.sources import sample_columns
 from transformer.families.seq2seq.download import PairsDownload
-from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqParams
+from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqParams, Seq2SeqTrainParams
 from transformer.families.seq2seq.tokenize import TokenizeParams
 from transformer.vocabulary.config import VocabParams
 
@@ -20,6 +20,7 @@ class Params(StageParams):
     tokenize: TokenizeParams
     vocab: VocabParams
     model: AnySeq2SeqParams
+    train: Seq2SeqTrainParams
 
     @model_validator(mode="after")
     def _tied_embeddings_need_one_vocabulary(self) -> Self:
@@ -28,6 +29,15 @@ class Params(StageParams):
             raise ValueError(
                 "model.tie_embeddings `all` needs one vocabulary for both languages: set vocab.joint to true, or"
                 " tie_embeddings to `target`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _both_directions_need_one_vocabulary(self) -> Self:
+        if self.train.bidirectional_epochs and not self.vocab.joint:
+            raise ValueError(
+                "train.bidirectional_epochs needs one vocabulary for both languages: set vocab.joint to true, or"
+                " bidirectional_epochs to 0"
             )
         return self
 

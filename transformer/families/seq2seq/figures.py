@@ -16,13 +16,13 @@ from transformer.core.task import Task
 from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.decoding.translator import AnsweringParams
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
+from transformer.families.seq2seq.nn.config import Seq2SeqTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.explorer import write_explorer
 from transformer.figures.inputs import FigureInputs, FiguresParams
 from transformer.figures.style import TITLE, plain, save
 from transformer.figures.theory import explain
-from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
 
 _LONGEST = 40  # source tokens that are still readable on an axis
@@ -72,7 +72,7 @@ class Params(StageParams):
     """The stage's parameters."""
 
     figures: FiguresParams
-    train: TrainParams
+    train: Seq2SeqTrainParams
     evaluate: AnsweringParams
     hardware: Hardware
 
@@ -82,7 +82,8 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     compute = prepare(params.hardware)
     translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     column = str(translator.pretokenizers["source"].language)
-    total = params.train.epochs * inputs.updates_an_epoch()
+    both = params.train.bidirectional_epochs  # with twice the pairs
+    total = (params.train.epochs + both) * inputs.updates_of_first_epoch() // (2 if both else 1)
     written = explain(figures, Schedule(params.train, total, translator.model.d_model))
     explored = []
     for number, sentence in enumerate(inputs.sentences(task, params.figures, column), start=1):

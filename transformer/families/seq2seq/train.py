@@ -1,21 +1,25 @@
 """train: trains the encoder-decoder on the encoded pairs."""
 
+from collections.abc import Callable
 from typing import Self
 
 from pydantic import model_validator
+from torch import Tensor
 
 from transformer.checkpoint.device import prepare
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.task import Task
 from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity, scoring
-from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
+from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig, Seq2SeqTrainParams
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.model import build_model
-from transformer.nn.dropout import drop_tokens
-from transformer.nn.objective import next_token_objective
+from transformer.nn.dropout import drop_tokens, token_cutoff
+from transformer.nn.kernels.cross_entropy import r_drop, simcut
+from transformer.nn.objective import SecondPass, next_token_objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
@@ -25,33 +29,55 @@ class Params(TrainStageParams):
     """The stage's parameters."""
 
     model: AnySeq2SeqParams
+    train: Seq2SeqTrainParams
 
     @model_validator(mode="after")
     def _two_passes_would_read_two_targets(self) -> Self:
-        if self.train.r_drop and getattr(self.model, "teacher_forcing", 1.0) < 1:
-            raise ValueError("train.r_drop compares two passes over one target: model.teacher_forcing must be 1")
+        name = "r_drop" if self.train.r_drop else "simcut"
+        if getattr(self.train, name) and getattr(self.model, "teacher_forcing", 1.0) < 1:
+            raise ValueError(f"train.{name} compares two passes over one target: model.teacher_forcing must be 1")
         return self
 
 
 class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
     """Training on pairs."""
 
+    params: Seq2SeqTrainParams
+
     def build(self) -> Seq2SeqModel:
         """As `CorpusTraining.build`."""
         return build_model(self.train.config)
+
+    def rows(self, epoch: int) -> EncodedPairs:
+        """As `CorpusTraining.rows`; at first, all pairs in both directions."""
+        return self.train.both_directions() if epoch <= self.params.bidirectional_epochs else self.train
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target tokens, without padding."""
         source, target = self.seen.batch(rows, self.compute.device)
         places = self.seen.places(rows, self.compute.device) if self.pads else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
+
+        def predict() -> tuple[Tensor, Tensor]:
+            return next_token_states(self.model, drop_tokens(source, pad_id, share), target, places)
+
         summed = next_token_objective(
-            lambda: next_token_states(self.model, drop_tokens(source, pad_id, share), target, places),
-            self.model.output,
-            smoothing=self.params.label_smoothing,
-            r_drop=self.params.r_drop,
+            predict, self.model.output, smoothing=self.params.label_smoothing, second=self._second(predict)
         )
         return BatchLoss(*summed, tokens=self.tokens(rows))
+
+    def _second(self, predict: Callable[[], tuple[Tensor, Tensor]]) -> SecondPass | None:
+        """The pass that is compared with the first, if one is asked for."""
+        if self.params.r_drop:
+            return SecondPass(predict, r_drop(self.params.r_drop))
+        if not self.params.simcut:
+            return None
+
+        def predict_cut() -> tuple[Tensor, Tensor]:
+            with token_cutoff(self.model.token_tables(), self.params.cutoff):
+                return predict()
+
+        return SecondPass(predict_cut, simcut(self.params.simcut))
 
     def validate(self) -> dict[str, float]:
         """Loss, perplexity and accuracy per target token, in fp32."""
@@ -81,6 +107,10 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
         target_pad_id=target.pad_id,
     )
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
+    if params.train.bidirectional_epochs and source.tokenizer.to_str() != target.tokenizer.to_str():
+        raise UserError(
+            "train.bidirectional_epochs needs one vocabulary for both languages: set vocab.joint to true, or it to 0"
+        )
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = Seq2SeqTraining(train, validation, params.train, compute, dropout)
     train.report(observer)

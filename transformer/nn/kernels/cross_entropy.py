@@ -1,6 +1,6 @@
-"""Cross-entropy over a large vocabulary, and R-Drop, without materializing a batch's logits."""
+"""Cross-entropy over a large vocabulary, and the divergence of two passes, without materializing a batch's logits."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -42,16 +42,38 @@ def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smo
     return total, nll
 
 
-def linear_r_drop(
-    first: Tensor, second: Tensor, classes: Tensor, output: nn.Linear, smoothing: float, weight: float
-) -> tuple[Tensor, Tensor]:
-    """Half of eq. 4 of R-Drop (Liang et al. 2021) for two passes over the same rows, with few logits in memory.
+class Consistency(NamedTuple):
+    """The weights of a loss on two passes over the same rows, which are to predict alike."""
 
-    first, second: (N, C); classes: (N,); weight: of the divergence, alpha. Returns two sums over the rows: the mean of
-    both losses of `linear_cross_entropy` plus weight / 2 times the mean of both divergences, and the mean of both plain
-    negative log-likelihoods in nats, detached.
+    first: float
+    """Of the first pass's cross-entropy."""
+    second: float
+    """Of the second's."""
+    forth: float
+    """Of KL(first || second)."""
+    back: float
+    """Of KL(second || first)."""
+
+
+def r_drop(weight: float) -> Consistency:
+    """Half of eq. 4 of R-Drop (Liang et al. 2021), so that the scale of the learning rate stays the same."""
+    return Consistency(0.5, 0.5, weight / 4, weight / 4)
+
+
+def simcut(weight: float) -> Consistency:
+    """SimCut (Gao et al. 2022, section 3): the second pass, whose input is cut, is only compared with the first."""
+    return Consistency(1.0, 0.0, weight, 0.0)
+
+
+def linear_consistency(
+    first: Tensor, second: Tensor, classes: Tensor, output: nn.Linear, smoothing: float, weights: Consistency
+) -> tuple[Tensor, Tensor]:
+    """Both losses of `linear_cross_entropy` and both divergences, weighted, with few logits in memory.
+
+    first, second: (N, C), of both passes; classes: (N,). Returns two sums over the rows: this loss, and the plain
+    negative log-likelihoods in nats, weighted as the losses, detached.
     """
-    total, nll = _LinearRDrop.apply(first, second, output.weight, output.bias, classes, smoothing, weight)  # type: ignore[no-untyped-call]
+    total, nll = _LinearConsistency.apply(first, second, output.weight, output.bias, classes, smoothing, weights)  # type: ignore[no-untyped-call]
     return total, nll
 
 
@@ -92,7 +114,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return grad_states * gradient, grad_weight * gradient, grad_bias, None, None
 
 
-class _LinearRDrop(torch.autograd.Function):
+class _LinearConsistency(torch.autograd.Function):
     """With p and q the probabilities of both passes, the gradient of KL(p || q) by p's logits is
     p (log p - log q - KL(p || q)), and by q's logits q - p.
     """
@@ -106,8 +128,9 @@ class _LinearRDrop(torch.autograd.Function):
         bias: Tensor | None,
         classes: Tensor,
         smoothing: float,
-        weight: float,
+        weights: Consistency,
     ) -> tuple[Tensor, Tensor]:
+        shares, forth, back = weights[:2], weights.forth, weights.back
         gradients = torch.zeros_like(first), torch.zeros_like(second)
         grad_matrix = torch.zeros_like(matrix)
         grad_bias = None if bias is None else torch.zeros_like(bias)
@@ -118,20 +141,22 @@ class _LinearRDrop(torch.autograd.Function):
             parts = [states[start : start + rows] for states in (first, second)]
             logits = [F.linear(part, matrix, bias) for part in parts]
             one, two = (each.to(matrix.dtype).log_softmax(dim=-1) for each in logits)
-            likelihood = (one.gather(1, right).sum() + two.gather(1, right).sum()) / 2
-            nll -= likelihood
-            total -= (1 - smoothing) * likelihood
-            if smoothing:
-                total -= smoothing / 2 * (one.mean(dim=-1).sum() + two.mean(dim=-1).sum())
+            for share, each in zip(shares, (one, two), strict=True):
+                likelihood = share * each.gather(1, right).sum()
+                nll -= likelihood
+                total -= (1 - smoothing) * likelihood
+                if smoothing:
+                    total -= smoothing * share * each.mean(dim=-1).sum()
             lead = one - two
             p, q = one.exp_(), two.exp_()
-            forth, back = (p * lead).sum(dim=-1, keepdim=True), -(q * lead).sum(dim=-1, keepdim=True)
-            total += weight / 4 * (forth.sum() + back.sum())
-            for_p = (lead - forth + 1).mul_(weight / 4).add_(0.5).mul_(p).sub_(q, alpha=weight / 4)
-            for_q = lead.neg_().sub_(back).add_(1).mul_(weight / 4).add_(0.5).mul_(q).sub_(p, alpha=weight / 4)
-            for gradient, part, whole in zip((for_p, for_q), parts, gradients, strict=True):
-                gradient.sub_(smoothing / 2 / len(matrix))
-                gradient.scatter_add_(1, right, gradient.new_full(right.shape, (smoothing - 1) / 2))
+            by_p, by_q = (p * lead).sum(dim=-1, keepdim=True), -(q * lead).sum(dim=-1, keepdim=True)
+            total += forth * by_p.sum() + back * by_q.sum()
+            for_p = (lead - by_p).mul_(forth).add_(back + shares[0]).mul_(p).sub_(q, alpha=back)
+            for_q = lead.neg_().sub_(by_q).mul_(back).add_(forth + shares[1]).mul_(q).sub_(p, alpha=forth)
+            for share, gradient, part, whole in zip(shares, (for_p, for_q), parts, gradients, strict=True):
+                if share:
+                    gradient.sub_(smoothing * share / len(matrix))
+                    gradient.scatter_add_(1, right, gradient.new_full(right.shape, (smoothing - 1) * share))
                 narrow = gradient.to(logits[0].dtype)
                 whole[start : start + rows] = narrow @ matrix
                 grad_matrix += narrow.t() @ part

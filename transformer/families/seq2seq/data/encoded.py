@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.core.observer import Observer
@@ -80,6 +81,13 @@ class EncodedPairs:
         view.target = dropout.column("target", self.target, epoch, longest=longest)
         return view
 
+    def both_directions(self) -> Self:
+        """All pairs, and then all of them the other way round."""
+        view = copy(self)
+        view.source, view.target = _Concatenated(self.source, self.target), _Concatenated(self.target, self.source)
+        view.lengths = np.concatenate((self.lengths, self.lengths[:, ::-1]))
+        return view
+
     def pairs(self, rows: Ids) -> Pairs:
         """The pairs in the given rows."""
         limit = self.config.model.max_length
@@ -109,6 +117,25 @@ class EncodedPairs:
                 f"warning: {self.truncated:,} pairs of {self.split} are longer than model.max_length"
                 f" ({self.config.model.max_length}) and were cut"
             )
+
+
+class _Concatenated:
+    """The rows of one column, then those of another."""
+
+    def __init__(self, first: Column, second: Column) -> None:
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __getitem__(self, row: int) -> Ids:
+        beyond = row - len(self._first)
+        return self._first[row] if beyond < 0 else self._second[beyond]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of ids of each sequence."""
+        return np.concatenate((self._first.lengths, self._second.lengths))
 
 
 def scoring(model: Seq2SeqModel, device: torch.device) -> ScorePairs:

@@ -1,6 +1,7 @@
 """The interface of a translation model, of whatever kind, to training, evaluation and decoding."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -23,6 +24,10 @@ class Seq2SeqModel(Model):
 
     output: nn.Linear
     """Maps states (..., C) to logits (..., V)."""
+
+    @abstractmethod
+    def token_tables(self) -> Sequence[nn.Embedding]:
+        """The tables that embed source and target tokens; one of them twice if they share it."""
 
     @abstractmethod
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:

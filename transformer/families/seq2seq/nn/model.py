@@ -36,6 +36,10 @@ class Seq2SeqTransformer(Seq2SeqModel):
         if params.tie_embeddings != "none":
             self.output.weight = target.weight
 
+    def token_tables(self) -> Sequence[nn.Embedding]:
+        """As `Seq2SeqModel.token_tables`."""
+        return self.source_embedding.tokens, self.target_embedding.tokens
+
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
         """As `Seq2SeqModel.forward`."""
         source, target = self._layouts(source_ids, target_ids, packed=packed)

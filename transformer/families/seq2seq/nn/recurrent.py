@@ -1,5 +1,6 @@
 """The recurrent encoder-decoder (Sutskever et al. 2014; Cho et al. 2014), without and with attention."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,6 +48,10 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         self.decoder = make_decoder(params, self.encoder.width)
         self.output = nn.Linear(params.hidden, config.target_size)
         self.dropout = Dropout(params.dropout)
+
+    def token_tables(self) -> Sequence[nn.Embedding]:
+        """As `Seq2SeqModel.token_tables`."""
+        return self.source_embedding, self.target_embedding
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
         """As `Seq2SeqModel.forward`. In training, teacher forcing below 1 replaces some of the target ids."""

@@ -1,0 +1,138 @@
+"""`train.bidirectional_epochs`: the first epochs read every pair in both directions, the others only to the target."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.builders import LAYERS
+from tests.training.resuming import Watcher
+from tests.training.small import prepare, smoke, train
+from transformer.checkpoint.trained import load_config, load_weights
+from transformer.core.errors import UserError
+from transformer.core.files import read_table
+from transformer.encoded.bpe_dropout import BpeDropout
+from transformer.encoded.store import ColumnWriter, Sequences
+from transformer.encoded.vocabulary import write_bpe_dropout
+from transformer.families.seq2seq.data.encoded import EncodedPairs, scoring
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.model import build_model
+
+BOTH = 2
+ROWS = 60
+CHANGES: dict[str, dict[str, Any]] = {
+    "download": {"sample_rows": {"train": ROWS, "validation": 20, "test": 10}},
+    "tokenize": {"kind": "none"},
+    "vocab": {"kind": "bpe", "joint": True, "max_size": 300},
+    "train": {
+        "epochs": 5,
+        "bidirectional_epochs": BOTH,
+        "batch_size": 20,
+        "patience": None,
+        "learning_rate": 0.01,
+        "schedule": "linear",
+        "warmup": 0,
+    },
+}
+SOURCES, TARGETS = [[2, 7, 8, 3], [2, 9, 3]], [[2, 11, 3], [2, 12, 13, 14, 15, 3]]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("both")
+    prepare(smoke("translation", CHANGES), "translation", folder)
+    return folder
+
+
+def pairs(folder: Path, size: int = 20, longest: int = 32) -> EncodedPairs:
+    model = Seq2SeqParams(**LAYERS | {"max_length": longest}, encoder_layers=1, decoder_layers=1, tie_embeddings="none")
+    config = Seq2SeqConfig(model=model, source_size=size, target_size=size, source_pad_id=0, target_pad_id=0)
+    return EncodedPairs(folder, config)
+
+
+def test_every_pair_comes_in_both_directions(tmp_path: Path) -> None:
+    for side, rows in (("source", SOURCES), ("target", TARGETS)):
+        ColumnWriter(tmp_path / "train", side, 20).write([Sequences.of([np.array(row) for row in rows])])
+    stored = pairs(tmp_path / "train", longest=5)
+    both = stored.both_directions()
+    assert (len(stored), len(both)) == (2, 4)
+    assert both.lengths.tolist() == [[4, 3], [3, 5], [3, 4], [5, 3]]
+    read = both.pairs(np.array([3, 0, 2]))
+    assert [row.tolist() for row in read.sources] == [[2, 12, 13, 14, 3], SOURCES[0], TARGETS[0]]  # cut, with its end
+    assert [row.tolist() for row in read.targets] == [SOURCES[1], TARGETS[0], SOURCES[0]]
+    # Padding and the places of predicted tokens are those of the direction.
+    source, target = both.batch(np.array([2, 3]), torch.device("cpu"))
+    assert source.shape == (2, 5) and target.shape == (2, 4)
+    assert both.places(np.array([2, 3]), torch.device("cpu")).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_both_directions_are_segmented_anew_every_epoch(data: Path, tmp_path: Path) -> None:
+    for name in ("source", "target"):
+        folder = tmp_path / "vocab" / name
+        folder.mkdir(parents=True)
+        (folder / "tokenizer.json").write_bytes((data / "vocab" / name / "tokenizer.json").read_bytes())
+    write_bpe_dropout(tmp_path / "vocab", 0.5)
+    both = pairs(data / "encoded" / "train", 300, 200).both_directions()
+    rows = np.arange(len(both))
+    stored, *drawn = (
+        view.pairs(rows)
+        for view in (both, *(both.resegmented(BpeDropout.open(tmp_path / "vocab", 1), epoch) for epoch in (1, 2)))
+    )
+    for side in (0, 1):
+        lengths = [np.array([len(row) for row in each[side]]) for each in (stored, *drawn)]
+        for half in (slice(0, ROWS), slice(ROWS, None)):
+            assert all((each[half] > lengths[0][half]).mean() > 0.9 for each in lengths[1:])
+            assert (lengths[1][half] != lengths[2][half]).mean() > 0.5
+
+
+def test_it_ends_in_one_direction(data: Path, tmp_path: Path) -> None:
+    """Twice the updates at first; the rate falls to 0 at the last update, and what is left is right from the start."""
+    watcher = Announcing()
+    train(smoke("translation", CHANGES), "translation", data, tmp_path, observer=watcher)
+    history = list(read_table(tmp_path / "reports/translation/history.tsv"))
+    assert [int(float(row["step"])) for row in history] == [6, 12, 15, 18, 21]
+    rates = [float(row["learning_rate"]) for row in history]
+    assert rates[-1] == 0 and rates == sorted(rates, reverse=True) and rates[-2] > 0
+    assert watcher.later == [15, 9, 6, 3, 0]
+
+
+def test_the_other_direction_is_learned_too(data: Path, tmp_path: Path) -> None:
+    """The loss of the pairs the other way round falls only where training has read them so."""
+    backward = tmp_path / "backward"
+    backward.mkdir()
+    for side, other in (("source", "target"), ("target", "source")):
+        for file in (data / "encoded" / "validation").glob(f"{side}.*"):
+            (backward / file.name.replace(side, other, 1)).write_bytes(file.read_bytes())
+    losses = []
+    for both in (0, 5):
+        changes = CHANGES | {"train": CHANGES["train"] | {"bidirectional_epochs": both}}
+        train(smoke("translation", changes), "translation", data, tmp_path / str(both), observer=Watcher())
+        trained = tmp_path / str(both) / "models/translation/trained"
+        model = build_model(load_config(trained, Seq2SeqConfig)).eval()
+        load_weights(trained, model)
+        with torch.inference_mode():
+            losses.append(EncodedPairs(backward, model.config).score(20, scoring(model, torch.device("cpu")))[0])
+    assert losses[1] < losses[0] - 0.5
+
+
+def test_two_vocabularies_cannot_read_both_directions(tmp_path: Path) -> None:
+    content = smoke("translation", CHANGES | {"vocab": {"joint": False}})
+    prepare(content, "translation", tmp_path)
+    with pytest.raises(UserError, match=r"train\.bidirectional_epochs needs one vocabulary .* vocab\.joint") as caught:
+        train(content, "translation", tmp_path, tmp_path, observer=Watcher())
+    assert "\n" not in str(caught.value)
+
+
+class Announcing(Watcher):
+    """Notes how many updates are said to come after each epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: list[int] = []
+
+    def progress(self, items: Any, *, total: int | None, what: str, after: int = 0) -> Any:
+        if what.startswith("epoch"):
+            self.later.append(after)
+        return super().progress(items, total=total, what=what, after=after)
