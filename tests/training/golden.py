@@ -14,7 +14,10 @@ from transformer.core.observer import Observer
 RECORDED = Path(__file__).with_name("golden.json")
 UPDATES = 20
 POST = {"norm": "post", "positions": "learned", "embedding_init": "xavier", "dropout": 0.1}
-BPE: dict[str, dict[str, Any]] = {"vocab": {"kind": "bpe", "joint": True, "max_size": 300}, "tokenize": {"kind": "none"}}
+BPE: dict[str, dict[str, Any]] = {
+    "vocab": {"kind": "bpe", "joint": True, "max_size": 300},
+    "tokenize": {"kind": "none"},
+}
 RECURRENT = {
     "kind": "recurrent",
     "cell": "gru",
