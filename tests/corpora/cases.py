@@ -28,18 +28,22 @@ _SHARED: dict[str, Any] = {
     "validation_block": 1,
     "near_duplicates": "keep",
 }
+_NOTHING_ADDED = {"added": "data/local/none"}
 
 
 def translation(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
-    return {"runtime": RUNTIME, "download": {**_SHARED, "languages": ["de", "en"], "max_ratio": None, **changes}}
+    return {
+        "runtime": RUNTIME,
+        "download": {**_SHARED, **_NOTHING_ADDED, "languages": ["de", "en"], "max_ratio": None, **changes},
+    }
 
 
 def sentiment(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
     return {
         "runtime": RUNTIME,
-        "download": {**_SHARED, "unsupervised": False, "labels": None, **changes},
+        "download": {**_SHARED, **_NOTHING_ADDED, "unsupervised": False, "labels": None, **changes},
     }
 
 

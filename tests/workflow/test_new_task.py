@@ -75,8 +75,8 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     text = workflow.read_text()
     for line in (
         "      sentiment: {family: classifier, generation: data/local/none}\n",
-        '      sentiment: {family: classifier, path: "${sentiment.download.path}", sample: sentiment,'
-        " held_out: data/local/none}\n",
+        '      sentiment:\n        {family: classifier, path: "${sentiment.download.path}", sample: sentiment,'
+        ' beside: "${sentiment.download.added}"}\n',
         '      sentiment: {family: classifier, pretrained: "${sentiment.model.pretrained}"}\n',
         '      sentiment: {family: classifier, path: "${sentiment.vocab.path}"}\n',
     ):

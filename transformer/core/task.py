@@ -28,6 +28,8 @@ FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
 """A label is one signed byte (int8) in the encoded store."""
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
+NOWHERE = Path("data/local/none")
+"""What stands for an input that a task does without."""
 PRETRAINING = "pretraining.json"
 """Beside the weights of a model that did not start from random ones: `path`, `sha256` and `config` of what it did."""
 LABELS = "labels.json"

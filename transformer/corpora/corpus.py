@@ -39,6 +39,8 @@ class Corpus:
     name: str
     splits: Mapping[str, Sequence[Part]]
     origin: Mapping[str, Any]
+    added: Sequence[Part] = ()
+    """Training rows from elsewhere, none of which may equal or nearly equal a row of validation or test."""
     ignored: Sequence[str] = ()
     """Files of the source that belong to no split."""
 

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,16 @@ JUDGED = "equals or nearly equals a text that another task is judged by"
 """The same."""
 SEEN = "equals or nearly equals a text of validation or test"
 """Why a row without a label is left out."""
+JUDGING = "equals or nearly equals a row of validation or test"
+"""Why an added row is."""
+ADDED = "added"
+"""What rows that are added to train are reported as."""
 _NOTHING_LEFT = {
     NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
     " of neighbours with `validation_block`, or give the corpus splits of its own",
     JUDGED: f"every row of train {JUDGED}: give it other texts, or set `held_out` to data/local/none",
     SEEN: f"every row without a label {SEEN}: give it other texts, or set `unsupervised` to false",
+    JUDGING: f"every added row {JUDGING}: add others, or set `added` to data/local/none",
 }
 _CHUNK = 20_000  # training rows that are compared with the held-out ones at a time
 
@@ -58,6 +63,8 @@ class Selection:
         self.labels: dict[str, Counter[Any]] = {}
         """By split, the rows of each label that were written."""
         self._held_out: dict[str, float] = {}
+        self._seen: set[bytes] = set()
+        """Of the training rows that were read last, those that others may not repeat."""
         self._alike: dict[tuple[str, str], int] = {}
         """By split and reason, the rows that were left out since they nearly equal a held-out one."""
 
@@ -120,6 +127,10 @@ class Selection:
         if (extra := self._unlabelled) and extra in readers:
             own = [read for name, read in readers.items() if name not in (_TRAIN, extra)]
             readers[extra] = partial(self._unlike, extra, readers[extra], own, SEEN)
+        if self._corpus.added:
+            own = [read for name, read in readers.items() if name not in (_TRAIN, self._unlabelled)]
+            further = partial(self._unlike, ADDED, partial(self.read, ADDED, check_of(_TRAIN)), own, JUDGING)
+            readers[_TRAIN] = partial(_followed, readers[_TRAIN], further)
         return {split: read() for split, read in readers.items()}
 
     def _unlike(self, split: str, read: Reader, held_out: Sequence[Reader], reason: str) -> Iterator[Row]:
@@ -149,11 +160,14 @@ class Selection:
     def read(self, split: str, check: Check) -> Iterator[Row]:
         """Stream a split's rows. Raises UserError, one line, where a row is bad and `bad_rows` is `stop`."""
         left_out = self.left_out[split] = LeftOut(self._section.bad_rows)
-        rows = checked_rows(self._corpus.splits[split], check, left_out)
-        yield from self._chosen(rows, left_out) if split == _TRAIN else rows
+        parts = self._corpus.added if split == ADDED else self._corpus.splits[split]
+        if split == _TRAIN:
+            self._seen = set()
+        rows = checked_rows(parts, check, left_out)
+        yield from self._chosen(rows, left_out) if split in (_TRAIN, ADDED) else rows
 
     def _chosen(self, rows: Iterator[Row], left_out: LeftOut) -> Iterator[Row]:
-        longest, seen = self._section.max_words, set[bytes]()
+        longest = self._section.max_words
         for number, row in enumerate(rows, start=1):
             texts = [value for value in row.values() if isinstance(value, str)]
             if longest is not None and any(len(text.split()) > longest for text in texts):
@@ -164,10 +178,10 @@ class Selection:
                 continue
             if self._section.deduplicate:
                 key = hashlib.blake2b("\t".join(map(str, row.values())).encode(), digest_size=8).digest()
-                if key in seen:
+                if key in self._seen:
                     left_out.add(f"row {number}", "repeats an earlier row")
                     continue
-                seen.add(key)
+                self._seen.add(key)
             yield row
 
     def provenance(self) -> dict[str, Any]:
@@ -193,3 +207,7 @@ class Selection:
                 observer.say(f"{split}: {count:,} rows left out: {reason}")
             for line in each.shown:
                 observer.say(f"  {line}")
+
+
+def _followed(read: Reader, further: Reader) -> Iterator[Row]:
+    return chain(read(), further())

@@ -5,6 +5,7 @@ A family adds its own parameters in its `download.py`.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from transformer.core.errors import UserError
 from transformer.core.schema import Section
-from transformer.core.task import TASKS, Task
+from transformer.core.task import NOWHERE, TASKS, Task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, Part, Row
 from transformer.corpora.files import read_folder
@@ -67,26 +68,55 @@ class Download(Section):
     word trigrams in common."""
 
 
+class AddingDownload(Download):
+    """Where a corpus comes from, and what is added to its training rows."""
+
+    added: str = Field(min_length=1)
+    """A folder with a file `train` of rows to add to train, such as sentences with a model's translations, its columns
+    named as ours. Rows that equal or nearly equal one of validation or test are left out; data/local/none adds none."""
+
+
 Sample = Callable[[str, int, int], Iterator[Row]]
 """A generator of sample rows: (split, number of rows, seed)."""
 
 
 def open_corpus(
-    section: Download, *, columns: Sequence[str], sample: Sample, scratch: Path, progress: bool
+    section: Download, *, columns: Sequence[str], sample: Sample, scratch: Path, progress: bool, added: Path = NOWHERE
 ) -> AbstractContextManager[Corpus]:
     """Open the corpus for reading inside a `with` block.
 
     columns: the columns of a row, by our names; sample: the task's sample corpus; scratch: a folder for temporary
-    files; progress: show progress bars. Raises UserError when the source cannot be read.
+    files; progress: show progress bars; added: a folder with further training rows. Raises UserError when the source
+    cannot be read.
     """
     if unknown := section.columns.keys() - {*columns}:
         raise UserError(f"`columns` names {min(unknown)}, which no row has: choose from {', '.join(columns)}")
     named = Columns({column: section.columns.get(column, column) for column in columns})
+    source: AbstractContextManager[Corpus]
     if section.source == "files":
-        return nullcontext(named.renamed(read_folder(Path(section.path), columns=named)))
-    if section.source == "hub":
-        return _from_hub(section, named, scratch, progress=progress)
-    return nullcontext(_sample_corpus(section, sample))
+        source = nullcontext(named.renamed(read_folder(Path(section.path), columns=named)))
+    elif section.source == "hub":
+        source = _from_hub(section, named, scratch, progress=progress)
+    else:
+        source = nullcontext(_sample_corpus(section, sample))
+    return _with_added(source, added, columns)
+
+
+@contextmanager
+def _with_added(source: AbstractContextManager[Corpus], folder: Path, columns: Sequence[str]) -> Iterator[Corpus]:
+    with source as corpus:
+        yield corpus if folder.resolve() == NOWHERE.resolve() else _joined(corpus, folder, columns)
+
+
+def _joined(corpus: Corpus, folder: Path, columns: Sequence[str]) -> Corpus:
+    further = read_folder(folder, columns=Columns({column: column for column in columns}))
+    if [*further.splits] != ["train"]:
+        raise UserError(
+            f"{folder} has the splits {', '.join(further.splits)}, but rows to add (`added`) are training rows: call"
+            " the file `train`"
+        )
+    origin = {**corpus.origin, "added": {name: value for name, value in further.origin.items() if name != "source"}}
+    return replace(corpus, added=further.splits["train"], origin=origin, ignored=[*corpus.ignored, *further.ignored])
 
 
 @contextmanager

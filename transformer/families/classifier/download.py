@@ -16,7 +16,7 @@ from transformer.core.task import MOST_CLASSES, Task, write_labels
 from transformer.corpora.corpus import Check, Corpus, Fault, Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
-from transformer.corpora.sources import Download, open_corpus, sample_of
+from transformer.corpora.sources import AddingDownload, open_corpus, sample_of
 from transformer.text.clean import one_line
 
 UNSUPERVISED = "unsupervised"
@@ -24,7 +24,7 @@ UNLABELLED = -1
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
-class LabelledDownload(Download):
+class LabelledDownload(AddingDownload):
     """Where the labelled texts come from."""
 
     unsupervised: bool
@@ -59,6 +59,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
+        added=Path(section.added),
     ) as corpus:
         chosen = _required(corpus, unsupervised=section.unsupervised)
         classes = _classes(task, section, chosen)

@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import Task
+from transformer.core.task import NOWHERE, Task
 from transformer.corpora.corpus import Corpus, Row, clean_text
 from transformer.corpora.holdout import Reader
 from transformer.corpora.output import beside
@@ -19,8 +19,6 @@ from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
 
 UNSUPERVISED = "unsupervised"
-NOWHERE = Path("data/local/none")
-"""The folder that stands for no corpus."""
 
 
 class TextDownload(Download):

@@ -12,12 +12,12 @@ from transformer.core.task import Task
 from transformer.corpora.corpus import Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
-from transformer.corpora.sources import Download, open_corpus, sample_of
+from transformer.corpora.sources import AddingDownload, open_corpus, sample_of
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
 
 
-class PairsDownload(Download):
+class PairsDownload(AddingDownload):
     """Where the sentence pairs come from."""
 
     languages: tuple[str, str] = Field(strict=False)
@@ -48,6 +48,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
+        added=Path(section.added),
     ) as corpus:
         corpus.require(("train",))
         check = partial(check_pair, languages=section.languages)

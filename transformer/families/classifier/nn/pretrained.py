@@ -16,11 +16,11 @@ from transformer.checkpoint.trained import CONFIG, WEIGHTS
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, sha256
 from transformer.core.schema import Section
+from transformer.core.task import NOWHERE
 from transformer.families.classifier.nn.config import ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.training.pace import Pace
 
-NOWHERE = "data/local/none"
 _SAME = ("d_model", "heads", "head_dim", "d_ff", "layers", "activation", "norm", "positions", "scale_embeddings")
 """Parameters of the layers; some do not show in the shapes of the weights, so others would fit and mean nothing."""
 _TOKENS, _TABLE = "embedding.tokens.weight", "embedding.positions.table.weight"
@@ -32,7 +32,7 @@ class Initialisation(Section):
 
     init: Literal["random", "pretrained"] = "random"
     """Where embeddings and layers come from: drawn from `train.seed`, or a trained language model."""
-    pretrained: str = Field(default=NOWHERE, min_length=1)
+    pretrained: str = Field(default=NOWHERE.as_posix(), min_length=1)
     """`pretrained`: the folder of the language model, such as models/language/trained, on which training then depends;
     `random`: data/local/none."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
@@ -43,8 +43,8 @@ class Initialisation(Section):
 
     @model_validator(mode="after")
     def _depends_on_what_it_reads(self) -> Self:
-        if (self.init == "random") != (self.pretrained == NOWHERE):
-            instead = NOWHERE if self.init == "random" else "models/language/trained"
+        if (self.init == "random") != (self.pretrained == NOWHERE.as_posix()):
+            instead = NOWHERE.as_posix() if self.init == "random" else "models/language/trained"
             raise ValueError(f"with init `{self.init}`, pretrained must not be {self.pretrained}: set it to {instead}")
         if self.init == "random" and (self.layer_decay != 1 or self.frozen_updates):
             raise ValueError("layer_decay and frozen_updates need init `pretrained`: set them to 1 and 0")
