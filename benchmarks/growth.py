@@ -21,9 +21,9 @@ from transformer.core.params import stage_params
 from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
 from transformer.nn.layers import count_parameters
-from transformer.training.config import TrainParams
 
 TOKENS = 2048
 """Target tokens per batch, and as many source tokens."""
@@ -76,7 +76,7 @@ def _loop(size: Size, options: Options, folder: Path) -> OurLoop:
     return OurLoop(Seq2SeqTraining(pairs, pairs, train, options.compute, None), train, options.compute)
 
 
-def random_pairs(size: Size, steps: int, folder: Path) -> tuple[EncodedPairs, TrainParams]:
+def random_pairs(size: Size, steps: int, folder: Path) -> tuple[EncodedPairs, Seq2SeqTrainParams]:
     """`steps + 1` batches of random words, the same each time; and how to train on them."""
     plain = stage_params(profile_values(ROOT, "seed"), "translation", Params, where=Path("seed"))
     rows = TOKENS // size.length

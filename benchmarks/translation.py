@@ -18,8 +18,8 @@ from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
-from transformer.training.config import TrainParams
 
 Translate = Callable[[Tensor, Tensor], Tensor]
 """Padded source (B, S) and target so far (B, T) to logits (B, T, V)."""
@@ -59,7 +59,7 @@ def open_task(options: Options) -> Task:
     return Task(workspace, params, config, train, validation, vocabularies)
 
 
-def our_training(task: Task, compute: Compute, params: TrainParams | None = None) -> Seq2SeqTraining:
+def our_training(task: Task, compute: Compute, params: Seq2SeqTrainParams | None = None) -> Seq2SeqTraining:
     """A training task with a freshly initialised model of ours."""
     return Seq2SeqTraining(task.train, task.validation, params or task.params.train, compute, None)
 

@@ -15,7 +15,8 @@ from transformer.checkpoint.device import Compute
 from transformer.core.schema import Hardware
 from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.families.seq2seq.data.encoded import EncodedPairs
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams, Seq2SeqTrainParams
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.families.seq2seq.train import Params
 
 

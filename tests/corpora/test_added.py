@@ -22,10 +22,10 @@ def test_they_follow_those_of_train_and_provenance_names_them(tmp_path: Path) ->
     for split in ("validation.jsonl", "test.jsonl"):
         assert content(output)[split] == content(alone)[split]
     found = provenance(output)
-    assert found["added"] == {"files": {"train": ["train.jsonl"]}}
+    assert found["added"] == {"files": ["train.jsonl"]} and found["added_rows"] == 5
     assert found["rows"]["train"] == 14
     assert found["content_sha256"] != provenance(alone)["content_sha256"]
-    assert "added" not in provenance(alone)
+    assert not {"added", "added_rows"} & provenance(alone).keys()
 
 
 def test_parallel_texts_as_translate_prints_them(tmp_path: Path) -> None:
@@ -66,6 +66,23 @@ def test_a_row_like_one_that_the_model_is_judged_by_is_left_out(split: str, tmp_
     assert provenance(output)["left_out"] == {"added": {"equals or nearly equals a row of validation or test": 2}}
 
 
+def test_rows_as_on_the_hub(tmp_path: Path) -> None:
+    nested = [{"id": str(number), "translation": row} for number, row in enumerate(pairs(2, "Wort"))]
+    output = translate(tmp_path, path=parallel(tmp_path / "in"), added=further(tmp_path / "more", nested))
+    assert stored(output, "train") == [*pairs(9), *pairs(2, "Wort")]
+
+
+def test_repeats_are_known_also_where_validation_is_held_out_of_train(tmp_path: Path) -> None:
+    """Every reading of train begins anew; rows that it has held out count as well."""
+    path = labelled(tmp_path / "in", train=[*reviews(100), *reviews(100)[:9]])
+    alone = judge(tmp_path / "alone", path=path, deduplicate=True)
+    more = [*reviews(100)[20:30], *reviews(10, "book"), *reviews(10, "book")]
+    output = judge(tmp_path, path=path, deduplicate=True, added=further(tmp_path / "more", more))
+    assert stored(output, "train") == [*stored(alone, "train"), *reviews(10, "book")]
+    left = provenance(output)["left_out"]
+    assert left["train"] == {"repeats an earlier row": 9} and left["added"] == {"repeats an earlier row": 20}
+
+
 def test_validation_is_held_out_of_the_corpus_alone(tmp_path: Path) -> None:
     """Neither what is held out nor what is left of train changes."""
     path = labelled(tmp_path / "in")
@@ -97,8 +114,8 @@ def test_rows_that_repeat_one_of_train_or_are_too_long_or_bad(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("test.jsonl", pairs(3, "Wort"), r"more has the splits test, but rows to add .* call the file `train`"),
-        ("words.txt", pairs(3), r"nothing to read in .*more"),
+        ("test.jsonl", pairs(3, "Wort"), r"more has the splits test, but rows to add .* leave only `train` in it"),
+        ("words.txt", pairs(3), r"the rows to add \(`added`\) cannot be read: nothing to read in .*more"),
         ("train.jsonl", pairs(3), r"every added row equals or nearly equals .* set `added` to data/local/none"),
     ],
 )
@@ -110,5 +127,5 @@ def test_a_folder_that_adds_nothing(name: str, rows: list[dict[str, str]], messa
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"the folder .*nowhere is missing"):
+    with pytest.raises(UserError, match=r"the rows to add \(`added`\) cannot be read: the folder .*nowhere is missing"):
         translate(tmp_path, path=parallel(tmp_path / "in"), added=str(tmp_path / "nowhere"))

@@ -140,11 +140,18 @@ def test_dropouts_run(task: str, data: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"), [*(("translation", kind) for kind in KINDS), ("sentiment", "R-Drop"), ("language", "plain")]
+    ("task", "kind"),
+    [
+        *(("translation", kind) for kind in KINDS),
+        ("translation", "SimCut"),
+        ("sentiment", "R-Drop"),
+        ("language", "plain"),
+    ],
 )
 def test_an_update_does_not_wait_for_the_device(task: str, kind: str, data: dict[str, Path]) -> None:
     with pretending() as pretend:
-        given = training(task, data[task], device(), STILL, clip=1.0, **KINDS[kind])
+        settings = {"simcut": 1.0} if kind == "SimCut" else KINDS[kind]
+        given = training(task, data[task], device(), STILL, clip=1.0, **settings)
         updates = Updates(given, given.params, given.compute, Observer())
         given.model.train()
         for step, rows in enumerate(given.batches(1)[:3], start=1):

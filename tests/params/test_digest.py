@@ -35,7 +35,7 @@ def test_it_is_the_sha256_of_canonical_json() -> None:
     [
         dict(reversed(SECTIONS.items())),
         changed("translation.train", epochs=8.0, betas=(0.9, 1)),
-        changed("translation.download", path="/elsewhere", expected_sha256="0" * 64),
+        changed("translation.download", path="/elsewhere", added="/elsewhere", expected_sha256="0" * 64),
         changed("translation.vocab", path="/elsewhere"),
         SECTIONS | {"translation.download.path": "data/local", "translation.vocab.path": "data/local"},
         SECTIONS | {"runtime": {"workers": 3}},

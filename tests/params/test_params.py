@@ -177,13 +177,15 @@ def test_two_passes_are_over_the_same_input(
     [
         ({"translation.vocab.joint": False}, r"train\.bidirectional_epochs needs one vocabulary .* vocab\.joint"),
         ({"translation.train.r_drop": 1.0, "translation.train.simcut": 1.0}, r"r_drop and simcut .* must be 0"),
-        ({"translation.train.epochs": 2}, r"translation\.train`: bidirectional_epochs \(3\) are of the 2 epochs"),
+        ({"translation.train.epochs": 2}, r"train`: bidirectional_epochs \(3\) must be at most epochs \(2\)"),
+        ({"translation.train.patience": 3}, r"train`: with bidirectional_epochs, .* set patience to null"),
     ],
 )
 def test_parameters_of_translations_training_that_do_not_fit(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    settings = {"translation.train.epochs": 9, "translation.vocab.joint": True} | changes
+    settings = {"translation.train.epochs": 9, "translation.train.patience": None, "translation.vocab.joint": True}
+    settings |= changes
     with pytest.raises(UserError, match=message) as caught:
         check_params(written(tmp_path, "translation.train.bidirectional_epochs", 3, **settings))
     assert "\n" not in str(caught.value)

@@ -13,11 +13,13 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.conftest import ROOT
+from transformer.core.files import write_table
 from transformer.core.params import read_params
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.families.seq2seq.nn.config import Seq2SeqTrainParams
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
+from transformer.figures.inputs import FigureInputs
 from transformer.figures.style import in_house_style, plain, save
 from transformer.figures.theory import explain, learning_rates, random_weights, schedules_figure, softmax_gradient_norm
 from transformer.training.config import TrainParams
@@ -34,6 +36,17 @@ write(Path(sys.argv[1]))
 
 def train_params() -> Seq2SeqTrainParams:
     return Seq2SeqTrainParams(**read_params(ROOT / "params.yaml")["translation"]["train"])
+
+
+def test_the_updates_of_a_training_are_those_of_its_history(tmp_path: Path) -> None:
+    """Its first epochs may have more than the others; what it left out when it ended early is like its last."""
+    write_table(tmp_path / "history.tsv", ["epoch", "step"], [(1, 6.0), (2, 12.0), (3, 15.0)])
+    inputs = FigureInputs(
+        corpus=tmp_path, tokens=tmp_path, vocab=tmp_path, trained=tmp_path, history=tmp_path / "history.tsv"
+    )
+    assert (inputs.updates(3), inputs.updates(5)) == (15, 21)
+    write_table(tmp_path / "history.tsv", ["epoch", "step"], [(1, 6.0)])
+    assert inputs.updates(3) == 18
 
 
 def drawing(heads: int = 5) -> Drawing:

@@ -13,12 +13,8 @@ from tests.training.golden import RECURRENT
 from tests.training.line import CPU
 from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states
-from transformer.families.seq2seq.nn.config import (
-    RecurrentParams,
-    Seq2SeqConfig,
-    Seq2SeqParams,
-    Seq2SeqTrainParams,
-)
+from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.families.seq2seq.train import Seq2SeqTraining
 from transformer.nn.dropout import token_cutoff
 
@@ -55,6 +51,9 @@ def test_the_loss_is_that_of_the_whole_pass_and_the_divergence_from_it(training:
     one, two = (model.output(each).log_softmax(-1) for each in (states, cut))
     divergence = F.kl_div(two, one, reduction="sum", log_target=True)
     plain = F.nll_loss(one, classes, reduction="sum")
+    assert {*map(id, model.token_tables())} == {
+        id(each) for each in model.modules() if isinstance(each, torch.nn.Embedding) and each.num_embeddings == 20
+    }
     assert divergence > 0.01
     torch.testing.assert_close(found.total, plain + WEIGHT * divergence)
     torch.testing.assert_close(found.nll, plain)

@@ -15,7 +15,10 @@ from transformer.registry import STAGES, TASKS
 _MADE = {(root, task) for root in ("data", "models") for task in TASKS}
 """The folders of the stages' outputs: DVC runs the stage that writes a dependency there first."""
 
-_WATCHED = (("download", "path"), ("download", "held_out"), ("vocab", "path"), ("model", "pretrained"))
+_WATCHED = (
+    *(("download", leaf) for leaf in ("path", "added", "held_out")),
+    *(("vocab", "path"), ("model", "pretrained")),
+)
 """The leaves that are a DVC dependency whatever else is set: DVC fails if the path does not exist."""
 
 _LEAVES = ", ".join(

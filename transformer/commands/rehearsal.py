@@ -15,7 +15,7 @@ from typing import Any
 from transformer.core.files import read_json
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.task import Task, stage_code
+from transformer.core.task import NOWHERE, Task, stage_code
 from transformer.corpora.corpus import Corpus
 from transformer.corpora.select import NEAR
 
@@ -92,6 +92,7 @@ def rehearse(
         folder = Path(place)
         given = _part(corpus, folder / "given", columns, rows)
         content[task.name]["download"] |= {"path": str(folder / "given"), "columns": {}, "bad_rows": "skip"}
+        content[task.name]["download"]["added"] = NOWHERE.as_posix()
         clock = _Clock()
         with suppress(_EnoughError):
             _run(content, task, folder, clock)

@@ -16,7 +16,7 @@ KEY = "parameters_sha256"
 """The key of the digest in an output's JSON."""
 RUNTIME = "runtime"
 """The section that no stage declares: it cannot change a byte."""
-_PLACES_AND_CHECKS = {"download": ("path", "expected_sha256"), "vocab": ("path",)}
+_PLACES_AND_CHECKS = {"download": ("path", "added", "expected_sha256"), "vocab": ("path",)}
 """Parameters that are locations on a machine or checks: the same result may have other values."""
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,8 @@ class Selection:
         self.labels: dict[str, Counter[Any]] = {}
         """By split, the rows of each label that were written."""
         self._held_out: dict[str, float] = {}
+        self._added = 0
+        """Training rows from elsewhere that were written."""
         self._seen: set[bytes] = set()
         """Of the training rows that were read last, those that others may not repeat."""
         self._alike: dict[tuple[str, str], int] = {}
@@ -130,7 +132,7 @@ class Selection:
         if self._corpus.added:
             own = [read for name, read in readers.items() if name not in (_TRAIN, self._unlabelled)]
             further = partial(self._unlike, ADDED, partial(self.read, ADDED, check_of(_TRAIN)), own, JUDGING)
-            readers[_TRAIN] = partial(_followed, readers[_TRAIN], further)
+            readers[_TRAIN] = partial(self._followed, readers[_TRAIN], further)
         return {split: read() for split, read in readers.items()}
 
     def _unlike(self, split: str, read: Reader, held_out: Sequence[Reader], reason: str) -> Iterator[Row]:
@@ -166,6 +168,13 @@ class Selection:
         rows = checked_rows(parts, check, left_out)
         yield from self._chosen(rows, left_out) if split in (_TRAIN, ADDED) else rows
 
+    def _followed(self, read: Reader, further: Reader) -> Iterator[Row]:
+        """The training rows, then those added."""
+        yield from read()
+        self._added = 0
+        for self._added, row in enumerate(further(), start=1):
+            yield row
+
     def _chosen(self, rows: Iterator[Row], left_out: LeftOut) -> Iterator[Row]:
         longest = self._section.max_words
         for number, row in enumerate(rows, start=1):
@@ -190,7 +199,7 @@ class Selection:
         for (split, reason), left in self._alike.items():
             if left:
                 counts.setdefault(split, {})[reason] = left
-        found = {"held_out": self._held_out, "left_out": counts}
+        found = {"held_out": self._held_out, "left_out": counts, "added_rows": self._added}
         return {name: content for name, content in found.items() if content}
 
     def report(self, observer: Observer) -> None:
@@ -199,6 +208,8 @@ class Selection:
             observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
         for split, fraction in self._held_out.items():
             observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
+        if self._added:
+            observer.say(f"{_TRAIN}: {self._added:,} of its rows are added")
         for (split, reason), left in self._alike.items():
             if left:
                 observer.say(f"{split}: {left:,} rows left out: {reason}")
@@ -207,7 +218,3 @@ class Selection:
                 observer.say(f"{split}: {count:,} rows left out: {reason}")
             for line in each.shown:
                 observer.say(f"  {line}")
-
-
-def _followed(read: Reader, further: Reader) -> Iterator[Row]:
-    return chain(read(), further())

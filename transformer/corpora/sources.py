@@ -109,14 +109,19 @@ def _with_added(source: AbstractContextManager[Corpus], folder: Path, columns: S
 
 
 def _joined(corpus: Corpus, folder: Path, columns: Sequence[str]) -> Corpus:
-    further = read_folder(folder, columns=Columns({column: column for column in columns}))
+    named = Columns({column: column for column in columns})
+    try:
+        further = named.renamed(read_folder(folder, columns=named))
+    except UserError as error:
+        raise UserError(f"the rows to add (`added`) cannot be read: {error}") from error
     if [*further.splits] != ["train"]:
         raise UserError(
-            f"{folder} has the splits {', '.join(further.splits)}, but rows to add (`added`) are training rows: call"
-            " the file `train`"
+            f"{folder} has the splits {', '.join(further.splits)}, but rows to add (`added`) are training rows: leave"
+            " only `train` in it"
         )
-    origin = {**corpus.origin, "added": {name: value for name, value in further.origin.items() if name != "source"}}
-    return replace(corpus, added=further.splits["train"], origin=origin, ignored=[*corpus.ignored, *further.ignored])
+    ignored = [*corpus.ignored, *(str(folder / name) for name in further.ignored)]
+    files = {"files": further.origin["files"]["train"]}
+    return replace(corpus, added=further.splits["train"], origin={**corpus.origin, "added": files}, ignored=ignored)
 
 
 @contextmanager

@@ -51,6 +51,7 @@ class FigureInputs:
         rows = islice(read_rows(self.corpus / "validation.jsonl"), _FIRST)
         return params.sentences or [row[column] for row in rows]
 
-    def updates_of_first_epoch(self) -> int:
-        """Number of optimizer steps of the first epoch."""
-        return int(float(next(read_table(self.history))["step"]))
+    def updates(self, epochs: int) -> int:
+        """Number of updates of the whole training; where it ended early, as if its other epochs were like its last."""
+        steps = [0, *(int(float(row["step"])) for row in read_table(self.history))]
+        return steps[-1] + (epochs + 1 - len(steps)) * (steps[-1] - steps[-2])

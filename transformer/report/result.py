@@ -218,7 +218,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     corpus = " ".join(str(origin[name]) for name in ("source", "repository", "revision") if origin.get(name))
     rows = ", ".join(f"{split} {number:,}" for split, number in sorted(origin["rows"].items()))
     yield "data", f"{corpus} (SHA-256 {origin['content_sha256'][:12]}…)"
-    yield "texts", rows
+    added = f", {origin['added_rows']:,} rows of train added" if "added_rows" in origin else ""
+    yield "texts", f"{rows}{added}"
     training = result.training
     yield "model", f"{training['parameters']:,} parameters"
     yield (

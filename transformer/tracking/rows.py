@@ -188,6 +188,7 @@ def row_paths(chain: Chain) -> list[str]:
 def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
     provenance = read_json(folder / "data" / chain.task / "corpus" / "provenance.json")
     corpus = " ".join(str(provenance[name]) for name in ("source", "revision") if provenance.get(name))
+    corpus += f" and {provenance['added_rows']} added rows" if "added_rows" in provenance else ""
     tags = {
         "mlflow.source.name": "dvc.yaml",
         "task": chain.task,

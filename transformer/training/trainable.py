@@ -54,7 +54,7 @@ class Trainable(Learner, Protocol):
         """The model to train, which knows its width."""
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """The epoch's batches of row numbers, in order."""
+        """The epoch's batches of row numbers, in order; `loss` then reads this epoch's rows."""
 
     def validate(self) -> dict[str, float]:
         """Metrics on the validation split: `validation_loss`, `validation_accuracy` and other `validation_...`."""

@@ -73,7 +73,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
     classifier = TorchClassifier(*opened, task.classes)
     pooling = classifier.model.config.model.pooling
-    total = params.train.epochs * inputs.updates_of_first_epoch()
+    total = inputs.updates(params.train.epochs)
     written = explain(figures, Schedule(params.train, total, classifier.model.d_model))
     explored = []
     for number, text in enumerate(inputs.sentences(task, params.figures, "text"), start=1):

@@ -38,7 +38,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     model = TorchLanguageModel(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
-    total = params.train.epochs * inputs.updates_of_first_epoch()
+    total = inputs.updates(params.train.epochs)
     written = explain(figures, Schedule(params.train, total, model.model.d_model))
     explored = []
     for number, text in enumerate(inputs.sentences(task, params.figures, "text"), start=1):

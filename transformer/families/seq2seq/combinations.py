@@ -8,7 +8,8 @@ from transformer.core.schema import StageParams
 from transformer.core.task import Task
 from transformer.corpora.sources import sample_columns
 from transformer.families.seq2seq.download import PairsDownload
-from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqParams, Seq2SeqTrainParams
+from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqParams
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.families.seq2seq.tokenize import TokenizeParams
 from transformer.vocabulary.config import VocabParams
 

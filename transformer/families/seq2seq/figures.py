@@ -16,7 +16,7 @@ from transformer.core.task import Task
 from transformer.encoded.vocabulary import clip
 from transformer.families.seq2seq.decoding.translator import AnsweringParams
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
-from transformer.families.seq2seq.nn.config import Seq2SeqTrainParams
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps, collect_attention
 from transformer.figures.explorer import write_explorer
@@ -82,8 +82,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     compute = prepare(params.hardware)
     translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     column = str(translator.pretokenizers["source"].language)
-    both = params.train.bidirectional_epochs  # with twice the pairs
-    total = (params.train.epochs + both) * inputs.updates_of_first_epoch() // (2 if both else 1)
+    total = inputs.updates(params.train.epochs)
     written = explain(figures, Schedule(params.train, total, translator.model.d_model))
     explored = []
     for number, sentence in enumerate(inputs.sentences(task, params.figures, column), start=1):

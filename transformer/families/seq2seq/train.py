@@ -14,9 +14,10 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity, scoring
-from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig, Seq2SeqTrainParams
+from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.model import build_model
+from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.nn.dropout import drop_tokens, token_cutoff
 from transformer.nn.kernels.cross_entropy import r_drop, simcut
 from transformer.nn.objective import SecondPass, next_token_objective
@@ -109,7 +110,8 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
     if params.train.bidirectional_epochs and source.tokenizer.to_str() != target.tokenizer.to_str():
         raise UserError(
-            "train.bidirectional_epochs needs one vocabulary for both languages: set vocab.joint to true, or it to 0"
+            "train.bidirectional_epochs needs one vocabulary for both languages: set vocab.joint to true, or"
+            " bidirectional_epochs to 0"
         )
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = Seq2SeqTraining(train, validation, params.train, compute, dropout)

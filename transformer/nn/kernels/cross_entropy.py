@@ -142,6 +142,8 @@ class _LinearConsistency(torch.autograd.Function):
             logits = [F.linear(part, matrix, bias) for part in parts]
             one, two = (each.to(matrix.dtype).log_softmax(dim=-1) for each in logits)
             for share, each in zip(shares, (one, two), strict=True):
+                if not share:
+                    continue
                 likelihood = share * each.gather(1, right).sum()
                 nll -= likelihood
                 total -= (1 - smoothing) * likelihood

@@ -1,4 +1,4 @@
-"""The parameters of the translation models and of their training, and the configuration to rebuild either kind."""
+"""The parameters of the translation models, and the configuration to rebuild either kind."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from transformer.core.schema import Section
 from transformer.nn.config import RecurrentLayerParams, TransformerParams
-from transformer.training.config import TrainParams
 
 
 class RecurrentParams(RecurrentLayerParams):
@@ -66,32 +65,6 @@ class Seq2SeqParams(TransformerParams):
 
 AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminator="kind")]
 """`model` of a translation task."""
-
-
-class Seq2SeqTrainParams(TrainParams):
-    """`train` of a translation task."""
-
-    bidirectional_epochs: int = Field(ge=0)
-    """Of the epochs, the first ones, which read every pair in both directions (Ding, Wu and Tao 2021): the model learns
-    to translate either language into the other, then only into the target. Needs one vocabulary for both."""
-
-    simcut: float = Field(ge=0)
-    """Weight of the divergence between a pass and one in which a share of the tokens is cut (SimCut, Gao et al. 2022);
-    0 makes one pass."""
-    cutoff: float = Field(gt=0, lt=1)
-    """That share of the tokens, on both sides: they are embedded as zeros, anew in every update."""
-
-    @model_validator(mode="after")
-    def _one_second_pass(self) -> Self:
-        if self.r_drop and self.simcut:
-            raise ValueError("r_drop and simcut are two uses of a second pass: one of them must be 0")
-        return self
-
-    @model_validator(mode="after")
-    def _ends_in_one_direction(self) -> Self:
-        if self.bidirectional_epochs > self.epochs:
-            raise ValueError(f"bidirectional_epochs ({self.bidirectional_epochs}) are of the {self.epochs} epochs")
-        return self
 
 
 class Seq2SeqConfig(Section):

@@ -1,0 +1,39 @@
+"""The training parameters of a translation task."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from transformer.training.config import TrainParams
+
+
+class Seq2SeqTrainParams(TrainParams):
+    """`train` of a translation task."""
+
+    bidirectional_epochs: int = Field(ge=0)
+    """How many of the first epochs read every pair in both directions (Ding, Wu and Tao 2021), before training goes on
+    with the direction that is asked for; needs one vocabulary for both languages."""
+    simcut: float = Field(ge=0)
+    """Weight of the divergence between a pass and one in which a share of the tokens is cut (SimCut, Gao et al. 2022);
+    0 makes one pass."""
+    cutoff: float = Field(gt=0, lt=1)
+    """Share of the tokens, on both sides, that SimCut's second pass embeds as zeros; drawn anew in every update."""
+
+    @model_validator(mode="after")
+    def _one_second_pass(self) -> Self:
+        if self.r_drop and self.simcut:
+            raise ValueError("r_drop and simcut are two uses of a second pass: one of them must be 0")
+        return self
+
+    @model_validator(mode="after")
+    def _are_followed_by_one_direction(self) -> Self:
+        if self.bidirectional_epochs > self.epochs:
+            raise ValueError(
+                f"bidirectional_epochs ({self.bidirectional_epochs}) must be at most epochs ({self.epochs})"
+            )
+        if self.bidirectional_epochs and self.patience is not None:
+            raise ValueError(
+                "with bidirectional_epochs, patience could end training before it reads one direction alone: set"
+                " patience to null"
+            )
+        return self
