@@ -184,7 +184,11 @@ def test_two_passes_are_over_the_same_input(
 def test_parameters_of_translations_training_that_do_not_fit(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    settings = {"translation.train.epochs": 9, "translation.train.patience": None, "translation.vocab.joint": True}
+    settings: dict[str, Any] = {
+        "translation.train.epochs": 9,
+        "translation.train.patience": None,
+        "translation.vocab.joint": True,
+    }
     settings |= changes
     with pytest.raises(UserError, match=message) as caught:
         check_params(written(tmp_path, "translation.train.bidirectional_epochs", 3, **settings))
