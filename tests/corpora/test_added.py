@@ -63,7 +63,7 @@ def test_a_row_like_one_that_the_model_is_judged_by_is_left_out(split: str, tmp_
     path = parallel(tmp_path / "in", **{split: [*pairs(3), seen]})
     output = translate(tmp_path, path=path, added=further(tmp_path / "more", [*near, *pairs(2, "Wort")]))
     assert stored(output, "train") == [*pairs(9), *pairs(2, "Wort")]
-    assert provenance(output)["left_out"] == {"added": {"equals or nearly equals a row of validation or test": 2}}
+    assert provenance(output)["left_out"] == {"rows added": {"equals or nearly equals a row of validation or test": 2}}
 
 
 def test_rows_as_on_the_hub(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_repeats_are_known_also_where_validation_is_held_out_of_train(tmp_path: 
     output = judge(tmp_path, path=path, deduplicate=True, added=further(tmp_path / "more", more))
     assert stored(output, "train") == [*stored(alone, "train"), *reviews(10, "book")]
     left = provenance(output)["left_out"]
-    assert left["train"] == {"repeats an earlier row": 9} and left["added"] == {"repeats an earlier row": 20}
+    assert left["train"] == {"repeats an earlier row": 9} and left["rows added"] == {"repeats an earlier row": 20}
 
 
 def test_validation_is_held_out_of_the_corpus_alone(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_rows_that_repeat_one_of_train_or_are_too_long_or_bad(tmp_path: Path) ->
     settings: dict[str, Any] = {"path": path, "added": further(tmp_path / "more", rows)}
     output = translate(tmp_path, **settings, deduplicate=True, max_words=20)
     assert stored(output, "train") == [*pairs(9), *pairs(2, "Wort")]
-    assert provenance(output)["left_out"] == {"added": {"longer than max_words": 1, "repeats an earlier row": 5}}
+    assert provenance(output)["left_out"] == {"rows added": {"longer than max_words": 1, "repeats an earlier row": 5}}
     assert len(stored(translate(tmp_path, **settings), "train")) == 9 + len(rows)
     settings["added"] = further(tmp_path / "bad", [*pairs(1, "Wort"), {"de": "x", "en": ""}])
     with pytest.raises(UserError, match=r"bad/train\.jsonl, line 2: `en` is empty"):

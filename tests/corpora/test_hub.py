@@ -110,6 +110,17 @@ def test_the_hub_gives_the_sentiment_corpus(hub: Hub, tmp_path: Path) -> None:
     assert sorted(stored(output, "train") + stored(output, "validation"), key=str) == sorted(reviews(40), key=str)
 
 
+def test_a_split_of_any_name_keeps_its_rows(hub: Hub, tmp_path: Path) -> None:
+    """Also one called `added`, as are the rows of `download.added`."""
+    hub.files = imdb()
+    card = IMDB_CARD.replace("split: unsupervised", "split: added").replace("unsupervised-*", "test-*")
+    hub.files["README.md"] = card.encode()
+    result = run(hub, tmp_path, sentiment(), "sentiment")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["added_rows"] == 10
+    assert stored(tmp_path / "out" / "corpus", "added") == reviews(10, "test film")
+
+
 def test_an_unreachable_hub_names_the_ways_out_soon(tmp_path: Path) -> None:
     with serve(Hub("owner/corpus", REVISION, multi30k())) as stopped:
         pass

@@ -27,8 +27,8 @@ SEEN = "equals or nearly equals a text of validation or test"
 """Why a row without a label is left out."""
 JUDGING = "equals or nearly equals a row of validation or test"
 """Why an added row is."""
-ADDED = "added"
-"""What rows that are added to train are reported as."""
+ADDED = "rows added"
+"""What rows from elsewhere are reported as. No split has such a name: the Hub's are single words."""
 _NOTHING_LEFT = {
     NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
     " of neighbours with `validation_block`, or give the corpus splits of its own",
