@@ -263,7 +263,8 @@ def test_make_runs_one_task_alone() -> None:
 def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path: Path) -> None:
     with pytest.raises(
         UserError,
-        match="no profile `nowhere`: choose one of default, best, cased, diversified, paper, pretrained",
+        match="no profile `nowhere`: choose one of default, best, cased, diversified, paper, pretrained,"
+        " pretrained-large, rnn",
     ):
         use_profile(project, "nowhere", None)
     with pytest.raises(UserError, match="has none of the folders language, imdb, sentiment, multi30k, translation"):
