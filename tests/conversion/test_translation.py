@@ -18,7 +18,9 @@ from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctra
 from transformer.families.seq2seq.conversion.onnx_generator import OnnxGenerator
 from transformer.families.seq2seq.conversion.onnx_model import decoder_graph, encoder_graph
 from transformer.families.seq2seq.conversion.verify import forced
+from transformer.families.seq2seq.decoding import minimum_risk
 from transformer.families.seq2seq.decoding.decode import decode
+from transformer.families.seq2seq.decoding.overlong import fit_sources
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
@@ -100,6 +102,7 @@ def test_log_probabilities_are_those_of_one_forward_pass(changes: dict[str, Any]
         {},
         {"method": "beam", "n_best": 3},
         {"method": "beam", "no_repeat_ngram": 2, "length_normalization": "gnmt"},
+        {"method": "beam", "mbr_utility": "chrf", "n_best": 2},
         {"method": "sample", "n_best": 2, "top_k": 9},
     ],
 )
@@ -131,6 +134,22 @@ def test_ctranslate2_finds_our_greedy_translations(
         assert (own.ids, own.finished) == (theirs.ids, theirs.finished)
         assert own.score == pytest.approx(theirs.score, abs=1e-4)
         assert own.log_probability == pytest.approx(theirs.log_probability, abs=1e-3)
+
+
+@pytest.mark.parametrize("utility", ["bleu", "chrf"])
+def test_of_ctranslate2s_beam_the_one_with_the_most_expected_utility_answers(utility: str, tmp_path: Path) -> None:
+    model, (sources, _) = model_of({}), pairs()
+    sources.append(np.arange(4, 30).repeat(3))  # longer than the table of positions
+    search = {"method": "beam", "beam_size": 6, "long_sources": "split"}
+    translator, settings = to_ctranslate2(tmp_path / "model", model), params(**search, mbr_utility=utility)
+    whole = translator(sources[:-1], params(**search, n_best=6), Observer(), None)
+    expected = [minimum_risk.chosen(found, target_of(model), settings)[0].ids for found in whole]
+    found = translator(sources, settings, Observer(), None)
+    assert [each[0].ids for each in found[:-1]] == expected
+    assert expected != [each[0].ids for each in whole], "nothing was chosen anew"
+    parts, _ = fit_sources(sources[-1:], POSITIONS, "split")
+    alone = translator(parts, settings, Observer(), None)
+    assert found[-1][0].ids == [token for (best,) in alone for token in best.ids]
 
 
 def test_one_sentence_alone_and_a_batch_of_many_lengths_are_the_same(tmp_path: Path) -> None:

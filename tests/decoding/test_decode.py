@@ -29,10 +29,18 @@ SENTENCES = st.lists(
     method=st.sampled_from(["greedy", "beam", "sample"]),
     kind=st.sampled_from(["none", "length", "gnmt"]),
     ngram=st.sampled_from([None, 1, 2]),
+    utility=st.sampled_from(["none", "bleu", "chrf"]),
     ratio=st.sampled_from([None, 0.5, 1.5]),
 )
 def test_neither_batch_size_nor_order_matters(
-    encoded: list[Ids], batch_size: int, order: Any, method: str, kind: str, ngram: int | None, ratio: float | None
+    encoded: list[Ids],
+    batch_size: int,
+    order: Any,
+    method: str,
+    kind: str,
+    ngram: int | None,
+    utility: str,
+    ratio: float | None,
 ) -> None:
     changes: dict[str, Any] = {
         "method": method,
@@ -40,6 +48,7 @@ def test_neither_batch_size_nor_order_matters(
         "n_best": 1 if method == "greedy" else 2,
         "length_normalization": kind,
         "no_repeat_ngram": ngram,
+        "mbr_utility": utility,
         "max_length_ratio": ratio,
         "max_length_extra": 2,
         "max_length": 12,

@@ -134,6 +134,8 @@ def test_faults_of_the_command_line_are_one_line(
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
         (("translate", "--temperature", "2", "a"), "--temperature has no effect without --sample"),
         (("translate", "--greedy", "--stopping", "first", "a"), "--stopping has no effect without --beam"),
+        (("translate", "--greedy", "--mbr-utility", "bleu", "a"), "--mbr-utility has no effect without --beam"),
+        (("translate", "--beam", "3", "--mbr-scale", "1", "a"), "without an expected utility: add --mbr-utility"),
         (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
         (("attention", "--map", "x", "ein Hund"), "--map is one of cross_attention, encoder_attention"),
         (("attention", "-o", "map.gif", "ein Hund"), "--output map.gif must end in .png or .svg"),

@@ -17,6 +17,8 @@ _LEAVES = (
     ("--stopping", str, "when beam search is done with a sentence: exact, heuristic or first"),
     ("--length-normalization", str, "none, length (divide by length^A) or gnmt (by ((5 + length) / 6)^A)"),
     ("--length-penalty", float, "the exponent A of the length normalization"),
+    ("--mbr-utility", str, "none, or choose from the beam by the expected bleu or chrf (minimum Bayes risk)"),
+    ("--mbr-scale", float, "the power of the probabilities in that expectation; 0 counts all hypotheses alike"),
     ("--n-best", int, "print N lines per text, best first: score, tab, translation; missing ones have score -inf"),
     ("--no-repeat-ngram", int, "no sequence of N tokens occurs twice"),
     ("--max-length", int, "maximum number of target tokens"),
@@ -93,8 +95,10 @@ def _refuse_idle(changed: "DecodingParams", arguments: Namespace) -> None:
         raise UserError(f"{idle} has no effect without --sample")
     if changed.method != "beam" and arguments.n_best is None and (idle := given(_OF_SCORES)):
         raise UserError(f"{idle} has no effect without --beam or --n-best")
-    if changed.method != "beam" and (idle := given(("stopping",))):
+    if changed.method != "beam" and (idle := given(("stopping", "mbr_utility", "mbr_scale"))):
         raise UserError(f"{idle} has no effect without --beam")
+    if not changed.reranks and (idle := given(("mbr_scale",))):
+        raise UserError(f"{idle} has no effect without an expected utility: add --mbr-utility bleu, and a beam above 1")
     if changed.length_normalization == "none" and (idle := given(("length_penalty",))):
         raise UserError(f"{idle} has no effect without length normalization: add --length-normalization length")
 

@@ -13,6 +13,7 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.minimum_risk import chosen
 from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
 from transformer.generation.interface import Hypothesis
 
@@ -58,10 +59,11 @@ class CTranslate2Decoder:
             size = min(params.batch_size, -(-len(rows) // translator.num_translators))
             results = translator.translate_batch(tokens, max_batch_size=size, **self._options(params, limit))
             for row, result in zip(rows, results, strict=True):
-                found[row] = [
+                hypotheses = [
                     self._hypothesis(hypothesis, score, params)
                     for hypothesis, score in zip(result.hypotheses, result.scores, strict=True)
                 ]
+                found[row] = chosen(hypotheses, self._target, params)
         parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
         for owner, hypotheses in zip(owners, found, strict=True):
             parts[owner].append(hypotheses)
@@ -82,7 +84,7 @@ class CTranslate2Decoder:
         lengths = params.length_penalty if beams > 1 and params.length_normalization == "length" else 0
         return {
             "beam_size": beams,
-            "num_hypotheses": params.n_best,
+            "num_hypotheses": params.candidates,
             "length_penalty": lengths,
             "no_repeat_ngram_size": params.no_repeat_ngram or 0,
             "min_decoding_length": 0,

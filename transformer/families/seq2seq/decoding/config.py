@@ -18,6 +18,23 @@ class DecodingParams(SearchParams):
     long_sources: Literal["cut", "split", "refuse"]
     """Sources longer than the model's positions: keep the beginning, translate parts of similar length, or fail."""
 
+    mbr_utility: Literal["none", "bleu", "chrf"] = "none"
+    """What `beam` answers with: the hypothesis with the best score, or of all beam_size the one with the most expected
+    utility (minimum Bayes risk, Kumar and Byrne 2004), which is the sentence BLEU of its tokens or the chrF of its
+    text."""
+    mbr_scale: float = Field(default=0.5, ge=0)
+    """The power of the probabilities that the hypotheses have in that expectation; 0 counts all alike."""
+
+    @property
+    def reranks(self) -> bool:
+        """Whether hypotheses are chosen by their expected utility."""
+        return self.mbr_utility != "none" and self.method == "beam" and self.beam_size > 1
+
+    @property
+    def candidates(self) -> int:
+        """How many hypotheses the search is to find."""
+        return self.beam_size if self.reranks else self.n_best
+
     def limit(self, source_tokens: int, positions: int) -> int:
         """The maximum number of target tokens for a sentence, at least 1; positions: how many the model has."""
         limit = min(self.max_length, positions - 1)

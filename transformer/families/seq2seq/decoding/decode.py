@@ -8,6 +8,7 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decoding.minimum_risk import chosen
 from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
 from transformer.generation.beam import beam_search
 from transformer.generation.interface import Generator, Hypothesis, Sources
@@ -66,7 +67,8 @@ def search_batch(
 ) -> list[list[Hypothesis]]:
     """The hypotheses for each source of a batch."""
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
-    return _METHODS[method](model, batch, target, params)
+    searching = params.model_copy(update={"n_best": params.candidates})
+    return [chosen(found, target, params) for found in _METHODS[method](model, batch, target, searching)]
 
 
 class Search:
