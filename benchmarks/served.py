@@ -21,12 +21,13 @@ BUNDLE, MARIAN = "bundle", "MarianMT generate"
 CONTENDERS = (MARIAN, *ENGINES)
 BATCH = 32
 METHODS: dict[str, dict[str, Any]] = {"greedy": {"method": "greedy"}, "beam 4": {"method": "beam", "beam_size": 4}}
-_RULE: dict[str, Any] = {
+RULE: dict[str, Any] = {
     "n_best": 1,
     "stopping": "first",
     "length_normalization": "length",
     "length_penalty": 1.0,
     "no_repeat_ngram": None,
+    "mbr_utility": "none",
     "max_length_ratio": None,
     "long_sources": "cut",
     "batch_size": BATCH,
@@ -57,7 +58,7 @@ def open_contender(name: str, folder: Path, threads: int) -> Translator:
 
 def answer(translator: Translator, texts: Sequence[str], method: str) -> list[str]:
     """The translations of one request; method: of METHODS."""
-    return translator.translate(texts, decoding=translator.decoding.model_copy(update=_RULE | METHODS[method]))
+    return translator.translate(texts, decoding=translator.decoding.model_copy(update=RULE | METHODS[method]))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from benchmarks.harness import Options
+from benchmarks.served import METHODS, RULE
 from benchmarks.serving import Pairs, compare, open_subject
 from tests.builders import seq2seq
 from tests.decoding.models import PARAMS, vocabulary
@@ -17,6 +18,7 @@ from transformer.core.files import write_json
 from transformer.core.schema import Hardware
 from transformer.core.task import open_task
 from transformer.export.bundle import write_bundle
+from transformer.families.seq2seq.decoding.config import DecodingParams
 
 ENGINES = ("ctranslate2", "onnx-int8")
 
@@ -66,3 +68,11 @@ def test_every_engine_has_a_value_in_every_table(bundle: Path) -> None:
 def test_what_is_no_translation_model_ends_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not an exported model"):
         open_subject(tmp_path)
+
+
+def test_all_contenders_search_by_one_rule_however_the_bundle_decodes() -> None:
+    """Each leaf is the rule's, the method's, the same for all, or of what the rule excludes."""
+    settings = DecodingParams(**(PARAMS | {"mbr_utility": "bleu"})).model_copy(update=RULE | METHODS["beam 4"])
+    assert (settings.candidates, settings.reranks) == (1, False)
+    limits, idle = {"max_length", "max_length_extra"}, {"mbr_scale", "temperature", "top_k", "top_p", "seed"}
+    assert {*RULE, "method", "beam_size"} | limits | idle == {*DecodingParams.model_fields}

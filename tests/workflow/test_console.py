@@ -135,6 +135,7 @@ def test_faults_of_the_command_line_are_one_line(
         (("translate", "--temperature", "2", "a"), "--temperature has no effect without --sample"),
         (("translate", "--greedy", "--stopping", "first", "a"), "--stopping has no effect without --beam"),
         (("translate", "--greedy", "--mbr-utility", "bleu", "a"), "--mbr-utility has no effect without --beam"),
+        (("translate", "--beam", "1", "--mbr-utility", "bleu", "a"), "--mbr-utility has no effect on a beam of 1"),
         (("translate", "--beam", "3", "--mbr-scale", "1", "a"), "without an expected utility: add --mbr-utility"),
         (("translate", "--sample", "--top-p", "0", "a"), "`decoding.top_p`"),
         (("attention", "--map", "x", "ein Hund"), "--map is one of cross_attention, encoder_attention"),

@@ -19,7 +19,7 @@ _LEAVES = (
     ("--length-penalty", float, "the exponent A of the length normalization"),
     ("--mbr-utility", str, "none, or choose from the beam by the expected bleu or chrf (minimum Bayes risk)"),
     ("--mbr-scale", float, "the power of the probabilities in that expectation; 0 counts all hypotheses alike"),
-    ("--n-best", int, "print N lines per text, best first: score, tab, translation; missing ones have score -inf"),
+    ("--n-best", int, "print N lines per text, best first: the search's score, tab, translation; missing: -inf"),
     ("--no-repeat-ngram", int, "no sequence of N tokens occurs twice"),
     ("--max-length", int, "maximum number of target tokens"),
     ("--temperature", float, "with --sample: below 1 is more conservative, above 1 more varied"),
@@ -99,6 +99,8 @@ def _refuse_idle(changed: "DecodingParams", arguments: Namespace) -> None:
         raise UserError(f"{idle} has no effect without --beam")
     if not changed.reranks and (idle := given(("mbr_scale",))):
         raise UserError(f"{idle} has no effect without an expected utility: add --mbr-utility bleu, and a beam above 1")
+    if not changed.reranks and changed.mbr_utility != "none" and (idle := given(("mbr_utility",))):
+        raise UserError(f"{idle} has no effect on a beam of 1: add --beam 20")
     if changed.length_normalization == "none" and (idle := given(("length_penalty",))):
         raise UserError(f"{idle} has no effect without length normalization: add --length-normalization length")
 

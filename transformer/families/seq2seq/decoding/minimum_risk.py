@@ -1,6 +1,6 @@
 """Minimum Bayes risk decoding (Kumar and Byrne 2004): of a beam, the hypothesis that most of it agrees with."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +13,31 @@ Floats = NDArray[np.float64]
 _BLEU_ORDERS = 4
 _CHRF_ORDERS = 6
 _CHRF_BETA = 2
+_DIGITS = 12  # the last bits of a matrix product are the library's
 
 
 def chosen(found: list[Hypothesis], target: Vocabulary, params: DecodingParams) -> list[Hypothesis]:
     """The `n_best` hypotheses to answer with: the first, or those with the most expected utility.
 
-    found: the `candidates` of a source, the best score first. The expectation of a hypothesis' utility is over all of
-    them as references, each with its probability to the power of `mbr_scale`. Those without an end rank last: their
-    probabilities are of beginnings. Scores stay those of the search.
+    found: the `candidates` of a source, the best score first. A hypothesis' utility is expected over all of them as
+    references, itself included, each with its probability to the power of `mbr_scale`; equals stay in order. Those
+    without an end rank last: their probabilities are of beginnings. Scores stay the search's.
     """
     if not params.reranks:
         return found[: params.n_best]
     ended = [each for each in found if each.finished]
     candidates = ended or found
+    rest = [each for each in found if not each.finished] if ended else []
     logits = params.mbr_scale * np.array([each.log_probability for each in candidates])
     weights = np.exp(logits - logits.max())
-    expected = _UTILITIES[params.mbr_utility](candidates, target) @ (weights / weights.sum())
-    ranked = [candidates[place] for place in np.argsort(-expected, kind="stable")]
-    return [*ranked, *(each for each in found if ended and not each.finished)][: params.n_best]
+    if params.mbr_utility == "bleu":
+        utilities = bleu([tuple(each.ids) for each in candidates])
+    else:
+        utilities = chrf([target.decode(each.ids) for each in candidates])
+    np.fill_diagonal(utilities, 1.0)  # that of nothing against nothing is 0 by either formula
+    expected = utilities @ (weights / weights.sum())
+    order = np.argsort(-expected.round(_DIGITS), kind="stable")
+    return [*(candidates[place] for place in order), *rest][: params.n_best]
 
 
 def bleu(sequences: Sequence[tuple[int, ...]]) -> Floats:
@@ -74,17 +81,3 @@ def _overlaps(sequences: Sequence[str] | Sequence[tuple[int, ...]], order: int) 
     counts = np.array([np.bincount(np.array(each, dtype=np.int64), minlength=len(numbers)) for each in ngrams])
     matches = [np.minimum(row, counts).sum(axis=1) for row in counts]
     return np.array(matches, dtype=np.float64), counts.sum(axis=1).astype(np.float64)
-
-
-def _bleu_of_pieces(candidates: Sequence[Hypothesis], target: Vocabulary) -> Floats:
-    return bleu([tuple(each.ids) for each in candidates])
-
-
-def _chrf_of_texts(candidates: Sequence[Hypothesis], target: Vocabulary) -> Floats:
-    return chrf([target.decode(each.ids) for each in candidates])
-
-
-_UTILITIES: Mapping[str, Callable[[Sequence[Hypothesis], Vocabulary], Floats]] = {
-    "bleu": _bleu_of_pieces,
-    "chrf": _chrf_of_texts,
-}

@@ -72,6 +72,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """Up to `decoding.n_best` translations of each text, the best first; an empty text has one empty translation.
 
+        The best one has the highest score, or with `mbr_utility` the most expected utility.
+
         first: the number of the first text in the whole input, for sampling and messages; decoding: in place of the
         model's own, for this call. Raises UserError if `long_sources` is `refuse` and a text is longer than the model's
         positions, and TypeError if `texts` is not an iterable of strings.
