@@ -195,9 +195,16 @@ def test_parameters_of_translations_training_that_do_not_fit(
     assert "\n" not in str(caught.value)
 
 
-def test_directions_without_ngrams(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"model\.wide_latent must be 0 where model\.wide_ngrams is 0") as caught:
-        check_params(written(tmp_path, "sentiment.model.wide_latent", 5))
+@pytest.mark.parametrize(
+    ("leaf", "message"),
+    [
+        ("wide_vectors", r"model\.wide_vectors must be 0 where model\.wide_ngrams is 0"),
+        ("wide_latent", r"model\.wide_latent is of an older version: model\.wide_vectors, .* replaces it"),
+    ],
+)
+def test_vectors_without_ngrams_and_what_they_replace(leaf: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        check_params(written(tmp_path, f"sentiment.model.{leaf}", 5))
     assert "\n" not in str(caught.value)
 
 

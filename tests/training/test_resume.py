@@ -81,7 +81,7 @@ def test_a_classifier_beside_a_wide_branch_ends_with_the_same_bytes(data: Path, 
     """The branch is fitted again; which texts go without it is drawn by the generator that the state has."""
     changes: Changes = {
         "train": {"wide_dropout": 0.5, "network_loss": 0.3, "averaging": "ema"},
-        "model": {"wide_ngrams": 2, "wide_latent": 40},
+        "model": {"wide_ngrams": 2, "wide_vectors": 40},
     }
     training = work(data, tmp_path, changes, task="sentiment")
     assert "models/sentiment/trained/wide.npz" in training.undisturbed

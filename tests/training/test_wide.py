@@ -44,7 +44,7 @@ WIDE_TRAIN: dict[str, Any] = {
     "network_loss": 0.3,
 }
 ON = {"model.wide_ngrams": 3, "model.wide_features": 400}
-LATENT = {"model.wide_latent": 40}
+VECTORS = {"model.wide_vectors": 40}
 
 
 def texts_in(folder: Path, texts: Sequence[Sequence[int]], labels: Sequence[int], classes: int = 2) -> EncodedTexts:
@@ -54,18 +54,18 @@ def texts_in(folder: Path, texts: Sequence[Sequence[int]], labels: Sequence[int]
     return EncodedTexts(folder, ClassifierConfig(model=params, size=SIZE, pad_id=0, classes=classes))
 
 
-def fitted(train: EncodedTexts, most: int = 1000, latent: int = 0) -> FittedWide:
-    model = WideParams(wide_ngrams=3, wide_features=most, wide_latent=latent)
+def fitted(train: EncodedTexts, most: int = 1000, vectors: int = 0) -> FittedWide:
+    model = WideParams(wide_ngrams=3, wide_features=most, wide_vectors=vectors)
     return fit_wide(train, train, model, ClassifierTrainParams(**{**TRAIN, **WIDE_TRAIN}), Observer())
 
 
-@pytest.mark.parametrize("latent", [0, 4])
-def test_a_training_text_is_scored_by_a_branch_that_has_not_seen_its_block(latent: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("vectors", [0, 4])
+def test_a_training_text_is_scored_by_a_branch_that_has_not_seen_its_block(vectors: int, tmp_path: Path) -> None:
     """Only the texts of the first block have 7 and 14, so that all the others say nothing about them."""
     labels = [row // 5 % 2 for row in range(40)]
     texts = [[7, 14] if row < 5 else [9, 10, 11 + label, 13] for row, label in enumerate(labels)]
     train = texts_in(tmp_path, texts, labels)
-    found = fitted(train, latent=latent)
+    found = fitted(train, vectors=vectors)
     own = found.branch.logits(list(train.whole()))
     assert (own[:5, 0] - own[:5, 1] > 1).all()
     assert np.abs(found.train[:5].numpy()).max() < 0.3, "the bias alone"
@@ -176,7 +176,7 @@ def test_a_broken_branch_is_refused(content: Any, message: str, tmp_path: Path) 
         read_wide(tmp_path, longest=3 if content == "other" else 2, size=SIZE, classes=2)
 
 
-@pytest.fixture(scope="module", params=[{}, LATENT], ids=["ngrams", "latent"])
+@pytest.fixture(scope="module", params=[{}, VECTORS], ids=["ngrams", "vectors"])
 def stages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         found = Stages(
@@ -199,10 +199,10 @@ def test_the_model_that_was_validated_is_the_one_that_answers(stages: Stages) ->
     said = next(line for line in stages.observer.lines if line.startswith("wide branch: 400 n-grams"))
     assert f"{100 * figures['wide_accuracy']:.1f} % on validation" in said
     with np.load(stages.folder / "models" / "sentiment" / "trained" / WIDE) as file:
-        latent = [np.abs(file[name]).max() for name in file.files if name == "latent_weights"]
-    assert not latent or latent[0] > 1e-3, "or no engine would have anything to add"
-    assert read_json(stages.folder / "models/sentiment/trained/config.json")["model"].get("wide_latent", 0) == (
-        LATENT["model.wide_latent"] if latent else 0
+        slopes = [np.abs(file[name]).max() for name in file.files if name == "vector_slopes"]
+    assert not slopes or slopes[0] > 1e-3, "or no engine would have anything to add"
+    assert read_json(stages.folder / "models/sentiment/trained/config.json")["model"].get("wide_vectors", 0) == (
+        VECTORS["model.wide_vectors"] if slopes else 0
     )
     assert (stages.reports / "tables" / "ngrams.tsv").read_text().count("\n") == 41
     assert read_json(stages.reports / "conversion.json").keys() == {"ctranslate2", "onnx"}

@@ -36,7 +36,7 @@ _WIDER = {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
         *("families/*/nn/hiding", "families/*/nn/pretrained"),
         "families/*/decoding/opening",
-        *("families/*/data/latent", "families/*/data/wide"),
+        *("families/*/data/vectors", "families/*/data/wide"),
         "families/*/evaluation/compare",
         *("families/*/nn/training", "families/*/nn/weights"),
         "checkpoint/machine",
@@ -60,7 +60,7 @@ _WIDER = {
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
         *(f"export/{name}" for name in ("exporting", "pyfunc", "serving")),
         *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
-        *(f"families/*/data/{name}" for name in ("latent", "naive_bayes", "wide")),
+        *(f"families/*/data/{name}" for name in ("naive_bayes", "vectors", "wide")),
         *(
             f"families/*/{name}"
             for name in ("figures", "nn/weights", "options", "report", "serving", "shown", "tokenize", "train")
@@ -193,7 +193,7 @@ def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> 
     """Only the wide branch, which is loaded when it is asked for, is fitted by scikit-learn."""
     light = {"nn", "training", "checkpoint", "encoded", "families"}
     fit_the_wide_branch = {
-        Path(f"transformer/families/classifier/data/{name}.py") for name in ("latent", "naive_bayes")
+        Path(f"transformer/families/classifier/data/{name}.py") for name in ("naive_bayes", "vectors")
     }
     heavy = {
         "mlflow",

@@ -70,5 +70,5 @@ class ClassifierConverter(Converter[TorchClassifier, Verification]):
         code = example(self.rows[0]["text"], self.verification.sequences[0].tolist(), exported)
         made = self.conversion({"text": exported.vocabulary}, exported.scorer.positions, code, write_both)
         named = exported.model.config.model.model_dump()
-        kept = {str(leaf): named[leaf] for leaf in ("wide_ngrams", "wide_latent") if leaf in named}
+        kept = {str(leaf): named[leaf] for leaf in ("wide_ngrams", "wide_vectors") if leaf in named}
         return replace(made, model={**made.model, **kept})

@@ -134,7 +134,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     validation.report_classes(task, observer)
     if params.model.wide_ngrams:
         further = paths.encoded / UNSUPERVISED
-        unlabelled = EncodedTexts(further, config) if params.model.wide_latent and further.exists() else None
+        unlabelled = EncodedTexts(further, config) if params.model.wide_vectors and further.exists() else None
         training.wide = _fit_wide(train, validation, params, observer, unlabelled)
     record: dict[str, Any] | None = None
     if isinstance(params.model, InitialisedParams) and params.model.init == "pretrained":

@@ -42,8 +42,14 @@ for length in range(2, int(wide["longest"]) + 1):
 known = np.isin(wide["keys"], np.concatenate(keys))
 logits = logits + wide["weights"][known].sum(axis=0) + wide["bias"]
 """
-_LATENT = """length = np.linalg.norm(wide["latent_norms"][known].astype(np.float64))
-logits = logits + wide["latent_weights"][known].sum(axis=0) / (length or 1)
+_VECTORS = """
+# So does the direction of the text's vector, which is regressed on those of its n-grams.
+own = wide["vector_vectors"][np.isin(wide["vector_places"], np.flatnonzero(known))].astype(np.float32)
+if len(own):
+    own /= np.linalg.norm(own, axis=1, keepdims=True)
+    matrix = own.T @ own + len(own) * wide["vector_matrix"]
+    vector = np.linalg.solve(matrix, own.sum(axis=0) - len(own) * wide["vector_shift"])
+    logits = logits + vector / np.linalg.norm(vector) @ wide["vector_slopes"]
 """
 _ANSWER = """probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
 print(classes[probabilities.argmax()], probabilities.max())
@@ -82,7 +88,7 @@ def ctranslate2_example(text: str, ids: Sequence[int], classifier: TorchClassifi
 
 
 def _wide(branch: WideBranch) -> str:
-    return _WIDE if branch.latent is None else _WIDE + _LATENT
+    return _WIDE if branch.vectors is None else _WIDE + _VECTORS
 
 
 def _values(text: str, ids: Sequence[int], classifier: TorchClassifier) -> dict[str, object]:

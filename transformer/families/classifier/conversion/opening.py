@@ -32,8 +32,8 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
         scorer = CTranslate2Scorer(
             folder / "model", size=vocabulary.size, positions=positions, pad_id=pad_id, classes=classes, threads=threads
         )
-    longest, latent = config[MODEL].get("wide_ngrams", 0), config[MODEL].get("wide_latent", 0)
-    wide = read_wide(folder / MODEL, longest=longest, latent=latent, size=vocabulary.size, classes=classes)
+    longest, vectors = config[MODEL].get("wide_ngrams", 0), config[MODEL].get("wide_vectors", 0)
+    wide = read_wide(folder / MODEL, longest=longest, vectors=vectors, size=vocabulary.size, classes=classes)
     return Classifier(scorer, vocabulary, folder, params, task.classes, wide)
 
 

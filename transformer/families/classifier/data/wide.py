@@ -13,7 +13,6 @@ from torch import Tensor
 
 from transformer.core.observer import Observer
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.data.latent import Directions, directions_of, latent_margins
 from transformer.families.classifier.data.naive_bayes import (
     Floats,
     folds_of_blocks,
@@ -21,10 +20,11 @@ from transformer.families.classifier.data.naive_bayes import (
     margins,
     occurrence_matrix,
 )
+from transformer.families.classifier.data.vectors import vector_margins, vectors_of
 from transformer.families.classifier.nn.config import WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.families.classifier.nn.wide import Latent, WideBranch
+from transformer.families.classifier.nn.wide import WideBranch
 
 
 class FittedWide(NamedTuple):
@@ -33,7 +33,7 @@ class FittedWide(NamedTuple):
     branch: WideBranch
     train: Tensor
     """(N, K): of each training text by a branch that has not seen its fold, as those of new texts will be (but for the
-    latent directions, which know no labels and are found in all texts)."""
+    first step towards vectors, which knows no labels and reads all texts)."""
     validation: Tensor
     """(V, K): by `branch`."""
 
@@ -52,7 +52,7 @@ def fit_wide(
     branch, in a resumed run too. Trained with the network by Adam, it fits the training texts within an epoch, scores
     less, and leaves the network nothing to learn (docs/notes/results.md).
 
-    unlabelled: further texts, in which the latent directions are found as well.
+    unlabelled: further texts, in which the vectors of n-grams are found as well.
     """
     size, classes = train.config.size, train.config.classes
     found = Occurrences.of(train.whole(), size, model.wide_ngrams)
@@ -61,27 +61,27 @@ def fit_wide(
     del found  # as large as the matrix, and no longer needed
     folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed))
     weights, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds)
-    latent = None
-    if model.wide_latent:
+    vectors = None
+    if model.wide_vectors:
         matrices = [matrix]
         if unlabelled is not None:
             more = Occurrences.of(unlabelled.whole(), size, model.wide_ngrams)
             matrices.append(occurrence_matrix(more, keys))
             del more
         observer.say(
-            f"wide branch: looks for {model.wide_latent:,} latent directions in {' and '.join(_counts(matrices))}"
-            " (300 in 75,000 reviews take about a minute)"
+            f"wide branch: looks for vectors of {min(model.wide_vector_ngrams, len(keys)):,} n-grams in"
+            f" {' and '.join(_counts(matrices))} (400,000 with 256 dimensions in 75,000 reviews take ten minutes)"
         )
-        directions = directions_of(matrices, model.wide_latent, params.seed)
+        along = vectors_of(matrices, model.wide_vectors, model.wide_vector_ngrams, params.seed, folds)
         slopes, intercept, second = _crossed(
-            latent_margins, directions.coordinates(matrix), labels, classes, params.wide_latent_strength, folds
+            vector_margins, along.directions, labels, classes, params.wide_vector_strength, folds
         )
         share, other = shares((held_out, second), labels)
         held_out = share * held_out + other * second
         weights, bias = share * weights, share * bias + other * intercept
-        latent = _latent(directions, other * slopes, matrix)
+        vectors = along.fitted(other * slopes)
     single = weights.astype(np.float32), bias.astype(np.float32)
-    branch = WideBranch(keys, *single, size=size, longest=model.wide_ngrams, latent=latent)
+    branch = WideBranch(keys, *single, size=size, longest=model.wide_ngrams, vectors=vectors)
     alone = branch.logits(list(validation.whole()))
     observer.say(
         f"wide branch: {len(keys):,} n-grams; alone, accuracy {_accuracy(held_out, labels)} on training texts that it"
@@ -133,15 +133,6 @@ def shares(logits: Sequence[Floats], labels: NDArray[Any]) -> Floats:
 def _counts(matrices: Sequence[csr_array]) -> Iterator[str]:
     for matrix, name in zip(matrices, ("training texts", "texts without a label"), strict=False):
         yield f"{matrix.shape[0]:,} {name}"
-
-
-def _latent(directions: Directions, slopes: Floats, matrix: csr_array) -> Latent:
-    """What n-grams add, where half of the texts of `matrix` are longer than 1."""
-    norms = directions.norms()
-    lengths = np.sqrt(matrix @ norms**2)
-    typical = float(np.median(lengths[lengths > 0])) if lengths.any() else 1.0
-    weights = directions.ngram_weights(slopes) / typical
-    return Latent(weights.astype(np.float32), (norms / typical).astype(np.float32))
 
 
 def _accuracy(logits: NDArray[Any], labels: NDArray[Any]) -> str:

@@ -64,6 +64,6 @@ class TorchClassifier(Classifier):
         self.model.to(device)
         vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(vocabulary, config.size, vocab)
-        longest, latent = config.model.wide_ngrams, config.model.wide_latent
-        wide = read_wide(trained, longest=longest, latent=latent, size=config.size, classes=config.classes)
+        longest, vectors = config.model.wide_ngrams, config.model.wide_vectors
+        wide = read_wide(trained, longest=longest, vectors=vectors, size=config.size, classes=config.classes)
         super().__init__(TorchScorer(self.model), vocabulary, pretokenizer, params, classes, wide)

@@ -16,21 +16,33 @@ class WideParams(Section):
     """Add the logits of the n-grams of 1 to this many tokens that occur in the text (the wide branch); 0 for none."""
     wide_features: int = Field(default=800_000, ge=1)
     """The largest number of n-grams in the wide branch: those in the most training texts."""
-    wide_latent: int = Field(default=0, ge=0)
-    """Directions of the n-grams (latent semantic analysis, Deerwester et al. 1990) along which the wide branch has a
-    second regression. Found in the training texts and those without a label (`download.unsupervised`); 0 for none."""
+    wide_vectors: int = Field(default=0, ge=0)
+    """Dimensions of a text's vector, along which the wide branch has a second regression: the vectors of texts predict
+    their n-grams (Li et al. 2016). Found in the training texts and those without a label (`download.unsupervised`); 0
+    for none."""
+    wide_vector_ngrams: int = Field(default=100_000, ge=1)
+    """The largest number of n-grams with a vector, in 8 bits: those in the most texts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _directions_are_gone(cls, leaves: Any) -> Any:
+        if isinstance(leaves, dict) and "wide_latent" in leaves:
+            raise ValueError(
+                "model.wide_latent is of an older version: model.wide_vectors, which is better, replaces it"
+            )
+        return leaves
 
     @model_validator(mode="after")
-    def _directions_are_of_ngrams(self) -> Self:
-        if self.wide_latent and not self.wide_ngrams:
-            raise ValueError("model.wide_latent must be 0 where model.wide_ngrams is 0: it needs n-grams")
+    def _vectors_are_of_ngrams(self) -> Self:
+        if self.wide_vectors and not self.wide_ngrams:
+            raise ValueError("model.wide_vectors must be 0 where model.wide_ngrams is 0: it needs n-grams")
         return self
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A model without the branch, or without directions, has the config.json that it had before there were any."""
+        """A model without the branch, or without vectors, has the config.json that it had before there were any."""
         leaves: dict[str, Any] = serialize(self)
-        absent = "wide_" if not self.wide_ngrams else "wide_latent" if not self.wide_latent else None
+        absent = "wide_" if not self.wide_ngrams else "wide_vector" if not self.wide_vectors else None
         return {name: leaves[name] for name in leaves if absent is None or not name.startswith(absent)}
 
 

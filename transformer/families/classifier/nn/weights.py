@@ -21,8 +21,8 @@ class ClassifierTrainParams(TrainParams):
     with every label."""
     wide_strength: float = Field(gt=0)
     """The inverse strength of the regularization of the wide branch's weights, as scikit-learn's `C`."""
-    wide_latent_strength: float = Field(default=0.01, gt=0)
-    """The same of its regression along `model.wide_latent` directions."""
+    wide_vector_strength: float = Field(default=0.01, gt=0)
+    """The same of its regression along the vectors of texts."""
     wide_folds: int = Field(ge=2)
     """The network trains beside wide branches that have not seen the text: the training split in so many parts."""
     wide_block: int = Field(ge=1)

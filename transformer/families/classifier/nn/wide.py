@@ -3,7 +3,7 @@
 Cheng et al. 2016, "Wide & Deep Learning". It is NumPy and outside the network, so every engine answers the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.families.classifier.nn.ngrams import Ids, Occurrences, ids_of
+from transformer.families.classifier.nn.vectors import Background, NgramVectors
 
 WIDE = "wide.npz"
 """The branch's file, beside the network's weights."""
@@ -28,49 +29,41 @@ class Contribution(NamedTuple):
     """(K,): to the logit of each class."""
 
 
-class Latent(NamedTuple):
-    """What n-grams add by their latent directions: parts of a sum that is divided by the length of the text."""
-
-    weights: Floats
-    """(F, K): to the logit of each class, in a text of length 1, which half of the training texts exceed."""
-    norms: Floats
-    """(F,): the length of a text is the root of the sum of its n-grams' squares."""
-
-
 class WideBranch:
     """Logits from the n-grams that occur in a text, each counted once."""
 
     def __init__(
-        self, keys: Ids, weights: Floats, bias: Floats, *, size: int, longest: int, latent: Latent | None = None
+        self, keys: Ids, weights: Floats, bias: Floats, *, size: int, longest: int, vectors: NgramVectors | None = None
     ) -> None:
         """keys: (F,), sorted, as in `ngram_keys`; weights: (F, K); bias: (K,); size: of the vocabulary."""
         self.keys, self.weights, self.bias, self.size, self.longest = keys, weights, bias, size, longest
-        self.latent = latent
+        self.vectors = vectors
 
     def logits(self, sequences: Sequence[Ids]) -> NDArray[np.float64]:
         """(N, K) for whole texts, with begin and end token, summed in float64."""
         rows, places = Occurrences.of(sequences, self.size, self.longest).among(self.keys)
         logits = self._sums(self.weights, rows, places, len(sequences)) + self.bias
-        if self.latent is not None:
-            squares = np.bincount(rows, self.latent.norms[places].astype(np.float64) ** 2, minlength=len(sequences))
-            sums = self._sums(self.latent.weights, rows, places, len(sequences))
-            logits += sums / np.sqrt(np.where(squares, squares, 1))[:, None]
+        if self.vectors is not None:
+            for text, own in enumerate(np.split(places, np.searchsorted(rows, np.arange(1, len(sequences))))):
+                logits[text] += self.vectors.logits(own)
         return logits
 
     def contributions(self, ids: Ids) -> list[Contribution]:
         """What each known n-gram of a text adds, in the order of their keys."""
         _, places = Occurrences.of([ids], self.size, self.longest).among(self.keys)
         weights = self.weights[places]
-        if self.latent is not None:
-            length = np.linalg.norm(self.latent.norms[places].astype(np.float64))
-            weights = weights + self.latent.weights[places] / (length or 1)
+        if self.vectors is not None:
+            weights = weights + self.vectors.parts(places)
         return [
             Contribution(ids_of(int(self.keys[place]), self.size), weights[row]) for row, place in enumerate(places)
         ]
 
     def heaviest(self, number: int, count: int) -> list[Contribution]:
-        """The n-grams that speak most for class `number` in a text of length 1, at most `count`, the heaviest first."""
-        weights = self.weights if self.latent is None else self.weights + self.latent.weights
+        """The n-grams that speak most for class `number` in a text like most, at most `count`, the heaviest first."""
+        weights = self.weights
+        if self.vectors is not None:
+            weights = weights.copy()
+            weights[self.vectors.places] += self.vectors.weights
         order = np.argsort(-lead_of(weights, number), kind="stable")[:count]
         return [Contribution(ids_of(int(self.keys[place]), self.size), weights[place]) for place in order]
 
@@ -81,7 +74,11 @@ class WideBranch:
 
     def save(self, folder: Path) -> None:
         """Write the branch into a folder, with the same bytes each time."""
-        latent = {} if self.latent is None else self.latent._asdict()
+        vectors = {}
+        if self.vectors is not None:
+            vectors = self.vectors._asdict()
+            background = vectors.pop("background")
+            vectors |= {"shift": background.shift, "matrix": background.matrix}
         with atomic_write(folder / WIDE) as stream:
             np.savez(
                 stream,
@@ -91,7 +88,7 @@ class WideBranch:
                 bias=self.bias.astype(np.float32),
                 size=np.array(self.size),
                 longest=np.array(self.longest),
-                **{f"latent_{name}": values.astype(np.float32) for name, values in latent.items()},
+                **{f"vector_{name}": values for name, values in vectors.items()},
             )
 
 
@@ -101,11 +98,11 @@ def lead_of(weights: Floats, number: int) -> Any:
     return weights[..., number] - others / (weights.shape[-1] - 1)
 
 
-def read_wide(folder: Path, *, longest: int, latent: int = 0, size: int, classes: int) -> WideBranch | None:
+def read_wide(folder: Path, *, longest: int, vectors: int = 0, size: int, classes: int) -> WideBranch | None:
     """The branch in a folder; None if `longest` is 0.
 
-    longest: of its n-grams; latent: how many directions it has; size: of the vocabulary. Raises UserError when the
-    file is missing, broken or another model's.
+    longest: of its n-grams; vectors: their dimensions; size: of the vocabulary. Raises UserError when the file is
+    missing, broken or another model's.
     """
     if not longest:
         return None
@@ -113,12 +110,27 @@ def read_wide(folder: Path, *, longest: int, latent: int = 0, size: int, classes
     try:
         with np.load(path, allow_pickle=False) as file:
             keys, weights, bias = file["keys"], file["weights"], file["bias"]
-            along = Latent(file["latent_weights"], file["latent_norms"]) if latent else None
+            along = _vectors(file) if vectors else None
             found = int(file["size"]), int(file["longest"]), *bias.shape, *weights.shape, keys.dtype.kind
     except (ValueError, TypeError, KeyError, OSError, EOFError, BadZipFile) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path} cannot be read ({reason}): run `dvc repro` to make it again") from error
-    fits = along is None or (along.weights.shape, along.norms.shape) == (weights.shape, keys.shape)
-    if found != (size, longest, classes, len(keys), classes, "i") or not fits:
+    fitting = size, longest, classes, len(keys), classes, "i"
+    if found != fitting or (along is not None and not _fit(along, vectors, classes, len(keys))):
         raise UserError(f"{path} belongs to another model: run `dvc repro` to make it again")
-    return WideBranch(keys, weights, bias, size=size, longest=longest, latent=along)
+    return WideBranch(keys, weights, bias, size=size, longest=longest, vectors=along)
+
+
+def _vectors(file: Mapping[str, NDArray[Any]]) -> NgramVectors:
+    background = Background(file["vector_shift"], file["vector_matrix"])
+    places, vectors, slopes, weights = (file[f"vector_{name}"] for name in ("places", "vectors", "slopes", "weights"))
+    return NgramVectors(places, vectors, background, slopes, weights)
+
+
+def _fit(found: NgramVectors, most: int, classes: int, keys: int) -> bool:
+    """Whether the shapes belong together; a corpus with few directions has shorter vectors than it was asked for."""
+    count, size = len(found.places), len(found.slopes)
+    shapes = found.vectors.shape, found.weights.shape, found.slopes.shape, found.background.matrix.shape
+    expected = (count, size), (count, classes), (size, classes), (size, size)
+    inside = not count or int(found.places.max()) < keys
+    return shapes == expected and found.background.shift.shape == (size,) and size <= most and inside

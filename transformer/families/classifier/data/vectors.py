@@ -1,0 +1,139 @@
+"""Finds the vectors of n-grams, without labels: an n-gram that is rare in labelled texts is near those of its company.
+
+Three steps, each on what the one before found: latent semantic analysis of the texts (Deerwester et al. 1990), a
+regression of each n-gram on the texts that have it, and of each text on its n-grams (`nn/vectors.py`). Alternating
+them further gains little (docs/notes/results.md).
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
+
+from transformer.families.classifier.data.naive_bayes import FEWEST, Floats, Labels, one_against_rest
+from transformer.families.classifier.nn.vectors import Background, Floats32, NgramVectors, directions, in_8_bits, unit
+
+_NEGLIGIBLE = 1e-6
+"""Singular values below this share of the largest: rounding, in a corpus with fewer directions than asked for."""
+_CHUNK = 256
+
+
+class Found(NamedTuple):
+    """The n-grams that have a vector, and where texts are along them."""
+
+    places: NDArray[np.int32]
+    """(M,): as columns of the matrices."""
+    vectors: NDArray[np.int8]
+    """(M, D)."""
+    background: Background
+    """That a new text's vector is found against."""
+    directions: Floats32
+    """(N, D) of the labelled texts, times the root of D: each by vectors of n-grams that have not seen its fold."""
+    typical: float
+    """The length of a text's vector times its n-grams, that half of the labelled texts exceed."""
+
+    def fitted(self, slopes: Floats) -> NgramVectors:
+        """With the slopes (D, K) of a regression on `directions`."""
+        slopes = slopes * np.sqrt(len(slopes))
+        along = np.linalg.solve(self.background.usual(), slopes)
+        weights = (directions(self.vectors) - self.background.shift) @ along / self.typical
+        single = slopes.astype(np.float32), weights.astype(np.float32)
+        return NgramVectors(self.places, self.vectors, self.background, *single)
+
+
+def vectors_of(
+    matrices: Sequence[csr_array], size: int, most: int, seed: int, folds: Sequence[NDArray[np.bool_]]
+) -> Found:
+    """Vectors with `size` dimensions, or as many as there are, of the `most` n-grams that occur in the most texts.
+
+    A text is on the side of the n-grams that were regressed on it, more than a new one will be, and the rarer they are
+    the more. So the texts of a fold are placed by the n-grams of all other texts; all have the same directions, those
+    of the latent semantic analysis.
+
+    matrices: (N, F) of zeros and ones, of the labelled texts and then of others; seed: of the randomized decomposition
+    (Halko et al. 2011); folds: masks (N,) of the labelled texts.
+    """
+    labelled, whole = matrices[0].shape[0], vstack(matrices, format="csr")
+    counts = np.bincount(whole.indices, minlength=whole.shape[1])
+    places = np.flatnonzero((counts >= FEWEST) & (counts < whole.shape[0]))
+    places = np.sort(places[np.argsort(-counts[places], kind="stable")[:most]])
+    found = whole[:, places]
+    del whole
+    at_first = _analysed(found, counts[places], size, seed)
+    own = found[:labelled]
+    placed = np.zeros((labelled, at_first.shape[1]), dtype=np.float32)
+    for fold in folds:
+        others = np.ones(found.shape[0], dtype=bool)
+        others[:labelled] = ~fold
+        vectors, background = _of_ngrams(found[others], at_first[others])
+        placed[fold] = _regressed(own[fold], directions(vectors), background)
+    counts = np.diff(own.indptr)
+    lengths = (counts * np.linalg.norm(placed, axis=1))[counts > 0]
+    typical = float(np.median(lengths)) if len(lengths) else 1.0
+    placed = unit(placed) * np.float32(np.sqrt(placed.shape[1]))
+    return Found(places.astype(np.int32), *_of_ngrams(found, at_first), placed, typical or 1.0)
+
+
+def _of_ngrams(found: csr_array, texts: Floats32) -> tuple[NDArray[np.int8], Background]:
+    """The vectors of n-grams in 8 bits, regressed on the texts (N, D) that have them, and the background they make."""
+    columns = found.T.tocsr()
+    vectors = in_8_bits(_regressed(columns, texts, Background.of(texts, np.diff(found.indptr))))
+    return vectors, Background.of(directions(vectors), np.diff(columns.indptr))
+
+
+def vector_margins(coordinates: Floats32, labels: NDArray[Any], classes: int, strength: float) -> tuple[Floats, Floats]:
+    """Slopes (D, K) and biases (K,) that give each class's logit, as `margins` does for n-grams.
+
+    strength: the inverse of the regularization's.
+    """
+    return one_against_rest(partial(_slopes, coordinates, strength), coordinates.shape[1], labels, classes)
+
+
+def _slopes(coordinates: Floats32, strength: float, labels: Labels) -> tuple[Floats, float]:
+    model = LogisticRegression(C=strength, max_iter=1000).fit(coordinates.astype(np.float64), labels)
+    return model.coef_[0], float(model.intercept_[0])
+
+
+def _analysed(found: csr_array, counts: NDArray[np.int64], size: int, seed: int) -> Floats32:
+    """Directions of texts, (N, D), by latent semantic analysis: n-grams weighted by inverse document frequency."""
+    size = min(size, *found.shape)
+    if not size:
+        return np.zeros((found.shape[0], 0), dtype=np.float32)
+    weights = np.log(found.shape[0] / counts).astype(np.float32)
+    rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+    data = weights[found.indices]
+    lengths = np.sqrt(np.bincount(rows, data.astype(np.float64) ** 2, minlength=found.shape[0]))
+    data /= lengths[rows].astype(np.float32)
+    normalised = csr_array((data, found.indices, found.indptr), shape=found.shape)
+    left, values, _ = randomized_svd(normalised, size, n_oversamples=30, n_iter=2, random_state=seed)
+    return unit(left[:, values > _NEGLIGIBLE * values[0]].astype(np.float32))
+
+
+def _regressed(found: csr_array, others: Floats32, background: Background) -> Floats32:
+    """The vector (N, D), of any length, of each row of `found`, (N, M), on those of `others`, (M, D), that it has.
+
+    One core solves one row's equations, which are small, so the number of cores changes no bit.
+    """
+    vectors = np.zeros((found.shape[0], others.shape[1]), dtype=np.float32)
+
+    def solve(rows: range) -> None:
+        for row in rows:
+            own = others[found.indices[found.indptr[row] : found.indptr[row + 1]]]
+            vectors[row] = background.regressed(own)
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for _ in pool.map(solve, _chunks(found.shape[0])):
+            pass
+    return vectors
+
+
+def _chunks(count: int) -> Iterator[range]:
+    return (range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
