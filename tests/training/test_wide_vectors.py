@@ -57,7 +57,7 @@ def test_a_row_of_8_bits_has_the_same_direction() -> None:
 
 
 def every(texts: int) -> list[Any]:
-    """One fold: no text has been seen."""
+    """Folds: every fourth text."""
     return [np.arange(texts) % 4 == fold for fold in range(4)]
 
 
@@ -76,7 +76,7 @@ def test_the_vectors_of_ngrams_are_regressed_on_the_texts_that_have_them() -> No
         return unit(np.stack([background.regressed(texts[rows & (column > 0)]) for column in dense.T]))
 
     folds = every(40)
-    found = vectors_of([matrix[:40], matrix[40:]], 4, 1000, 1, folds)
+    found = vectors_of([matrix[:40], matrix[40:]], 4, 1000, 1, folds, Observer())
     assert found.places.tolist() == [*range(25)]
     assert np.abs(directions(found.vectors)) == pytest.approx(np.abs(ngrams(np.ones(60, bool))), abs=2e-2), "8 bits"
     assert not found.directions[0].any(), "a text without n-grams"
@@ -94,18 +94,18 @@ def test_the_ngrams_of_most_texts_have_a_vector_and_no_more_dimensions_than_ther
     matrix = drawn(features=6)
     lonely = csr_array(np.eye(60, 1))
     both = csr_array(np.hstack([matrix.toarray(), lonely.toarray(), np.ones((60, 1))]))
-    found = vectors_of([both], 500, 1000, 1, every(60))
+    found = vectors_of([both], 500, 1000, 1, every(60), Observer())
     assert found.places.tolist() == [0, 1, 2, 3, 4, 5], "the others: in one text, and in all"
     assert found.vectors.shape == (6, 6)
-    assert vectors_of([both], 500, 2, 1, every(60)).places.tolist() == [4, 5]
-    nothing = vectors_of([lonely], 5, 1000, 1, every(60))
+    assert vectors_of([both], 500, 2, 1, every(60), Observer()).places.tolist() == [4, 5]
+    nothing = vectors_of([lonely], 5, 1000, 1, every(60), Observer())
     assert nothing.directions.shape == (60, 0)
     assert nothing.fitted(np.zeros((0, 2))).logits(np.array([0])).tolist() == [0, 0]
 
 
 def test_the_branch_adds_the_regression_along_the_direction_of_a_text() -> None:
     matrix = drawn()
-    found = vectors_of([matrix], 5, 20, 1, every(60))
+    found = vectors_of([matrix], 5, 20, 1, every(60), Observer())
     slopes = np.random.default_rng(0).normal(size=(5, 3))
     fitted, vectors = found.fitted(slopes), directions(found.vectors)
     for text in range(60):
@@ -166,7 +166,7 @@ def test_branch_and_held_out_logits_mix_the_regressions_alike(tmp_path: Path) ->
     occurring = Occurrences.of(train.whole(), SIZE, 2)
     matrix, given = occurrence_matrix(occurring, found.branch.keys), np.array(labels, dtype=np.int8)
     folds = list(folds_of_blocks(given, params.wide_folds, params.wide_block, params.seed))
-    along = vectors_of([matrix], 3, 100_000, params.seed, folds)
+    along = vectors_of([matrix], 3, 100_000, params.seed, folds, Observer())
 
     def mixed(fold: Any, logits: Any) -> Any:
         """The shares of the two regressions in logits: of a fold, or of all texts by the branch itself."""

@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
+from transformer.core.observer import Observer
 from transformer.families.classifier.data.naive_bayes import FEWEST, Floats, Labels, one_against_rest
 from transformer.families.classifier.nn.vectors import Background, Floats32, NgramVectors, directions, in_8_bits, unit
 
@@ -50,7 +51,12 @@ class Found(NamedTuple):
 
 
 def vectors_of(
-    matrices: Sequence[csr_array], size: int, most: int, seed: int, folds: Sequence[NDArray[np.bool_]]
+    matrices: Sequence[csr_array],
+    size: int,
+    most: int,
+    seed: int,
+    folds: Sequence[NDArray[np.bool_]],
+    observer: Observer,
 ) -> Found:
     """Vectors with `size` dimensions, or as many as there are, of the `most` n-grams that occur in the most texts.
 
@@ -70,7 +76,7 @@ def vectors_of(
     at_first = _analysed(found, counts[places], size, seed)
     own = found[:labelled]
     placed = np.zeros((labelled, at_first.shape[1]), dtype=np.float32)
-    for fold in folds:
+    for fold in observer.progress(folds, total=len(folds), what="vectors of n-grams"):
         others = np.ones(found.shape[0], dtype=bool)
         others[:labelled] = ~fold
         vectors, background = _of_ngrams(found[others], at_first[others])
