@@ -210,6 +210,7 @@ def test_the_branch_with_vectors_is_read_as_it_was_fitted(classes: int, tmp_path
     assert read is not None
     texts = [np.array([2, 9, 11, 3]), np.array([2, 3]), np.array([2, 29, 3]), np.array([2, 9, 11, 13, 14, 15, 3])]
     assert read.logits(texts).tolist() == branch.logits(texts).tolist()
+    assert read.logits([]).shape == (0, classes)
     for text, logits in zip(texts, branch.logits(texts), strict=True):
         parts = sum((each.weights for each in branch.contributions(text)), np.zeros(classes))
         assert logits - branch.bias == pytest.approx(parts, abs=1e-4)

@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
 
 from transformer.core.observer import Observer
 from transformer.families.classifier.data.naive_bayes import FEWEST, Floats, Labels, one_against_rest
-from transformer.families.classifier.nn.vectors import Background, Floats32, NgramVectors, directions, in_8_bits, unit
+from transformer.families.classifier.nn.vectors import (
+    Background,
+    Floats32,
+    NgramVectors,
+    directions,
+    in_8_bits,
+    one_core,
+    unit,
+)
 
 _NEGLIGIBLE = 1e-6
 """Singular values below this share of the largest: rounding, in a corpus with fewer directions than asked for."""
@@ -126,7 +133,7 @@ def _analysed(found: csr_array, counts: NDArray[np.int64], size: int, seed: int)
 def _regressed(found: csr_array, others: Floats32, background: Background) -> Floats32:
     """The vector (N, D), of any length, of each row of `found`, (N, M), on those of `others`, (M, D), that it has.
 
-    One core solves one row's equations, which are small, so the number of cores changes no bit.
+    One core solves one row's equations, so the number of cores changes no bit.
     """
     vectors = np.zeros((found.shape[0], others.shape[1]), dtype=np.float32)
 
@@ -135,7 +142,7 @@ def _regressed(found: csr_array, others: Floats32, background: Background) -> Fl
             own = others[found.indices[found.indptr[row] : found.indptr[row + 1]]]
             vectors[row] = background.regressed(own)
 
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(torch.get_num_threads()) as pool:
+    with one_core(), ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for _ in pool.map(solve, _chunks(found.shape[0])):
             pass
     return vectors

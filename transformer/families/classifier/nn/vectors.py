@@ -1,22 +1,35 @@
-"""Vectors of texts from those of their n-grams. NumPy alone, so every engine has the same.
+"""Vectors of texts from those of their n-grams. NumPy, outside of the network, so every engine has the same.
 
 Document vectors that predict n-grams (Li et al. 2016; by their direction alone, Thongtan and Phienthrakul 2019), with
 least squares in place of a sampled logistic loss, as in implicit feedback (Hu, Koren and Volinsky 2008, eq. 4). So the
 vector of a new text is a solution, and not an end of gradient steps that depends on how many there were.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 Floats32 = NDArray[np.float32]
 _NEGATIVES = 5.0
 """Random n-grams for each of the text's own, as Li et al."""
 _RIDGE = 0.11
 """Weight of the vector's squared length for each of the text's n-grams; times more, and vectors collapse."""
+
+
+def one_core() -> AbstractContextManager[Any]:
+    """Within, one core solves a system of equations: they are small, and several need twice the time."""
+    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limit
+
+
+@cache
+def _controller() -> Any:
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.families.classifier.nn.ngrams import Ids, Occurrences, ids_of
-from transformer.families.classifier.nn.vectors import Background, NgramVectors
+from transformer.families.classifier.nn.vectors import Background, NgramVectors, one_core
 
 WIDE = "wide.npz"
 """The branch's file, beside the network's weights."""
@@ -43,9 +43,10 @@ class WideBranch:
         """(N, K) for whole texts, with begin and end token, summed in float64."""
         rows, places = Occurrences.of(sequences, self.size, self.longest).among(self.keys)
         logits = self._sums(self.weights, rows, places, len(sequences)) + self.bias
-        if self.vectors is not None:
-            for text, own in enumerate(np.split(places, np.searchsorted(rows, np.arange(1, len(sequences))))):
-                logits[text] += self.vectors.logits(own)
+        if self.vectors is not None and len(sequences):
+            each = np.split(places, np.searchsorted(rows, np.arange(1, len(sequences))))
+            with one_core():
+                logits += np.stack([self.vectors.logits(own) for own in each])
         return logits
 
     def contributions(self, ids: Ids) -> list[Contribution]:
