@@ -1,6 +1,7 @@
 """The vectors of the wide branch: found without labels, along which a regression runs, read again."""
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.builders import TRAIN
 from tests.stages import Stages
@@ -16,11 +18,11 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.store import read_labels
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, margins, occurrence_matrix
-from transformer.families.classifier.data.vectors import vector_margins, vectors_of
+from transformer.families.classifier.data.vectors import _regressed, vector_margins, vectors_of
 from transformer.families.classifier.data.wide import FittedWide, fit_wide, shares
 from transformer.families.classifier.nn.config import WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences
-from transformer.families.classifier.nn.vectors import Background, directions, in_8_bits, unit
+from transformer.families.classifier.nn.vectors import ONE_CORE, Background, directions, in_8_bits, unit
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.families.classifier.nn.wide import WIDE, WideBranch, lead_of, read_wide
 
@@ -80,14 +82,18 @@ def test_the_vectors_of_ngrams_are_regressed_on_the_texts_that_have_them() -> No
     assert found.places.tolist() == [*range(25)]
     assert np.abs(directions(found.vectors)) == pytest.approx(np.abs(ngrams(np.ones(60, bool))), abs=2e-2), "8 bits"
     assert not found.directions[0].any(), "a text without n-grams"
+    lengths = []
     for fold in folds:
         rest = np.ones(60, dtype=bool)
         rest[:40] = ~fold
         vectors = ngrams(rest)
         background = Background.of(vectors, dense[rest].sum(axis=0))
         for row in np.flatnonzero(fold):
-            expected = 2 * unit(background.regressed(vectors[dense[row] > 0]))
-            assert np.abs(found.directions[row]) == pytest.approx(np.abs(expected), abs=5e-2), "8 bits"
+            own = vectors[dense[row] > 0]
+            expected = background.regressed(own)
+            assert np.abs(found.directions[row]) == pytest.approx(np.abs(2 * unit(expected)), abs=5e-2), "8 bits"
+            lengths += [len(own) * np.linalg.norm(expected)] if len(own) else []
+    assert found.typical == pytest.approx(np.median(lengths), rel=2e-2)
 
 
 def test_the_ngrams_of_most_texts_have_a_vector_and_no_more_dimensions_than_there_are() -> None:
@@ -97,6 +103,8 @@ def test_the_ngrams_of_most_texts_have_a_vector_and_no_more_dimensions_than_ther
     found = vectors_of([both], 500, 1000, 1, every(60), Observer())
     assert found.places.tolist() == [0, 1, 2, 3, 4, 5], "the others: in one text, and in all"
     assert found.vectors.shape == (6, 6)
+    twice = csr_array(np.hstack([matrix.toarray(), matrix.toarray()]))
+    assert vectors_of([twice], 12, 1000, 1, every(60), Observer()).vectors.shape == (12, 6), "its rank"
     assert vectors_of([both], 500, 2, 1, every(60), Observer()).places.tolist() == [4, 5]
     nothing = vectors_of([lonely], 5, 1000, 1, every(60), Observer())
     assert nothing.directions.shape == (60, 0)
@@ -116,6 +124,40 @@ def test_the_branch_adds_the_regression_along_the_direction_of_a_text() -> None:
         parts = fitted.parts(places)
         assert parts.sum(axis=0) == pytest.approx(expected, abs=1e-4)
         assert not parts[~np.isin(places, found.places)].any()
+
+
+def test_the_weights_of_ngrams_are_their_parts_in_a_text_that_is_like_all() -> None:
+    """It has each n-gram once, as the background has, and the usual length."""
+    found = vectors_of([drawn()], 5, 20, 1, every(60), Observer())
+    own = directions(found.vectors)
+    background = Background.of(own, np.ones(20))
+    typical = 20 * float(np.linalg.norm(background.regressed(own)))
+    fitted = found._replace(background=background, typical=typical).fitted(np.random.default_rng(0).normal(size=(5, 3)))
+    assert fitted.weights == pytest.approx(fitted.parts(found.places), abs=1e-4)
+
+
+def test_an_ngram_of_which_nothing_is_known_does_not_place_a_text() -> None:
+    """As one without a vector does not place a new text; there are more texts than one task of a core has."""
+    matrix, others = drawn(texts=600), some_vectors(25, 4)
+    others[7] = 0
+    known = matrix.tolil()
+    known[:, 7] = 0
+    background = Background.of(others, np.ones(25))
+    found, expected = (_regressed(csr_array(each), others, background) for each in (matrix, known.tocsr()))
+    assert found == pytest.approx(expected, abs=1e-6) and found[-1].any()
+
+
+def test_one_core_until_the_last_has_left() -> None:
+    def threads() -> set[int]:
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with ExitStack() as first, ExitStack() as second:
+            first.enter_context(ONE_CORE)
+            second.enter_context(ONE_CORE)
+            first.close()
+            assert threads() == {1}
+        assert threads() == {2}
 
 
 def test_shares_give_weight_to_who_knows() -> None:
@@ -156,7 +198,7 @@ def test_the_held_out_logits_are_those_of_the_shares(tmp_path: Path) -> None:
 
 
 def test_branch_and_held_out_logits_mix_the_regressions_alike(tmp_path: Path) -> None:
-    labels = [row // 5 % 2 for row in range(80)]
+    labels = [int(row // 5 % 4 == 0) for row in range(80)]
     train = texts_in(
         tmp_path, [[9, 10 + label, 13 + row % 4, 17 + row % 3] for row, label in enumerate(labels)], labels
     )
@@ -179,7 +221,10 @@ def test_branch_and_held_out_logits_mix_the_regressions_alike(tmp_path: Path) ->
         else:
             second = along.directions[fold] @ slopes
         both = [(matrix if fold is None else matrix[fold]) @ first + bias, second + other]
-        return np.linalg.lstsq(np.stack([each[:, 1] for each in both], axis=1), logits[:, 1])[0]
+        each = np.stack([part[:, 1] for part in both], axis=1)
+        found = np.linalg.lstsq(each, logits[:, 1])[0]
+        assert each @ found == pytest.approx(logits[:, 1], abs=1e-3), "the bias too"
+        return found
 
     whole = mixed(None, found.branch.logits(list(train.whole())))
     for fold in folds:
@@ -216,6 +261,11 @@ def test_the_branch_with_vectors_is_read_as_it_was_fitted(classes: int, tmp_path
         assert logits - branch.bias == pytest.approx(parts, abs=1e-4)
     (best,) = branch.heaviest(1, 1)
     assert best.ids == [11]
+    heavy = branch.vectors.weights.copy()
+    heavy[3] = np.eye(classes)[1] * 99
+    branch.vectors = branch.vectors._replace(weights=heavy)
+    (best,) = branch.heaviest(1, 1)
+    assert best.ids == [int(branch.keys[branch.vectors.places[3]])]
 
 
 def test_a_file_without_the_vectors_of_its_model_is_refused(tmp_path: Path) -> None:
@@ -225,15 +275,35 @@ def test_a_file_without_the_vectors_of_its_model_is_refused(tmp_path: Path) -> N
         read_wide(tmp_path, longest=2, vectors=3, size=SIZE, classes=2)
     branch = fitted(tmp_path, vectors=3, unlabelled=False).branch
     assert branch.vectors is not None
-    for other in (
-        branch.vectors._replace(places=branch.vectors.places + 9),
-        branch.vectors._replace(slopes=branch.vectors.slopes[:2]),
-        branch.vectors._replace(weights=branch.vectors.weights[1:]),
+    right = branch.vectors
+    shift, matrix = right.background.shift, right.background.matrix
+    for other, size in (
+        (right._replace(places=right.places + 9), 3),
+        (right._replace(places=right.places[::-1]), 3),
+        (right._replace(places=np.array(3)), 3),
+        (right._replace(vectors=right.vectors.astype(np.float32)), 3),
+        (right._replace(slopes=right.slopes[:2]), 3),
+        (right._replace(slopes=right.slopes.astype(str)), 3),
+        (right._replace(weights=right.weights[1:]), 3),
+        (right._replace(background=Background(shift[1:], matrix)), 3),
+        (right._replace(background=Background(shift, matrix[1:])), 3),
+        (right, 2),
+        (right, 0),
     ):
         branch.vectors = other
         branch.save(tmp_path)
         with pytest.raises(UserError, match="belongs to another model"):
-            read_wide(tmp_path, longest=1, vectors=3, size=SIZE, classes=2)
+            read_wide(tmp_path, longest=1, vectors=size, size=SIZE, classes=2)
+
+
+def test_the_directions_of_an_older_version_are_refused(tmp_path: Path) -> None:
+    """Without them its weights, which are a share of the sum, would answer something else in silence."""
+    branch = fitted(tmp_path, vectors=0, unlabelled=False).branch
+    branch.save(tmp_path)
+    with np.load(tmp_path / WIDE) as file:
+        np.savez(tmp_path / WIDE, **file, latent_weights=branch.weights, latent_norms=branch.weights[:, 0])
+    with pytest.raises(UserError, match="belongs to another model"):
+        read_wide(tmp_path, longest=1, size=SIZE, classes=2)
 
 
 def test_train_reads_the_texts_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

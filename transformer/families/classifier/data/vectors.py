@@ -20,12 +20,12 @@ from sklearn.utils.extmath import randomized_svd
 from transformer.core.observer import Observer
 from transformer.families.classifier.data.naive_bayes import FEWEST, Floats, Labels, one_against_rest
 from transformer.families.classifier.nn.vectors import (
+    ONE_CORE,
     Background,
     Floats32,
     NgramVectors,
     directions,
     in_8_bits,
-    one_core,
     unit,
 )
 
@@ -68,8 +68,8 @@ def vectors_of(
     """Vectors with `size` dimensions, or as many as there are, of the `most` n-grams that occur in the most texts.
 
     A text is on the side of the n-grams that were regressed on it, more than a new one will be, and the rarer they are
-    the more. So the texts of a fold are placed by the n-grams of all other texts; all have the same directions, those
-    of the latent semantic analysis.
+    the more. So the texts of a fold are placed by the n-grams of all other texts; all have the axes of the latent
+    semantic analysis in common.
 
     matrices: (N, F) of zeros and ones, of the labelled texts and then of others; seed: of the randomized decomposition
     (Halko et al. 2011); folds: masks (N,) of the labelled texts.
@@ -133,16 +133,16 @@ def _analysed(found: csr_array, counts: NDArray[np.int64], size: int, seed: int)
 def _regressed(found: csr_array, others: Floats32, background: Background) -> Floats32:
     """The vector (N, D), of any length, of each row of `found`, (N, M), on those of `others`, (M, D), that it has.
 
-    One core solves one row's equations, so the number of cores changes no bit.
+    One core solves a row's equations, so their number changes no bit of it.
     """
     vectors = np.zeros((found.shape[0], others.shape[1]), dtype=np.float32)
 
     def solve(rows: range) -> None:
         for row in rows:
             own = others[found.indices[found.indptr[row] : found.indptr[row + 1]]]
-            vectors[row] = background.regressed(own)
+            vectors[row] = background.regressed(own[own.any(axis=1)])  # as a new text: those that nothing is known of
 
-    with one_core(), ThreadPoolExecutor(torch.get_num_threads()) as pool:
+    with ONE_CORE, ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for _ in pool.map(solve, _chunks(found.shape[0])):
             pass
     return vectors

@@ -27,9 +27,7 @@ class WideParams(Section):
     @classmethod
     def _directions_are_gone(cls, leaves: Any) -> Any:
         if isinstance(leaves, dict) and "wide_latent" in leaves:
-            raise ValueError(
-                "model.wide_latent is of an older version: model.wide_vectors, which is better, replaces it"
-            )
+            raise ValueError("remove model.wide_latent, which is of an older version: model.wide_vectors replaces it")
         return leaves
 
     @model_validator(mode="after")

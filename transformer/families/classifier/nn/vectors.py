@@ -5,9 +5,9 @@ least squares in place of a sampled logistic loss, as in implicit feedback (Hu, 
 vector of a new text is a solution, and not an end of gradient steps that depends on how many there were.
 """
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,28 +18,48 @@ Floats32 = NDArray[np.float32]
 _NEGATIVES = 5.0
 """Random n-grams for each of the text's own, as Li et al."""
 _RIDGE = 0.11
-"""Weight of the vector's squared length for each of the text's n-grams; times more, and vectors collapse."""
+"""Weight of the vector's squared length for each of the text's n-grams; with six times as much, vectors collapse."""
 
 
-def one_core() -> AbstractContextManager[Any]:
-    """Within, one core solves a system of equations: they are small, and several need twice the time."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limit
+class OneCore:
+    """Within, one core solves a system of equations: they are small, and several need twice the time.
+
+    BLAS has one limit for all threads of the process: the first to enter sets it, the last to leave lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._limit = _blas().limit(limits=1)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._limit.restore_original_limits()
+
+
+ONE_CORE = OneCore()
 
 
 @cache
-def _controller() -> Any:
-    return ThreadpoolController()
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
 
 
 @dataclass(frozen=True)
 class Background:
-    """What a vector is regressed on besides its own: all others, by how often they occur."""
+    """What a vector is regressed on besides its own: random others."""
 
     shift: Floats32
-    """(D,): the weighted sum of what a random n-gram is, times how many there are for each own."""
+    """(D,): their weighted mean, times how many there are for each own."""
     matrix: Floats32
-    """(D, D): the same of their second moments, and the ridge."""
+    """(D, D): their weighted second moments, times as many, and the ridge."""
 
     @classmethod
     def of(cls, vectors: Floats32, weights: NDArray[Any]) -> "Background":
@@ -101,7 +121,7 @@ class NgramVectors(NamedTuple):
     slopes: Floats32
     """(D, K): of each class's logit along a text's direction."""
     weights: Floats32
-    """(M, K): what each adds to the logits, in a text like most."""
+    """(M, K): what each adds to the logits, in a text of the usual length whose n-grams are like all."""
 
     def own(self, places: NDArray[np.integer[Any]]) -> Floats32:
         """The directions (P, D) of the n-grams of a text that have one. places: in the branch's keys."""

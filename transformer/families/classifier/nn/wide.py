@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.families.classifier.nn.ngrams import Ids, Occurrences, ids_of
-from transformer.families.classifier.nn.vectors import Background, NgramVectors, one_core
+from transformer.families.classifier.nn.vectors import ONE_CORE, Background, NgramVectors
 
 WIDE = "wide.npz"
 """The branch's file, beside the network's weights."""
 Floats = NDArray[np.floating[Any]]
+_MORE = ("vector_", "latent_")
+"""What a branch with vectors has besides, and one with the latent directions of older versions."""
 
 
 class Contribution(NamedTuple):
@@ -45,7 +47,7 @@ class WideBranch:
         logits = self._sums(self.weights, rows, places, len(sequences)) + self.bias
         if self.vectors is not None and len(sequences):
             each = np.split(places, np.searchsorted(rows, np.arange(1, len(sequences))))
-            with one_core():
+            with ONE_CORE:
                 logits += np.stack([self.vectors.logits(own) for own in each])
         return logits
 
@@ -54,7 +56,8 @@ class WideBranch:
         _, places = Occurrences.of([ids], self.size, self.longest).among(self.keys)
         weights = self.weights[places]
         if self.vectors is not None:
-            weights = weights + self.vectors.parts(places)
+            with ONE_CORE:
+                weights = weights + self.vectors.parts(places)
         return [
             Contribution(ids_of(int(self.keys[place]), self.size), weights[row]) for row, place in enumerate(places)
         ]
@@ -112,12 +115,13 @@ def read_wide(folder: Path, *, longest: int, vectors: int = 0, size: int, classe
         with np.load(path, allow_pickle=False) as file:
             keys, weights, bias = file["keys"], file["weights"], file["bias"]
             along = _vectors(file) if vectors else None
+            more = not vectors and any(name.startswith(_MORE) for name in file.files)
             found = int(file["size"]), int(file["longest"]), *bias.shape, *weights.shape, keys.dtype.kind
     except (ValueError, TypeError, KeyError, OSError, EOFError, BadZipFile) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path} cannot be read ({reason}): run `dvc repro` to make it again") from error
     fitting = size, longest, classes, len(keys), classes, "i"
-    if found != fitting or (along is not None and not _fit(along, vectors, classes, len(keys))):
+    if found != fitting or more or (along is not None and not _fit(along, vectors, classes, len(keys))):
         raise UserError(f"{path} belongs to another model: run `dvc repro` to make it again")
     return WideBranch(keys, weights, bias, size=size, longest=longest, vectors=along)
 
@@ -129,9 +133,11 @@ def _vectors(file: Mapping[str, NDArray[Any]]) -> NgramVectors:
 
 
 def _fit(found: NgramVectors, most: int, classes: int, keys: int) -> bool:
-    """Whether the shapes belong together; a corpus with few directions has shorter vectors than it was asked for."""
-    count, size = len(found.places), len(found.slopes)
-    shapes = found.vectors.shape, found.weights.shape, found.slopes.shape, found.background.matrix.shape
-    expected = (count, size), (count, classes), (size, classes), (size, size)
-    inside = not count or int(found.places.max()) < keys
-    return shapes == expected and found.background.shift.shape == (size,) and size <= most and inside
+    """Whether the arrays belong together; a corpus with few directions has shorter vectors than it was asked for."""
+    arrays = found.places, found.vectors, found.slopes, found.weights, found.background.matrix, found.background.shift
+    if [each.dtype.kind for each in arrays] != [*"iiffff"] or found.vectors.ndim != 2:
+        return False
+    count, size = found.vectors.shape
+    expected = (count,), (count, size), (size, classes), (count, classes), (size, size), (size,)
+    ascending = np.diff(found.places, prepend=-1, append=keys) > 0 if found.places.ndim == 1 else np.array(False)
+    return tuple(each.shape for each in arrays) == expected and size <= most and bool(ascending.all())
