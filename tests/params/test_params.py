@@ -199,7 +199,7 @@ def test_parameters_of_translations_training_that_do_not_fit(
     ("leaf", "message"),
     [
         ("wide_vectors", r"model\.wide_vectors must be 0 where model\.wide_ngrams is 0"),
-        ("wide_latent", r"remove model\.wide_latent, which is of an older version: model\.wide_vectors replaces it"),
+        ("wide_latent", r"model\.wide_latent is of an older version: set model\.wide_vectors instead, and train again"),
     ],
 )
 def test_vectors_without_ngrams_and_what_they_replace(leaf: str, message: str, tmp_path: Path) -> None:

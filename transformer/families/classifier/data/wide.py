@@ -70,7 +70,7 @@ def fit_wide(
             del more
         observer.say(
             f"wide branch: looks for vectors of {min(model.wide_vector_ngrams, len(keys)):,} n-grams in"
-            f" {' and '.join(_counts(matrices))} (400,000 with 256 dimensions in 75,000 reviews take ten minutes)"
+            f" {' and '.join(_counts(matrices))} (400,000 with 256 dimensions in 75,000 reviews take five minutes)"
         )
         along = vectors_of(matrices, model.wide_vectors, model.wide_vector_ngrams, params.seed, folds, observer)
         slopes, intercept, second = _crossed(

@@ -27,7 +27,9 @@ class WideParams(Section):
     @classmethod
     def _directions_are_gone(cls, leaves: Any) -> Any:
         if isinstance(leaves, dict) and "wide_latent" in leaves:
-            raise ValueError("remove model.wide_latent, which is of an older version: model.wide_vectors replaces it")
+            raise ValueError(
+                "model.wide_latent is of an older version: set model.wide_vectors instead, and train again"
+            )
         return leaves
 
     @model_validator(mode="after")

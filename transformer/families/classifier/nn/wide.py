@@ -63,7 +63,7 @@ class WideBranch:
         ]
 
     def heaviest(self, number: int, count: int) -> list[Contribution]:
-        """The n-grams that speak most for class `number` in a text like most, at most `count`, the heaviest first."""
+        """The at most `count` n-grams that speak most for class `number` in a text that is like all, heaviest first."""
         weights = self.weights
         if self.vectors is not None:
             weights = weights.copy()
