@@ -129,6 +129,10 @@ class _Watched:
         """The training's own."""
         return self.training.batches(epoch)
 
+    def passes(self, epoch: int) -> int:
+        """The training's own."""
+        return self.training.passes(epoch)
+
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """The training's own."""
         return self.training.pieces(rows)

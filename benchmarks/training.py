@@ -47,6 +47,10 @@ class OurLoop:
         """The given batches."""
         return self._batches
 
+    def passes(self, epoch: int) -> int:
+        """Not of interest."""
+        return 1
+
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """The task's own."""
         return self.trainable.pieces(rows)

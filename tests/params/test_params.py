@@ -179,6 +179,19 @@ def test_two_passes_are_over_the_same_input(
         ({"translation.train.r_drop": 1.0, "translation.train.simcut": 1.0}, r"r_drop and simcut .* must be 0"),
         ({"translation.train.epochs": 2}, r"train`: bidirectional_epochs \(3\) must be at most epochs \(2\)"),
         ({"translation.train.patience": 3}, r"train`: with bidirectional_epochs, .* set patience to null"),
+        (
+            {"translation.train.simcut": 1.0, "translation.train.consistency_from": 10},
+            r"train`: consistency_from \(10\) must be at most epochs \(9\)",
+        ),
+        (
+            {
+                "translation.train.bidirectional_epochs": 0,
+                "translation.train.r_drop": 1.0,
+                "translation.train.consistency_from": 4,
+                "translation.train.patience": 3,
+            },
+            r"train`: with consistency_from, .* set patience to null",
+        ),
     ],
 )
 def test_parameters_of_translations_training_that_do_not_fit(

@@ -98,6 +98,13 @@ def test_it_ends_in_one_direction(data: Path, tmp_path: Path) -> None:
     assert watcher.later == [15, 9, 6, 3, 0]
 
 
+def test_updates_with_a_second_pass_are_said_to_take_twice_as_long(data: Path, tmp_path: Path) -> None:
+    watcher = Announcing()
+    changes = CHANGES | {"train": CHANGES["train"] | {"r_drop": 1.0, "consistency_from": 4}}
+    train(smoke("translation", changes), "translation", data, tmp_path, observer=watcher)
+    assert watcher.later == [6 + 3 + 6 + 6, 3 + 6 + 6, 6 + 6, 3, 0]
+
+
 def test_the_other_direction_is_learned_too(data: Path, tmp_path: Path) -> None:
     """The loss of the pairs the other way round falls only where training has read them so."""
     backward = tmp_path / "backward"

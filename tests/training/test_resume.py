@@ -31,6 +31,7 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
             "accumulation": 2,
             "bidirectional_epochs": 1,
             "simcut": 1.0,
+            "consistency_from": 2,
         }
     },
     "AdamW, cosine, R-Drop, word dropout": {

@@ -34,13 +34,15 @@ from transformer.training.trainable import BatchLoss, Opened
 __all__ = ["data"]  # a fixture
 SHARDS = 4
 SHARED: dict[str, Changes] = {
-    "pairs, at first in both directions, token batches, accumulation, word dropout": {
+    "pairs, at first in both directions, then R-Drop, token batches, accumulation, word dropout": {
         "train": {
             "batch_unit": "tokens",
             "batch_size": 300,
             "accumulation": 2,
             "word_dropout": 0.2,
             "bidirectional_epochs": 1,
+            "r_drop": 1.0,
+            "consistency_from": 2,
         }
     }
 }

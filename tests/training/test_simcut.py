@@ -59,6 +59,19 @@ def test_the_loss_is_that_of_the_whole_pass_and_the_divergence_from_it(training:
     torch.testing.assert_close(found.nll, plain)
 
 
+@pytest.mark.parametrize("weight", ["r_drop", "simcut"])
+def test_the_second_pass_begins_with_its_epoch(weight: str, training: Seq2SeqTraining) -> None:
+    changed = {"simcut": 0.0, "consistency_from": 3, "word_dropout": 0.5} | {weight: WEIGHT}
+    training.params = training.params.model_copy(update=changed)
+    adds = []
+    for epoch in (1, 2, 3, 4, 2):
+        training.batches(epoch)
+        loss = training.loss(ROWS)
+        adds.append(bool(loss.total > loss.nll * 1.0001))
+    assert adds == [False, False, True, True, False]
+    assert [training.passes(epoch) for epoch in (1, 2, 3, 4)] == [1, 1, 2, 2]
+
+
 def test_validation_and_later_passes_see_all_tokens(training: Seq2SeqTraining) -> None:
     model = training.model.eval()
     with torch.inference_mode():

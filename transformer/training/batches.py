@@ -48,6 +48,8 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
     ) -> None:
         self.train, self.validation, self.params, self.compute = train, validation, params, compute
         self.dropout = dropout
+        self.epoch = 1
+        """The current epoch."""
         self._see(train)
         torch.manual_seed(params.seed)
         self.model = self.build().to(compute.device)
@@ -72,8 +74,14 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """All rows in a random order."""
+        self.epoch = epoch
         self._see(self.rows(epoch).resegmented(self.dropout, epoch))
         return random_batches(self._lengths, self.params, epoch)
+
+    def passes(self, epoch: int) -> int:
+        """As `Trainable.passes`; all epochs alike unless the family says otherwise."""
+        del epoch
+        return 1
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """As `Learner.pieces`."""

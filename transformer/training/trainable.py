@@ -56,6 +56,9 @@ class Trainable(Learner, Protocol):
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The epoch's batches of row numbers, in order; `loss` then reads this epoch's rows."""
 
+    def passes(self, epoch: int) -> int:
+        """What an update of this epoch costs, beside those of others: the remaining time follows from it."""
+
     def validate(self) -> dict[str, float]:
         """Metrics on the validation split: `validation_loss`, `validation_accuracy` and other `validation_...`."""
 

@@ -53,6 +53,10 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         """As `CorpusTraining.rows`; at first, all pairs in both directions."""
         return self.train.both_directions() if epoch <= self.params.bidirectional_epochs else self.train
 
+    def passes(self, epoch: int) -> int:
+        """As `Trainable.passes`."""
+        return 2 if self.params.has_second_pass and epoch >= self.params.consistency_from else 1
+
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target tokens, without padding."""
         source, target = self.seen.batch(rows, self.compute.device)
@@ -68,11 +72,11 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def _second(self, predict: Callable[[], tuple[Tensor, Tensor]]) -> SecondPass | None:
-        """The pass that is compared with the first, if one is asked for."""
+        """The pass that is compared with the first, if this epoch has one."""
+        if self.passes(self.epoch) == 1:
+            return None
         if self.params.r_drop:
             return SecondPass(predict, r_drop(self.params.r_drop))
-        if not self.params.simcut:
-            return None
 
         def predict_cut() -> tuple[Tensor, Tensor]:
             with token_cutoff(self.model.token_tables(), self.params.cutoff):
