@@ -129,9 +129,9 @@ class _Watched:
         """The training's own."""
         return self.training.batches(epoch)
 
-    def passes(self, epoch: int) -> int:
+    def cost(self, epoch: int) -> int:
         """The training's own."""
-        return self.training.passes(epoch)
+        return self.training.cost(epoch)
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """The training's own."""

@@ -45,7 +45,7 @@ class Line:
     def batches(self, epoch: int) -> Sequence[Ids]:
         return np.split(np.arange(8), 2)
 
-    def passes(self, epoch: int) -> int:
+    def cost(self, epoch: int) -> int:
         return 1
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:

@@ -69,7 +69,7 @@ def test_the_second_pass_begins_with_its_epoch(weight: str, training: Seq2SeqTra
         loss = training.loss(ROWS)
         adds.append(bool(loss.total > loss.nll * 1.0001))
     assert adds == [False, False, True, True, False]
-    assert [training.passes(epoch) for epoch in (1, 2, 3, 4)] == [1, 1, 2, 2]
+    assert [training.cost(epoch) for epoch in (1, 2, 3, 4)] == [1, 1, 2, 2]
 
 
 def test_validation_and_later_passes_see_all_tokens(training: Seq2SeqTraining) -> None:

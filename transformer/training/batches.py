@@ -78,8 +78,8 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
         self._see(self.rows(epoch).resegmented(self.dropout, epoch))
         return random_batches(self._lengths, self.params, epoch)
 
-    def passes(self, epoch: int) -> int:
-        """As `Trainable.passes`; all epochs alike unless the family says otherwise."""
+    def cost(self, epoch: int) -> int:
+        """As `Trainable.cost`; all epochs alike unless the family says otherwise."""
         del epoch
         return 1
 

@@ -204,9 +204,9 @@ class _Training:
         groups = accumulated(self.trainable.batches(epoch), self.params)
         left, tokens = groups[self.done :], 0
         since = begun = time.perf_counter()
-        passes = self.trainable.passes
-        later = sum(updates * passes(each) for each, updates in enumerate(self._updates_of[epoch:], start=epoch + 1))
-        later //= passes(epoch)
+        cost = self.trainable.cost
+        later = sum(updates * cost(each) for each, updates in enumerate(self._updates_of[epoch:], start=epoch + 1))
+        later //= cost(epoch)
         for batches in self.observer.progress(left, total=len(left), what=f"epoch {epoch}", after=later):
             self.step += 1
             losses = self._update(batches, Order(epoch, self.done, self.step, self.schedule(self.step)))

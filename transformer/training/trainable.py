@@ -56,8 +56,8 @@ class Trainable(Learner, Protocol):
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The epoch's batches of row numbers, in order; `loss` then reads this epoch's rows."""
 
-    def passes(self, epoch: int) -> int:
-        """What an update of this epoch costs, beside those of others: the remaining time follows from it."""
+    def cost(self, epoch: int) -> int:
+        """How long an update of this epoch takes, relative to the other epochs': for the remaining time."""
 
     def validate(self) -> dict[str, float]:
         """Metrics on the validation split: `validation_loss`, `validation_accuracy` and other `validation_...`."""

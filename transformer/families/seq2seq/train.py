@@ -53,9 +53,9 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         """As `CorpusTraining.rows`; at first, all pairs in both directions."""
         return self.train.both_directions() if epoch <= self.params.bidirectional_epochs else self.train
 
-    def passes(self, epoch: int) -> int:
-        """As `Trainable.passes`."""
-        return 2 if self.params.has_second_pass and epoch >= self.params.consistency_from else 1
+    def cost(self, epoch: int) -> int:
+        """As `Trainable.cost`."""
+        return 2 if self.params.compares_passes(epoch) else 1
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target tokens, without padding."""
@@ -73,7 +73,7 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
 
     def _second(self, predict: Callable[[], tuple[Tensor, Tensor]]) -> SecondPass | None:
         """The pass that is compared with the first, if this epoch has one."""
-        if self.passes(self.epoch) == 1:
+        if not self.params.compares_passes(self.epoch):
             return None
         if self.params.r_drop:
             return SecondPass(predict, r_drop(self.params.r_drop))

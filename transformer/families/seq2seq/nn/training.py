@@ -19,7 +19,7 @@ class Seq2SeqTrainParams(TrainParams):
     cutoff: float = Field(gt=0, lt=1)
     """Share of the tokens, on both sides, that SimCut's second pass embeds as zeros; drawn anew in every update."""
     consistency_from: int = Field(ge=1)
-    """The first epoch with the second pass of `r_drop` or `simcut`; the ones before it take half the time."""
+    """The first epoch with the second pass of `r_drop` or `simcut`, which more than doubles the time of an update."""
 
     @model_validator(mode="after")
     def _one_second_pass(self) -> Self:
@@ -28,20 +28,30 @@ class Seq2SeqTrainParams(TrainParams):
         return self
 
     @model_validator(mode="after")
-    def _reaches_its_last_phase(self) -> Self:
-        later = {"bidirectional_epochs": self.bidirectional_epochs}
-        if self.has_second_pass and self.consistency_from > 1:
-            later["consistency_from"] = self.consistency_from
-        for name, epoch in later.items():
-            if epoch > self.epochs:
-                raise ValueError(f"{name} ({epoch}) must be at most epochs ({self.epochs})")
-            if epoch and self.patience is not None:
-                raise ValueError(
-                    f"with {name}, patience could end training before its last phase: set patience to null"
-                )
+    def _are_followed_by_one_direction(self) -> Self:
+        if self.bidirectional_epochs > self.epochs:
+            raise ValueError(
+                f"bidirectional_epochs ({self.bidirectional_epochs}) must be at most epochs ({self.epochs})"
+            )
+        if self.bidirectional_epochs and self.patience is not None:
+            raise ValueError(
+                "with bidirectional_epochs, patience could end training before it reads one direction alone: set"
+                " patience to null"
+            )
         return self
 
-    @property
-    def has_second_pass(self) -> bool:
-        """Whether some epoch compares two passes."""
-        return bool(self.r_drop or self.simcut)
+    @model_validator(mode="after")
+    def _reaches_the_second_pass(self) -> Self:
+        if not (self.r_drop or self.simcut) or self.consistency_from == 1:
+            return self
+        if self.consistency_from > self.epochs:
+            raise ValueError(f"consistency_from ({self.consistency_from}) must be at most epochs ({self.epochs})")
+        if self.patience is not None:
+            raise ValueError(
+                "with consistency_from, patience could end training before the second pass begins: set patience to null"
+            )
+        return self
+
+    def compares_passes(self, epoch: int) -> bool:
+        """Whether an epoch, counted from 1, has the second pass."""
+        return bool(self.r_drop or self.simcut) and epoch >= self.consistency_from
