@@ -113,7 +113,11 @@ def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     same = next(score for score in compared(repository, "workspace").scores if score.metric == "accuracy")
     assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0), "a result is no better than itself"
     write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD[:-1])
-    assert all(score.p is None for score in compared(repository, "HEAD").scores), "different texts"
+    found = compared(repository, "HEAD")
+    assert all(score.p is None and not score.comparable for score in found.scores), "different texts"
+    shown = next(tables(found, "A", "B"))
+    assert "test accuracy, test f1: no difference, as the results scored different texts" in shown.note
+    assert {row[shown.header.index("difference")] for row in shown.rows} == {""}
 
 
 @pytest.mark.parametrize(
@@ -145,6 +149,26 @@ def test_results_without_a_common_metric_do_not_have_the_same_scores() -> None:
     found = Differences(task="language", params=objective, data=[], code=[], scores=[], without_answers=[])
     assert "Scores: none that both have" in lines(found, "a", "b", markdown=False)
     assert in_common([*tables(found, "a", "b")]) == " They have no score in common. The same in both: data, code."
+
+
+@pytest.mark.parametrize(("how", "shown"), [("objective:masked|apart:7", True), ("objective:causal", False)])
+def test_scores_that_were_measured_differently_have_no_difference(repository: Path, how: str, shown: bool) -> None:
+    """Such as a language model's pseudo-log-likelihood and another one's log-likelihood."""
+    for signature in ("objective:masked|apart:7|version:1", f"{how}|version:2"):
+        git(repository, "commit", "-qam", "the one before")
+        write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
+        path, lock = repository / EVALUATION, repository / "dvc.lock"
+        before = content_md5(path.read_bytes())
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"signatures": {"accuracy": signature}}))
+        lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+    found = {score.metric: score.comparable for score in compared(repository, "HEAD").scores}
+    assert found == {"accuracy": shown, "f1": True}
+
+
+def test_a_broken_lock_file_is_said(repository: Path) -> None:
+    (repository / "dvc.lock").write_text("stages: {a: [")
+    with pytest.raises(UserError, match=r"dvc.lock of workspace is broken .*: `git checkout dvc.lock`"):
+        find_results(repository, "workspace")
 
 
 def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:

@@ -115,6 +115,27 @@ def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: 
         Baseline.read(commit, root, Path("nowhere.tsv"), columns=())
 
 
+def test_a_commit_says_how_its_metrics_were_measured(
+    repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, commit = repository
+    monkeypatch.setenv("DVC_ROOT", str(root))
+    own = {"bits": "masked", "perplexity": "masked|words", "accuracy": "masked"}
+    assert read(commit, root).measured_alike(own) == {*own}, "older code wrote no signatures"
+    (root / PREDICTIONS).with_name("evaluation.json").write_text(
+        json.dumps({"test": {"bits": 1.0}, "signatures": {"bits": "masked", "perplexity": "masked|pieces"}})
+    )
+    for arguments in (("add", "-A"), ("commit", "-qm", "evaluation")):
+        subprocess.run(("git", "-c", "user.name=t", "-c", "user.email=t@x.org", *arguments), cwd=root, check=True)
+    assert read(
+        subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=root, text=True).strip(), root
+    ).measured_alike(own) == {"bits", "accuracy"}
+
+
+def test_excels_byte_order_mark_is_no_part_of_a_column(tmp_path: Path) -> None:
+    assert read("other.tsv", tmp_path, "\ufeff" + HEADER + "test\ta\tb\n").rows.keys() == {"test"}
+
+
 def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(
     repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from scipy.special import expit
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
+from transformer.core.errors import UserError
 from transformer.evaluation.bootstrap import Floats, resamples
 from transformer.evaluation.leakage import Duplicates
 from transformer.families.classifier.data.naive_bayes import log_count_ratio
@@ -16,6 +17,7 @@ from transformer.families.classifier.evaluation.calibration import (
     reliability,
     rescaled,
 )
+from transformer.families.classifier.evaluation.evaluate import _probabilities
 from transformer.families.classifier.evaluation.linear import LinearBaseline
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
@@ -65,6 +67,25 @@ def test_scores_by_hand() -> None:
     # Ranked: 1 0 1 0. Precision 1 at recall 1/2, 2/3 at recall 1.
     assert figures["pr_auc"] == pytest.approx(1 / 2 * 1 + 1 / 2 * 2 / 3, abs=1e-6)
     assert figures["roc_auc"] == 3 / 4
+
+
+def test_a_wrong_answer_that_was_rounded_to_certainty_costs_what_its_last_digit_allows() -> None:
+    """Written with six digits, 1 - 4e-7 is 1: the text's loss is 14.7, and not that of a wrong certainty."""
+    labels = np.array([0, 1], dtype=np.int8)
+    assert scores(labels, np.array([1.0, 1.0]))["loss"] == pytest.approx(-np.log(5e-7) / 2, abs=1e-5)
+    many = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    assert scores(labels, many)["loss"] == pytest.approx(-np.log(5e-7) / 2, abs=1e-5)
+
+
+@pytest.mark.parametrize("probability", ["0.02", "93.0", "nan", "-1", "x"])
+def test_a_baseline_gives_the_probability_of_its_own_prediction(probability: str) -> None:
+    """P(positive) in every row would turn each negative answer round."""
+    classes = ("negative", "positive")
+    assert _probabilities({"prediction": "negative", "probability": "0.98"}, classes, "x") == pytest.approx(0.02)
+    with pytest.raises(UserError, match=rf"x: `negative` at `{probability}` is not a prediction: .* from 0.5 to 1"):
+        _probabilities({"prediction": "negative", "probability": probability}, classes, "x")
+    third = {"prediction": "b", "probability": "0.333333"}
+    assert _probabilities(third, ("a", "b", "c"), "x") == pytest.approx([1 / 3] * 3, abs=1e-6)
 
 
 def test_reliability_is_scikit_learns_curve() -> None:

@@ -12,8 +12,15 @@ from sacrebleu.significance import PairedTest, Result
 from transformer.evaluation.leakage import Duplicates, words
 from transformer.families.seq2seq.evaluation.adequacy import over_translation, repetition, under_translation
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
-from transformer.families.seq2seq.evaluation.metrics import Texts, split_figures, worst_and_median
+from transformer.families.seq2seq.evaluation.metrics import (
+    Texts,
+    judged,
+    of_tokens,
+    split_figures,
+    worst_and_median,
+)
 from transformer.families.seq2seq.evaluation.scores import length_ratio, text_metrics, token_metrics
+from transformer.results.headline import shortfall
 
 COUNT = 60
 _WORDS = ("A", "man", ",", "two", "dogs", "and", "Women", "run", "sleep", "over", "the", "small", "red", "hill", ".")
@@ -78,6 +85,27 @@ def test_intervals_and_p_values_agree_with_sacrebleus_bootstrap(sentences: tuple
         assert isinstance(given_p, Result)
         # sacreBLEU centres absolute differences, which is the same if all have the same sign.
         assert figures[f"{name}_minus_baseline_p"] == pytest.approx(given_p.p_value, abs=0.05)
+
+
+def test_a_lowercased_baseline_is_compared_without_case(sentences: tuple[list[str], ...]) -> None:
+    """Else every capital letter would be a lead."""
+    references, hypotheses, _ = sentences
+    texts = texts_of(hypotheses, references)
+
+    def against(baseline: list[str]) -> dict[str, float]:
+        return split_figures(texts, texts.metrics(), duplicates=no_duplicates(), baseline=baseline, samples=9)
+
+    figures = against([text.lower() for text in hypotheses])
+    assert figures["bleu_13a_lowercased_minus_baseline"] == figures["chrf_lowercased_minus_baseline"] == 0
+    assert "bleu_13a_cased_minus_baseline" not in figures and "chrf_minus_baseline" not in figures
+    assert figures["chrf_lowercased"] == figures["baseline_chrf_lowercased"] > figures["chrf"]
+    assert "Does not beat the result in evaluate.baseline: BLEU, lowercased 13a" in shortfall({"test": figures})
+    assert against(hypotheses)["bleu_13a_cased_minus_baseline"] == 0
+
+
+def test_a_model_that_writes_capitals_is_judged_without_them() -> None:
+    """As where spaCy splits texts for `evaluate` alone: else a "The" would be missing, with `kind: spacy` only."""
+    assert of_tokens(["The cat"], ["the cat"]) == judged("en", ["The cat"], ["the cat"])
 
 
 def texts_of(hypotheses: list[str], references: list[str]) -> Texts:

@@ -20,7 +20,7 @@ from transformer.export.bundle import open_bundle
 from transformer.families.language import options, report
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.evaluation import compare
-from transformer.families.language.evaluation.evaluate import COLUMNS
+from transformer.families.language.evaluation.evaluate import COLUMNS, _signatures
 from transformer.report.result import Result
 
 LEARNING: dict[str, Any] = {
@@ -92,6 +92,27 @@ def test_the_scores_are_those_of_the_counts(chain: Path) -> None:
     wrong = counts["replaced"] - counts["found"] + counts["false_alarms"]
     assert figures["detection_accuracy"] == pytest.approx(1 - wrong / counts["judged"], abs=1e-6)
     assert figures["detection_accuracy_low"] <= figures["detection_accuracy"] <= figures["detection_accuracy_high"]
+
+
+def test_metrics_say_how_they_were_measured(chain: Path) -> None:
+    """The alias, `compare` and the baseline go by it."""
+    found = read_json(chain / "reports/language/evaluation.json")["signatures"]
+    apart = fresh_profile("smoke")["language"]["evaluate"]["apart"]
+    assert found["detection_auc"].startswith(f"objective:replaced|apart:{apart}|stride:none|texts:all|vocabulary:")
+    assert "vocabulary" in found["generator_perplexity"] and "perplexity" not in found
+
+    def of(*, causal: bool = False, familiar: bool = True, **changes: int) -> dict[str, str]:
+        engine: Any = Namespace(causal=causal, detects=False)
+        params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": None} | changes)
+        return _signatures(engine, params, chain / "data/language/vocab", familiar=familiar)
+
+    own = of()
+    assert own["bits_per_byte"] == "objective:masked|apart:7|stride:none|texts:all"
+    assert own["perplexity"].startswith(own["bits_per_byte"] + "|vocabulary:")
+    for other in (of(causal=True), of(apart=3), of(stride=64), of(max_texts=20)):
+        assert not own.items() & other.items()
+    assert own.items() & of(familiar=False).items() == {(name, own[name]) for name in ("perplexity", "accuracy")}
+    assert of(causal=True) == of(causal=True, apart=3), "a causal model hides nothing"
 
 
 def test_results_are_compared_by_what_both_have(chain: Path) -> None:

@@ -33,6 +33,11 @@ def params(**changes: Any) -> VocabParams:
     return VocabParams(**(base | changes))
 
 
+def test_a_vocabularys_revision_cannot_move() -> None:
+    with pytest.raises(ValueError, match="revision"):
+        params(source="hub", kind="wordpiece", revision="main")
+
+
 @pytest.fixture
 def tokens(tmp_path: Path) -> Path:
     folder = tmp_path / "tokens"

@@ -138,6 +138,17 @@ def test_a_parameter_that_two_stages_declare_otherwise_leaves_no_result() -> Non
     assert [*chains_in_lock(json.dumps(lock))] == []
 
 
+@pytest.mark.parametrize("value", [{"a": 1, "b": 2}, {"a": 1}, "balanced", None])
+def test_a_parameter_may_be_a_word_in_one_stage_and_a_mapping_in_another(value: object) -> None:
+    lock = linked_lock()
+    for stage in ("train", "export"):
+        params = lock["stages"][f"{stage}@translation"]["params"]["params.yaml"]
+        params["translation.train"] = {"rate": 1e-05, "weights": {"a": 1, "b": 2}}
+    assert chain_of(lock).stale == ()
+    params["translation.train"]["weights"] = value
+    assert [*chains_in_lock(json.dumps(lock))] == ([chain_of(lock)] if value == {"a": 1, "b": 2} else [])
+
+
 def test_each_parameter_is_that_of_the_stage_that_owns_it() -> None:
     """Also in an inconsistent chain: nothing may show a model with another training run's rate."""
     lock = linked_lock()

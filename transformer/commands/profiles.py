@@ -125,7 +125,7 @@ def default_params(root: Path) -> str:
 def with_local_corpora(params: str, data: Path) -> str:
     """`params` with source `files` for each corpus found in `data`, and the vocab.txt there in place of the Hub's."""
     content = _load(params, PARAMS)
-    names = {task: (*words_of(open_task(task)).folders, task) for task in TASKS}
+    names = {task: (*words_of(open_task(task)).folders, task) for task in TASKS if task in content}
     folders = {
         task: next((data / name for name in known if (data / name).is_dir()), None) for task, known in names.items()
     }

@@ -1,8 +1,9 @@
 """The predictions of another result to compare with: from a commit, through DVC, or from a local file."""
 
+import json
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Self
@@ -24,6 +25,8 @@ class Baseline:
     """A commit's id or a file's path, for messages."""
     rows: dict[str, list[Row]]
     """By split."""
+    signatures: Mapping[str, str] = field(default_factory=dict)
+    """How a commit's metrics were measured, by name; a file, and older code, say nothing of it."""
 
     @classmethod
     def read(cls, baseline: str, folder: Path, predictions: Path, columns: Sequence[str]) -> Self:
@@ -31,8 +34,10 @@ class Baseline:
 
         columns: required in every row, besides `split`. Raises UserError when the table is missing or invalid.
         """
+        signatures = {}
         if COMMIT.fullmatch(baseline):
             name, lines = f"commit {baseline}", _of_commit(baseline, predictions)
+            signatures = _signatures_at(baseline, predictions.with_name("evaluation.json"))
         else:
             name, lines = str(folder / baseline), _of_file(folder / baseline)
         rows: dict[str, list[Row]] = {}
@@ -43,7 +48,11 @@ class Baseline:
             rows.setdefault(row["split"], []).append(row)
         if not rows:
             raise UserError(f"{name} has no rows: {_REMEDY}")
-        return cls(name, rows)
+        return cls(name, rows, signatures)
+
+    def measured_alike(self, signatures: Mapping[str, str]) -> set[str]:
+        """Of the metrics with these signatures, those that the baseline's do not contradict."""
+        return {name for name, own in signatures.items() if self.signatures.get(name, own) == own}
 
     def of_split(self, split: str, expected: Iterable[str], column: str, observer: Observer) -> list[Row] | None:
         """The rows of a split, which must be for the same texts in the same order; None if there are none.
@@ -71,7 +80,7 @@ def _spaced(text: str) -> str:
 
 def _of_file(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").split("\n")
+        return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError as error:
         raise UserError(f"there is no {path}: put the predictions there, or {_REMEDY}") from error
     except (UnicodeDecodeError, OSError) as error:
@@ -79,7 +88,22 @@ def _of_file(path: Path) -> list[str]:
 
 
 def _of_commit(commit: str, path: Path) -> list[str]:
-    """The lines of a file that DVC tracked at a commit. Under `dvc exp run --temp` the repository is DVC_ROOT."""
+    """The lines of a commit's predictions."""
+    text = _read_at(commit, path)
+    _require_own_model(commit, path.parent.name)
+    return text.split("\n")
+
+
+def _signatures_at(commit: str, path: Path) -> dict[str, str]:
+    """The signatures in a commit's evaluation.json; none if it has no such file."""
+    try:
+        return dict(json.loads(_read_at(commit, path)).get("signatures", {}))
+    except UserError:
+        return {}
+
+
+def _read_at(commit: str, path: Path) -> str:
+    """A file of a commit, in git or in DVC. Under `dvc exp run --temp` the repository is DVC_ROOT."""
     import dvc.api  # imported here: an evaluation without a baseline does not need to wait a second for it
     from dvc.exceptions import DvcException
     from scmrepo.exceptions import SCMError
@@ -91,8 +115,7 @@ def _of_commit(commit: str, path: Path) -> list[str]:
         raise UserError(
             f"{path} of commit {commit} is not available ({reason}): `dvc fetch` it, or {_REMEDY}"
         ) from error
-    _require_own_model(commit, path.parent.name)
-    return text.split("\n")
+    return text
 
 
 def _require_own_model(commit: str, task: str) -> None:

@@ -227,8 +227,16 @@ def fits(reader: Stage, stages: Sequence[Stage]) -> bool:
 
 
 def declared(stage: Stage) -> dict[tuple[str, str], Any]:
-    """The stage's parameter values by file and dotted name."""
-    return {(file, name): value for file, values in stage.params.items() for name, value in leaves(values).items()}
+    """The stage's parameter values by file and dotted name, and each whole section that it declares.
+
+    A section counts as a whole too, because a parameter may be a word in one stage and a mapping, with names of its
+    own, in another.
+    """
+    return {
+        (file, name): value
+        for file, values in stage.params.items()
+        for name, value in (leaves(values) | {name: plain(section) for name, section in values.items()}).items()
+    }
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

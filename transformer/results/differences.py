@@ -10,7 +10,7 @@ from transformer.evaluation.bootstrap import Floats, interval, p_value
 from transformer.results.chain import DATA_STAGES, Chain
 from transformer.results.chain import leaves as leaves_of
 from transformer.results.find import Results, Row
-from transformer.results.headline import main_first
+from transformer.results.headline import main_first, measured
 
 ABSENT = "-"
 _ALPHA = 0.05  # the complement of the intervals' 95 %
@@ -18,6 +18,9 @@ _ALPHA = 0.05  # the complement of the intervals' 95 %
 
 class CompareCode(Protocol):
     """The interface of families/F/evaluation/compare.py: compares two systems' predictions for the same texts."""
+
+    SCORED_ANEW: bool
+    """Whether `scored` judges the answers itself, so that it does not matter how either result was measured."""
 
     def texts(self, rows: Sequence[Row]) -> list[tuple[str, str]]:
         """The fields that must be the same in both systems' predictions."""
@@ -40,6 +43,8 @@ class Score:
     """The 95 % interval of `second - first`; None if the predictions are not available."""
     high: float | None = None
     p: float | None = None
+    comparable: bool = True
+    """Whether both results scored the same texts in the same way, as far as is known."""
 
     @property
     def at_the_edge(self) -> bool:
@@ -118,12 +123,20 @@ def _scores(
 ) -> Iterator[Score]:
     """The headline metrics of the splits that both have; those computed from predictions have intervals."""
     one, two = first.figures(task), second.figures(task)
+    evaluations = first.evaluation(task), second.evaluation(task)
+    compare: CompareCode = family_module(open_task(task), "evaluation.compare")
     for split in (split for split in one if split in two):
-        paired = _paired(task, split, answers[0], answers[1], samples)
-        found = dict(paired)
-        for metric in family_module(open_task(task), "shown").HEADLINE:
-            if metric not in paired and metric in one[split] and metric in two[split]:
-                found[metric] = Score(split, metric, one[split][metric], two[split][metric])
+        rows = [each[split] for each in answers if split in each]
+        same_texts = len(rows) < 2 or compare.texts(rows[0]) == compare.texts(rows[1])
+        paired = _paired(task, split, rows, samples) if len(rows) == 2 and same_texts else {}
+        found = {}
+        for metric in dict.fromkeys((*paired, *family_module(open_task(task), "shown").HEADLINE)):
+            told = {measured(metric, each) for each in evaluations} - {""}
+            alike = same_texts and len(told) <= 1
+            if metric in paired and (alike or compare.SCORED_ANEW):
+                found[metric] = paired[metric]
+            elif metric in one[split] and metric in two[split]:
+                found[metric] = Score(split, metric, one[split][metric], two[split][metric], comparable=alike)
         order = sorted(found, key=lambda metric: metric in paired)
         yield from (found[metric] for metric in main_first(order, one))
 
@@ -138,16 +151,12 @@ def _baselines(task: str, first: Results, second: Results) -> Iterator[Score]:
             yield Score(split, name, one[split][name], two[split][name])
 
 
-def _paired(
-    task: str, split: str, first: dict[str, list[Row]], second: dict[str, list[Row]], samples: int
-) -> dict[str, Score]:
-    """Metrics computed from the predictions, by name; empty if those are unavailable or for other texts."""
+def _paired(task: str, split: str, answers: Sequence[list[Row]], samples: int) -> dict[str, Score]:
+    """Metrics computed from two systems' predictions for the same texts, by name."""
     declared = open_task(task)
     compare: CompareCode = family_module(declared, "evaluation.compare")
-    if split not in first or split not in second or compare.texts(first[split]) != compare.texts(second[split]):
-        return {}
     found = {}
-    one, two = compare.scored(declared, (first[split], second[split]), samples)
+    one, two = compare.scored(declared, answers, samples)
     for metric in (name for name in one if name in two):
         (score, drawn), (other, others) = one[metric], two[metric]
         low, high = interval(others - drawn) or (None, None)

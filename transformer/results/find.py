@@ -13,7 +13,7 @@ from transformer.core.params import read_params
 from transformer.results.chain import Chain, all_chains, chains_in_lock
 from transformer.results.dvc_inside import cached_object, experiment_state
 from transformer.results.git import blob, experiments, git, head, snapshots
-from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
+from transformer.results.lockfile import LOCK, RESOLVE, has_conflict, require_valid
 from transformer.results.partial import claim_in_words, edited_in_words, in_words, never_run
 from transformer.results.workspace import content_md5, not_as_locked
 
@@ -102,7 +102,7 @@ def find_results(root: Path, name: str, task: str | None = None) -> Results:
 def results_at(root: Path, name: str, commit: str | None) -> Results:
     """The results at a commit, or in the workspace (None); there may be none.
 
-    Raises UserError when dvc.lock has conflict markers.
+    Raises UserError when dvc.lock has conflict markers or is not valid YAML.
     """
     lock = _content(root, commit, LOCK)
     if has_conflict(lock):
@@ -116,6 +116,8 @@ def results_at(root: Path, name: str, commit: str | None) -> Results:
             partial[chain.task] = claim_in_words(chain, claimed, name)
         else:
             whole[chain.task] = chain
+    if lock and not whole and not partial:
+        require_valid(lock, name)
     return Results(root, name, commit, whole, partial)
 
 

@@ -18,6 +18,7 @@ _WORDS = {
     "bleu": ("BLEU", "{:.1f}"),
     **{name: (words, "{:.1f}") for name, words in _BLEUS.items()},
     "chrf": ("chrF", "{:.1f}"),
+    "chrf_lowercased": ("chrF, lowercased", "{:.1f}"),
     "perplexity": ("perplexity", "{:.2f}"),
     "word_perplexity": ("perplexity per word", "{:.2f}"),
     "bits_per_byte": ("bits per byte", "{:.3f}"),
@@ -41,9 +42,11 @@ _WORDS = {
 }
 
 _COMPARED = ("accuracy", *TEXT_BLEUS)
-"""The metrics that decide which system is better; a split has one of them. chrF replaces an unsuitable BLEU."""
+"""The metrics that decide which system is better; a split has one of them for each other system. chrF replaces an
+unsuitable BLEU."""
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
+_LIBRARY = "version:"  # in a signature
 _LEAK = 1.0  # points by which known texts must raise a score to be a headline
 
 
@@ -79,6 +82,12 @@ def splits(evaluation: Mapping[str, Split]) -> list[str]:
     return sorted(
         (name for name in evaluation if name != "signatures"), key=lambda name: (name.startswith("validation"), name)
     )
+
+
+def measured(metric: str, evaluation: Mapping[str, Any]) -> str:
+    """How a metric was measured, without the library's version; empty if its name says all, or older code wrote it."""
+    signature = str(evaluation.get("signatures", {}).get(metric, ""))
+    return "|".join(part for part in signature.split("|") if not part.startswith(_LIBRARY))
 
 
 def main_first(names: Sequence[str], evaluation: Mapping[str, Split]) -> list[str]:
@@ -119,12 +128,11 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     """
     name = splits(evaluation)[0]
     split = evaluation[name]
-    metric = next((metric for metric in _COMPARED if metric in split), "")
-    if not _separates_words(evaluation):
-        metric = "chrf"
+    metrics = _COMPARED if _separates_words(evaluation) else ("chrf", "chrf_lowercased")
+    metric = next((metric for metric in metrics if metric in split), "")
     leak = [_leak(metric, name, split)] if metric in split else []
-    compared = [other for other in _BASELINES if f"{metric}_minus_{other}" in split]
-    return " ".join(filter(None, [*(_behind(metric, other, name, split) for other in compared), *leak]))
+    compared = [(each, other) for other in _BASELINES for each in metrics if f"{each}_minus_{other}" in split]
+    return " ".join(filter(None, [*(_behind(metric, other, name, split) for metric, other in compared), *leak]))
 
 
 def _leak(metric: str, name: str, split: Split) -> str:

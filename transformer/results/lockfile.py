@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 
 import yaml
 
+from transformer.core.errors import UserError
+
 LOCK = "dvc.lock"
 
 
@@ -42,6 +44,16 @@ def parse_lock(text: str | bytes) -> dict[str, Any]:
 
 
 RESOLVE = "resolve the merge (`git checkout --ours dvc.lock reports`, or --theirs), then run `dvc repro`"
+
+
+def require_valid(text: str | bytes, name: str) -> None:
+    """Raise UserError when the lock file of the result `name` cannot be parsed."""
+    try:
+        parse_lock(text)
+    except ValueError as error:
+        raise UserError(
+            f"{LOCK} of {name} is broken ({error}): `git checkout {LOCK}` restores the committed one"
+        ) from error
 
 
 def has_conflict(text: bytes) -> bool:

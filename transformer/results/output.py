@@ -40,11 +40,13 @@ class Shown(NamedTuple):
 
 def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
     """The differences of scores, parameters, data and code; first, second: the results' names."""
-    scores = [_score(score, comparable=not found.other_corpus) for score in found.scores]
+    scores = [_score(score, comparable=score.comparable and not found.other_corpus) for score in found.scores]
     missing = " and ".join(found.without_answers)
     notes = [f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)."] if missing else []
     if found.other_corpus:
         notes.insert(0, "The results are of different corpora: scores compare only where there is an interval.")
+    elif other := ", ".join(f"{score.split} {score.metric}" for score in found.scores if not score.comparable):
+        notes.append(f"{other}: no difference, as the results scored different texts or scored them differently.")
     if edge := ", ".join(f"{score.split} {score.metric}" for score in found.scores if score.at_the_edge):
         notes.append(f"{edge}: {_AT_THE_EDGE}")
     if found.baselines and not found.other_corpus:
@@ -73,7 +75,7 @@ def _note(rows: Sequence[object]) -> str:
 
 
 def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:
-    """comparable: whether the corpus is the same. An interval implies predictions for the same texts."""
+    """comparable: whether the texts and the way of scoring are the same. So they are where there is an interval."""
     difference = f"{score.second - score.first:+.4g}" if comparable or score.low is not None else ""
     ends = (score.low, score.high)
     between = f"{ends[0]:+.4g} to {ends[1]:+.4g}" if ends[0] is not None and ends[1] is not None else ""

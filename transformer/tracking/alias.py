@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer.core.files import read_json
 from transformer.results.chain import Chain
+from transformer.results.headline import measured
 from transformer.results.naming import export_params, languages
 from transformer.results.origin import Origin
 from transformer.tracking.store import repeated
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 MIXED = "mixed"
 """The `kind` tag of rows that are excluded from every comparison."""
-_LIBRARY = "version:"
 _ALIAS = "alias"
 _LOOKS = 5
 
@@ -88,8 +88,6 @@ def entry_of(chain: Chain, origin: Origin, folder: Path) -> Entry:
     task = chain.task
     metric = read_json(folder / "models" / task / "bundle" / "config.json")["main_metric"]
     provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
-    signatures = read_json(folder / "reports" / task / "evaluation.json").get("signatures", {})
-    signature = str(signatures.get(metric["name"].partition(".")[2], ""))
     return Entry(
         row_key=chain.row_key(),
         metric=metric["name"],
@@ -97,7 +95,7 @@ def entry_of(chain: Chain, origin: Origin, folder: Path) -> Entry:
         higher_is_better=bool(metric["higher_is_better"]),
         validation=provenance["sha256"]["validation"],
         direction="-".join(languages(chain)),
-        settings="|".join(part for part in signature.split("|") if not part.startswith(_LIBRARY)),
+        settings=measured(metric["name"].partition(".")[2], read_json(folder / "reports" / task / "evaluation.json")),
         made=origin.time,
     )
 

@@ -54,8 +54,8 @@ class VocabParams(Section):
     dependency."""
     repository: str
     """The model's name on the Hub whose vocab.txt is taken."""
-    revision: str
-    """The model repository on the Hub that contains a vocab.txt, and its commit."""
+    revision: str = Field(pattern=r"^[0-9a-f]{40}$")
+    """The commit of that repository: unlike a branch or a tag it cannot move."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:

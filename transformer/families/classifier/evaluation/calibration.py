@@ -7,15 +7,13 @@ class is right (top-label calibration).
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
 from transformer.evaluation.bootstrap import Floats
+from transformer.families.classifier.evaluation.scores import CERTAIN, Labels
 
-Labels = NDArray[np.int8]
 _BINS = 10
-_CERTAIN = 5e-7  # half of the last digit of rounded probabilities
 _TEMPERATURES = (0.05, 20.0)
 _DIGITS = 6
 
@@ -91,11 +89,11 @@ def rescaled(probabilities: Floats, temperature: float) -> Floats:
 
 
 def _log(probabilities: Floats) -> Floats:
-    logs: Floats = np.log(probabilities.clip(_CERTAIN))
+    logs: Floats = np.log(probabilities.clip(CERTAIN))
     return logs
 
 
 def _log_odds(positive: Floats) -> Floats:
-    inside = positive.clip(_CERTAIN, 1 - _CERTAIN)
+    inside = positive.clip(CERTAIN, 1 - CERTAIN)
     odds: Floats = np.log(inside / (1 - inside))
     return odds

@@ -9,6 +9,7 @@ from transformer.evaluation.bootstrap import Floats
 from transformer.families.classifier.evaluation.scores import resampled_scores, scores
 
 Row = dict[str, str]
+SCORED_ANEW = True
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ from transformer.text.parallel import worker_processes
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
+_ROUNDED = 1e-6  # what the last digit of a probability may lack
 _SHOWN = 20  # errors per split, and n-grams per class, in the tables
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
@@ -125,12 +126,15 @@ def _open_baseline(name: str | None, inputs: EvaluationInputs, outputs: Evaluati
 
 def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) -> float | list[float]:
     """The probabilities in a row of predictions, as in scores.py; with many classes, the others share the rest."""
+    least = 1 / len(classes)
     try:
         probability, answer = float(row["probability"]), classes.index(row["prediction"])
+        if not least - _ROUNDED <= probability <= 1:
+            raise ValueError("another class is more probable")
     except ValueError as error:
         raise UserError(
             f"{name}: `{row['prediction']}` at `{row['probability']}` is not a prediction: it must be one of"
-            f" {', '.join(classes)}, and its probability a number"
+            f" {', '.join(classes)}, and its own probability a number from {least:.3g} to 1"
         ) from error
     if len(classes) == 2:
         return probability if answer else 1 - probability

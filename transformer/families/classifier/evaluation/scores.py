@@ -28,6 +28,8 @@ from transformer.evaluation.bootstrap import Floats, bootstrap
 Labels = NDArray[np.int8]
 _POINTS = 200  # per curve: enough for a smooth line, whatever the number of texts
 _DIGITS = 6
+CERTAIN = 5e-7
+"""Half of the last digit of rounded probabilities: a 0 among them is not impossible, and loses no more than its log."""
 RESAMPLED = ("accuracy", "f1", "roc_auc")
 """The scores with an interval, with two classes."""
 RESAMPLED_OF_MANY = ("accuracy", "macro_f1")
@@ -55,7 +57,7 @@ def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
         "accuracy": accuracy_score(labels, predicted),
         "balanced_accuracy": _balanced_accuracy(labels, predicted),
         "f1": f1_score(labels, predicted, zero_division=0),
-        "loss": log_loss(labels, probabilities, labels=[0, 1]),
+        "loss": log_loss(labels, probabilities.clip(CERTAIN, 1 - CERTAIN), labels=[0, 1]),
         "brier": brier_score_loss(labels, probabilities, pos_label=1),
     }
     if len(np.unique(labels)) == 2:
@@ -66,7 +68,8 @@ def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
 
 def _scores_of_many(labels: Labels, probabilities: Floats) -> dict[str, float]:
     classes, predicted = np.arange(probabilities.shape[1]), answers(probabilities)
-    whole = probabilities / probabilities.sum(axis=1, keepdims=True)  # rounded rows may not sum to 1
+    possible = probabilities.clip(CERTAIN)
+    whole = possible / possible.sum(axis=1, keepdims=True)  # rounded rows may not sum to 1
     figures = {
         "accuracy": accuracy_score(labels, predicted),
         "balanced_accuracy": _balanced_accuracy(labels, predicted),

@@ -8,6 +8,7 @@ from transformer.families.language.evaluation import detection_scores
 from transformer.families.language.evaluation.scores import GENERATOR, METRICS, of_rows, resampled, scores
 
 Row = dict[str, str]
+SCORED_ANEW = False  # predictions.tsv has the scores of texts, not what the model said
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:

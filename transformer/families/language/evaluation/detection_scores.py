@@ -1,6 +1,6 @@
 """The scores of a discriminator on one split, from what it says of each token."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,11 +47,18 @@ def resampled(counts: Counts, samples: int) -> dict[str, Floats]:
 
 
 def detection_figures(
-    counts: Counts, probabilities: Floats, labels: Floats, *, samples: int, baseline: Counts | None = None
+    counts: Counts,
+    probabilities: Floats,
+    labels: Floats,
+    *,
+    samples: int,
+    baseline: Counts | None = None,
+    compared: Container[str] = (),
 ) -> dict[str, float]:
     """All scores of a split with intervals, the area under the ROC curve, and the accuracy without looking.
 
-    probabilities, labels: of all judged tokens, (K,), as in `area`.
+    probabilities, labels: of all judged tokens, (K,), as in `area`; compared: the metrics of the lead over the
+    baseline.
     """
     own, drawn = scores(counts), resampled(counts, samples)
     tokens, replaced = counts.judged.sum(), counts.replaced.sum()
@@ -65,8 +72,9 @@ def detection_figures(
     if baseline is None:
         return figures
     their, others = scores(baseline), resampled(baseline, samples)
-    observed = {name: (own[name], their[name]) for name in METRICS}
-    return figures | comparison_figures("baseline", observed, {name: (drawn[name], others[name]) for name in METRICS})
+    names = [name for name in METRICS if name in compared]
+    observed = {name: (own[name], their[name]) for name in names}
+    return figures | comparison_figures("baseline", observed, {name: (drawn[name], others[name]) for name in names})
 
 
 def area(probabilities: Floats, labels: Floats) -> float:

@@ -1,15 +1,16 @@
 """evaluate: scores the model's predictions of validation and test texts, with confidence intervals and samples."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 
 from transformer.checkpoint.device import prepare
 from transformer.core.errors import UserError
-from transformer.core.files import read_rows, write_json, write_table
+from transformer.core.files import read_rows, sha256, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
@@ -20,12 +21,22 @@ from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, S
 from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.language.data.windows import first_texts
 from transformer.families.language.decoding.config import AnswerParams
+from transformer.families.language.decoding.interface import Engine
 from transformer.families.language.decoding.scoring import Scored, score
 from transformer.families.language.decoding.with_torch import TorchLanguageModel
 from transformer.families.language.evaluation import detection_scores
 from transformer.families.language.evaluation.detection import Detected, detect
 from transformer.families.language.evaluation.samples import corruptions, samples
-from transformer.families.language.evaluation.scores import GENERATOR, Texts, by_place, counted, of_rows, split_figures
+from transformer.families.language.evaluation.scores import (
+    GENERATOR,
+    METRICS,
+    PER_TEXT,
+    Texts,
+    by_place,
+    counted,
+    of_rows,
+    split_figures,
+)
 
 COLUMNS = ("split", "text", "tokens", "log_probability", "right")
 _PLACES = ("place", "tokens", "loss")
@@ -66,15 +77,20 @@ class _Answers:
     def counts(self) -> Texts:
         return counted(self.texts, self.scored.texts)
 
-    def figures(self, params: ScoringParams, other: list[dict[str, str]] | None) -> dict[str, float]:
-        """The scores of the model, or of its discriminator and its generator; other: the baseline's rows."""
+    def figures(
+        self, params: ScoringParams, other: list[dict[str, str]] | None, compared: Container[str]
+    ) -> dict[str, float]:
+        """The scores of the model, or of its discriminator and its generator.
+
+        other: the baseline's rows; compared: the metrics that it was measured by in the same way.
+        """
         samples, texts = params.bootstrap_samples, None if other is None else of_rows(other, self.texts)
         if self.detected is None:
-            return split_figures(self.counts, samples=samples, baseline=texts)
+            return split_figures(self.counts, samples=samples, baseline=texts, compared=compared)
         counts = None if other is None else detection_scores.of_rows(other)
         given = self.detected.counts, self.detected.probabilities, self.detected.replaced
-        found = detection_scores.detection_figures(*given, samples=samples, baseline=counts)
-        return found | split_figures(self.counts, samples=samples, baseline=texts, prefix=GENERATOR)
+        found = detection_scores.detection_figures(*given, samples=samples, baseline=counts, compared=compared)
+        return found | split_figures(self.counts, samples=samples, baseline=texts, compared=compared, prefix=GENERATOR)
 
 
 def run(
@@ -84,18 +100,27 @@ def run(
     compute = prepare(params.hardware)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
     model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs.corpus)
-    baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, detects=model.engine.detects)
-    answers = {split: _answered(split, model, params.evaluate, inputs, observer) for split in splits}
+    sequences = {split: first_texts(inputs.encoded / split, params.evaluate.max_texts) for split in splits}
+    unknown = {split: _unknown(ids, model.vocabulary) for split, ids in sequences.items()}
+    signatures = _signatures(model.engine, params.evaluate, inputs.vocab, familiar=not any(unknown.values()))
+    baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, signatures, detects=model.engine.detects)
+    compared = {} if baseline is None else baseline.measured_alike(signatures)
+    answers = {
+        split: _answered(split, ids, unknown[split], model, params.evaluate, inputs, observer)
+        for split, ids in sequences.items()
+    }
     leakage = LeakageCheck([row["text"] for row in read_rows(inputs.corpus / "train.jsonl")])
-    figures: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float] | dict[str, str]] = {}
     for split, given in answers.items():
         found = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
-        figures[split] = (
-            _figures(given, params.evaluate, baseline, split, observer)
+        own = (
+            _figures(given, params.evaluate, baseline, compared, split, observer)
             | {task.units: len(given.texts), "unknown_rate": round(given.unknown, 6)}
             | found.figures()
         )
-        observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
+        observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(own).items()))
+        figures[split] = own
+    figures["signatures"] = signatures
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(outputs.tables / "unexpected.tsv", ("split", "loss", "text"), _unexpected(answers))
     shown = [row for split, given in answers.items() for row in samples(split, given.texts, model)]
@@ -113,7 +138,7 @@ def run(
         write_table(outputs.tables / "detections.tsv", ("split", "given", "replaced", "false_alarms"), written)
     write_json(outputs.metrics, figures)
     write_table(outputs.predictions, columns(detects=model.engine.detects), _rows(answers))
-    return _main(figures["validation"])
+    return {name: float(figures["validation"][name]) for name in _MAIN if name in figures["validation"]}
 
 
 def columns(*, detects: bool) -> tuple[str, ...]:
@@ -122,14 +147,19 @@ def columns(*, detects: bool) -> tuple[str, ...]:
 
 
 def _answered(
-    split: str, model: TorchLanguageModel, params: EvaluateParams, inputs: EvaluationInputs, observer: Observer
+    split: str,
+    sequences: list[Ids],
+    unknown: float,
+    model: TorchLanguageModel,
+    params: EvaluateParams,
+    inputs: EvaluationInputs,
+    observer: Observer,
 ) -> _Answers:
-    sequences = first_texts(inputs.encoded / split, params.max_texts)
     texts = [row["text"] for row in islice(read_rows(inputs.corpus / f"{split}.jsonl"), len(sequences))]
     return _Answers(
         texts,
         score(model.engine, sequences, params, observer),
-        _unknown(sequences, model.vocabulary),
+        unknown,
         detect(model.engine, sequences, params, observer) if model.engine.detects else None,
     )
 
@@ -139,8 +169,33 @@ def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
     return float(np.isin(ids, vocabulary.unfamiliar_ids).mean()) if len(ids) else 0.0
 
 
+def _signatures(engine: Engine, params: EvaluateParams, vocab: Path, *, familiar: bool) -> dict[str, str]:
+    """How each metric was measured: two results compare only where this is the same.
+
+    familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte do not depend on
+    it.
+    """
+    passes = {} if engine.causal else {"apart": params.apart}
+    how = {"objective": "causal" if engine.causal else "replaced" if engine.detects else "masked"} | passes
+    measured = "|".join(
+        f"{name}:{value}"
+        for name, value in (how | {"stride": params.stride or "none", "texts": params.max_texts or "all"}).items()
+    )
+    per_token = f"{measured}|vocabulary:{sha256(vocab / 'text' / 'tokenizer.json')[:12]}"
+    own = (*detection_scores.METRICS, "detection_auc", "undetected_accuracy") if engine.detects else ()
+    prefix = GENERATOR if engine.detects else ""
+    return dict.fromkeys(own, per_token) | {
+        f"{prefix}{name}": measured if familiar and name in PER_TEXT else per_token for name in METRICS
+    }
+
+
 def _open_baseline(
-    name: str | None, inputs: EvaluationInputs, outputs: EvaluationOutputs, *, detects: bool
+    name: str | None,
+    inputs: EvaluationInputs,
+    outputs: EvaluationOutputs,
+    signatures: Mapping[str, str],
+    *,
+    detects: bool,
 ) -> Baseline | None:
     if name is None:
         return None
@@ -151,15 +206,26 @@ def _open_baseline(
             f"{found.name} has the scores of a generator (model.objective `replaced`), which are not comparable: name"
             " another in `evaluate.baseline`, or null for none"
         )
+    if not found.measured_alike(signatures):
+        name, theirs = next((name, theirs) for name, theirs in found.signatures.items() if name in signatures)
+        raise UserError(
+            f"{found.name} was measured otherwise (`{theirs}`, here `{signatures[name]}`): name another in"
+            " `evaluate.baseline`, or null for none"
+        )
     return found
 
 
 def _figures(
-    given: _Answers, params: ScoringParams, baseline: Baseline | None, split: str, observer: Observer
+    given: _Answers,
+    params: ScoringParams,
+    baseline: Baseline | None,
+    compared: Container[str],
+    split: str,
+    observer: Observer,
 ) -> dict[str, float]:
     rows = None if baseline is None else baseline.of_split(split, given.texts, "text", observer)
     try:
-        return given.figures(params, rows)
+        return given.figures(params, rows, compared)
     except ValueError as error:
         if baseline is None:
             raise

@@ -5,7 +5,7 @@ with different vocabularies can be compared, if neither meets unknown tokens.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +15,8 @@ from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figur
 _DIGITS = 6
 _HIGHEST = 700.0  # exp of a larger loss exceeds a float
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
+PER_TEXT = ("word_perplexity", "bits_per_byte")
+"""Those that do not depend on the vocabulary, if it knows all words."""
 GENERATOR = "generator_"
 """Begins the names of these metrics where they are a generator's, beside a discriminator."""
 Value = TypeVar("Value")
@@ -67,10 +69,12 @@ def resampled(texts: Texts, samples: int) -> dict[str, Floats]:
     return {name: found[:, number] if samples else np.empty(0) for number, name in enumerate(METRICS)}
 
 
-def split_figures(texts: Texts, *, samples: int, baseline: Texts | None = None, prefix: str = "") -> dict[str, float]:
+def split_figures(
+    texts: Texts, *, samples: int, baseline: Texts | None = None, compared: Container[str] = (), prefix: str = ""
+) -> dict[str, float]:
     """All scores of a split with intervals, and its lead over the baseline's answers for the same texts.
 
-    prefix: begins the scores' names.
+    compared: the metrics of that lead; prefix: begins the scores' names.
     """
     own, drawn = _named(prefix, scores(texts)), _named(prefix, resampled(texts, samples))
     figures = {name: round(value, _DIGITS) for name, value in own.items()} | interval_figures(drawn)
@@ -78,9 +82,10 @@ def split_figures(texts: Texts, *, samples: int, baseline: Texts | None = None, 
     if baseline is None:
         return figures
     their, their_drawn = _named(prefix, scores(baseline)), _named(prefix, resampled(baseline, samples))
-    observed = {name: (own[name], their[name]) for name in drawn}
+    names = [name for name in drawn if name in compared]
+    observed = {name: (own[name], their[name]) for name in names}
     return figures | comparison_figures(
-        "baseline", observed, {name: (drawn[name], their_drawn[name]) for name in drawn}
+        "baseline", observed, {name: (drawn[name], their_drawn[name]) for name in names}
     )
 
 
@@ -107,4 +112,6 @@ def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:
 def of_rows(rows: Sequence[Mapping[str, str]], texts: Sequence[str]) -> Texts:
     """The counts of rows of predictions.tsv. Raises ValueError or KeyError if they are not such rows."""
     found = [(float(row["log_probability"]), int(row["tokens"]), int(row["right"])) for row in rows]
+    if not all(math.isfinite(log_probability) for log_probability, _, _ in found):
+        raise ValueError("`log_probability` is not finite")
     return counted(texts, found)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from transformer.core.task import Task
 from transformer.evaluation.bootstrap import Floats
-from transformer.families.seq2seq.evaluation.scores import text_metrics
+from transformer.families.seq2seq.evaluation.scores import text_metrics, writes_capitals
 
 Row = dict[str, str]
+SCORED_ANEW = True
 _COMPARED = ("hypothesis", "reference")
 
 
@@ -20,7 +21,7 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
 
     They are cased if all of the systems write capital letters.
     """
-    cased = all(any(row["hypothesis"] != row["hypothesis"].lower() for row in rows) for rows in systems)
+    cased = all(writes_capitals(row["hypothesis"] for row in rows) for rows in systems)
     found = (text_metrics(*(_column(rows, name) for name in _COMPARED), cased=cased) for rows in systems)
     return [{name: (m.score(), m.resampled(samples)) for name, m in metrics.items()} for metrics in found]
 

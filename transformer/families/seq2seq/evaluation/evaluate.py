@@ -21,7 +21,7 @@ from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
-from transformer.families.seq2seq.evaluation.metrics import Judged, Texts, judged, split_figures, worst_and_median
+from transformer.families.seq2seq.evaluation.metrics import Texts, judged, of_tokens, split_figures, worst_and_median
 from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
 from transformer.families.seq2seq.evaluation.searching import (
     open_translator,
@@ -121,7 +121,7 @@ def _translated(
     # WordPiece does not give back the tokens: it joins punctuation to words, and splits at hyphens.
     pieces = isinstance(translator.vocabularies["target"].tokenizer.model, WordPiece)
     if target.kind == "spacy" and not pieces:
-        tokens = Judged(decoded, [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")], GIVEN)
+        tokens = of_tokens(decoded, [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")])
     else:
         tokens = judged(target.language, hypotheses, references)
     if tokens.tokenizer != GIVEN:

@@ -18,8 +18,11 @@ from transformer.families.seq2seq.evaluation.scores import (
     text_metrics,
     text_tokenizer,
     token_metrics,
+    writes_capitals,
 )
 from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
+
+_LOWERCASED = "_lowercased"
 
 
 class Judged(NamedTuple):
@@ -29,6 +32,11 @@ class Judged(NamedTuple):
     references: list[str]
     tokenizer: str
     """Its name in sacreBLEU; GIVEN for spaCy."""
+
+
+def of_tokens(hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
+    """Texts that are space-separated tokens already, in the text's own case."""
+    return Judged([text.lower() for text in hypotheses], [text.lower() for text in references], GIVEN)
 
 
 def judged(language: str | None, hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
@@ -91,13 +99,38 @@ def split_figures(
     if not duplicates.any.all():
         figures |= {f"{name}_without_duplicates": metric.score(~duplicates.any) for name, metric in metrics.items()}
     if baseline is not None:
-        theirs = text_metrics(baseline, texts.references, cased=texts.cased)
-        figures |= comparison_figures(
-            "baseline",
-            {name: (metrics[name].score(), their.score()) for name, their in theirs.items()},
-            {name: (resampled[name], their.resampled(samples)) for name, their in theirs.items()},
-        )
+        figures |= _baseline_figures(texts, metrics, resampled, baseline, samples)
     return figures
+
+
+def _baseline_figures(
+    texts: Texts,
+    metrics: Mapping[str, Metric],
+    resampled: Mapping[str, Floats],
+    baseline: Sequence[str],
+    samples: int,
+) -> dict[str, float]:
+    """The lead over the baseline by the metrics of the texts; without case if only the baseline has none."""
+    if not texts.cased or writes_capitals(baseline):
+        theirs = text_metrics(baseline, texts.references, cased=texts.cased)
+        ours = {name: (metrics[name].score(), resampled[name]) for name in theirs}
+        added = {}
+    else:
+        theirs = _lowercased(baseline, texts.references)
+        lowercased = _lowercased(texts.hypotheses, texts.references)
+        ours = {name: (metric.score(), metric.resampled(samples)) for name, metric in lowercased.items()}
+        added = {name: score for name, (score, _) in ours.items()}
+    return added | comparison_figures(
+        "baseline",
+        {name: (ours[name][0], their.score()) for name, their in theirs.items()},
+        {name: (ours[name][1], their.resampled(samples)) for name, their in theirs.items()},
+    )
+
+
+def _lowercased(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Metric]:
+    """The metrics of texts without case, under names of their own beside those with case."""
+    found = text_metrics(hypotheses, references, cased=False)
+    return {f"{name.removesuffix(_LOWERCASED)}{_LOWERCASED}": metric for name, metric in found.items()}
 
 
 def worst_and_median(scores: Floats, count: int) -> list[tuple[str, int]]:

@@ -1,7 +1,7 @@
 """BLEU and chrF computed by sacreBLEU, with signatures (Papineni et al. 2002; Popović 2015; Post 2018)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -64,6 +64,11 @@ def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased:
         name: _counted(BLEU(tokenize=tokenizer, lowercase=not cased, force=True), hypotheses, references),
         "chrf": _counted(CHRF(lowercase=not cased), hypotheses, references),
     }
+
+
+def writes_capitals(texts: Iterable[str]) -> bool:
+    """Whether a system's texts have capital letters; without any, its BLEU with case says nothing."""
+    return any(text != text.lower() for text in texts)
 
 
 def token_metrics(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str = GIVEN) -> dict[str, Metric]:
