@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.builders import TRAIN
 from tests.stages import Stages
@@ -183,6 +184,23 @@ def test_train_reads_the_texts_without_a_label(tmp_path: Path, monkeypatch: pyte
     more = len(read_labels(encoded / "test"))
     assert any(f" in 200 training texts and {more} texts without a label" in line for line in stages.observer.lines)
     assert (trained / WIDE).read_bytes() != alone
+
+
+def test_blas_has_the_cores_of_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not all of a machine: their number changes the last bits, and the checkpoints of a run do not know it."""
+    seen = []
+
+    def found(*arguments: Any) -> Any:
+        seen.append({each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
+        return vectors_of(*arguments)
+
+    monkeypatch.setattr("transformer.families.classifier.data.wide.vectors_of", found)
+    changes: dict[str, Any] = {**ON, "model.wide_vectors": 4, "model.max_length": 12}
+    stages = Stages(tmp_path, "sentiment", monkeypatch, changes)
+    stages.content["hardware"]["threads"] = 1
+    with threadpool_limits(2, user_api="blas"):
+        stages.run("download", "tokenize", "build_vocab", "train")
+    assert seen == [{1}]
 
 
 def test_ngrams_of_texts_without_a_label_alone_have_no_weight(tmp_path: Path) -> None:

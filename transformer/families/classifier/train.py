@@ -169,5 +169,7 @@ def _fit_wide(
     unlabelled: EncodedTexts | None,
 ) -> "FittedWide":
     from transformer.families.classifier.data.wide import fit_wide
+    from transformer.families.classifier.nn.vectors import on_cores
 
-    return fit_wide(train, validation, params.model, params.train, observer, unlabelled)
+    with on_cores(params.hardware.threads):
+        return fit_wide(train, validation, params.model, params.train, observer, unlabelled)

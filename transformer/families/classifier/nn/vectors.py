@@ -52,6 +52,11 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def on_cores(number: int) -> Any:
+    """A context in which BLAS has this many cores: by itself it takes all, and their number changes the last bits."""
+    return _blas().limit(limits=number)
+
+
 @dataclass(frozen=True)
 class Background:
     """What a vector is regressed on besides its own: random others."""
