@@ -110,6 +110,42 @@ def test_the_hub_gives_the_sentiment_corpus(hub: Hub, tmp_path: Path) -> None:
     assert sorted(stored(output, "train") + stored(output, "validation"), key=str) == sorted(reviews(40), key=str)
 
 
+@pytest.mark.parametrize(
+    ("names", "labels", "first"),
+    [
+        (("neg", "pos"), None, 0),
+        (("pos", "neg"), None, 1),
+        (("Positive", "Negative"), None, 1),
+        (("bad", "good"), None, 0),
+        (("bad", "good"), ["good", "bad"], 1),
+        (("spam", "ham"), "train", 1),
+    ],
+)
+def test_the_hubs_own_names_of_labels_count(
+    hub: Hub, tmp_path: Path, names: tuple[str, str], labels: Any, first: int
+) -> None:
+    """first: the class of the rows whose number is 0."""
+    hub.files = imdb()
+    card = IMDB_CARD.replace("'0': neg", f"'0': {names[0]}").replace("'1': pos", f"'1': {names[1]}")
+    hub.files["README.md"] = card.encode()
+    result = run(hub, tmp_path, sentiment(labels=labels, unsupervised=True), "sentiment")
+    assert result.returncode == 0, result.stderr
+    output = tmp_path / "out" / "corpus"
+    given = {row["text"]: row["label"] for row in reviews(10, "test film")}
+    assert {(given[row["text"]], row["label"]) for row in stored(output, "test")} == {(0, first), (1, 1 - first)}
+    if labels == "train":
+        assert json.loads((output / "labels.json").read_bytes()) == ["ham", "spam"]
+
+
+def test_a_split_dev_is_validation_as_in_local_files(hub: Hub, tmp_path: Path) -> None:
+    hub.files = imdb()
+    card = IMDB_CARD.replace("split: unsupervised", "split: dev").replace("unsupervised-*", "test-*")
+    hub.files["README.md"] = card.encode()
+    result = run(hub, tmp_path, sentiment(), "sentiment")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {"train_rows": 40, "validation_rows": 10, "test_rows": 10}
+
+
 def test_a_split_of_any_name_keeps_its_rows(hub: Hub, tmp_path: Path) -> None:
     """Also one called `added`, as are the rows of `download.added`."""
     hub.files = imdb()

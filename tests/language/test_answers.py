@@ -14,7 +14,7 @@ from transformer.core.files import write_json
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.config import AnswerParams
-from transformer.families.language.decoding.filling import encode_gaps
+from transformer.families.language.decoding.filling import encode_gaps, fillings
 from transformer.families.language.decoding.predictor import LanguageModel, never_generated
 from transformer.families.language.decoding.scoring import windows
 from transformer.families.language.decoding.with_torch import TorchEngine
@@ -80,6 +80,15 @@ def test_the_tokens_around_gaps_are_those_of_the_filled_text(kind: str, text: st
         spaces = found.vocabulary.tokenizer.token_to_id("▁")
         assert [token for token in ids if token != found.engine.mask_id] == [t for t in shown if t != spaces]
     assert (ids == found.engine.mask_id).sum() == text.count("[MASK]")
+
+
+def test_a_piece_within_a_word_continues_it() -> None:
+    """▁ begins a word in a lossless vocabulary, as no ## does in WordPiece's."""
+    vocabulary = VOCABULARIES["bpe"]()
+    for piece, text in (("s", "the films"), (".", "the film."), ("▁was", "the film was")):
+        scores = np.full((1, vocabulary.size), -np.inf)
+        scores[0, vocabulary.tokenizer.token_to_id(piece)] = 0.0
+        assert fillings("the film [MASK]", scores, vocabulary, 1)[0].text == text
 
 
 def test_two_gaps_are_the_best_pairs_of_independent_words(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from transformer.families.classifier.data.naive_bayes import folds_of_blocks, kn
 from transformer.families.classifier.data.wide import FittedWide, fit_wide
 from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
+from transformer.families.classifier.figures import classify_with_attention, drawings
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences, ngram_keys
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
@@ -230,11 +231,29 @@ def test_a_text_longer_than_the_models_positions_is_drawn(stages: Stages) -> Non
     assert any(path.name.startswith("encoder_attention_1") for path in (stages.reports / "figures").iterdir())
 
 
+def exported(stages: Stages) -> TorchClassifier:
+    bundle = stages.folder / "models" / "sentiment" / "bundle"
+    opened = bundle / "model", bundle / "vocab", bundle, ClassificationParams(batch_size=8)
+    return TorchClassifier(*opened, inference_device("cpu"), ("negative", "positive"))
+
+
+def test_a_figures_answer_is_for_the_whole_text(stages: Stages) -> None:
+    """And not for the tokens that fit on its axes."""
+    classifier, text = exported(stages), "The film is a triumph, and the cast shines."
+    (answer,) = classifier.classify([text])
+    for longest, cut in (
+        (5, True),
+        (500, len(classifier.encode([text])[0]) > classifier.model.config.model.max_length),
+    ):
+        found = classify_with_attention(classifier, text, longest=longest)
+        titles = {each.title for each in drawings(found, "mean", layers="last", unit="review")}
+        assert found.answer == answer and found.cut == cut
+        said = f"({answer.label}, {answer.probability:.2f}" + f"; the first {len(found.tokens)} tokens are shown" * cut
+        assert titles and all(title.endswith(said + ")") for title in titles)
+
+
 def test_an_ngram_is_a_reason(stages: Stages) -> None:
-    models = stages.folder / "models" / "sentiment"
-    params = ClassificationParams(batch_size=8)
-    opened = models / "bundle" / "model", models / "bundle" / "vocab", models / "bundle", params
-    classifier = TorchClassifier(*opened, inference_device("cpu"), ("negative", "positive"))
+    classifier = exported(stages)
     text = "The film is a triumph, and the cast shines."
     ((answer, _),) = classifier.classify([text])
     reasons = classifier.reasons(text, answer, 5)

@@ -56,6 +56,11 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     corpus.require(("train",))
     statistics = {split: _statistics(corpus, split, found) for split in corpus.splits}
     yield f"{folder}: {_what(found)}, for the task {task.name}"
+    if found.other_labels:
+        yield (
+            f"the label is in the column {found.columns['label']}; it could be {' or '.join(found.other_labels)} too:"
+            " name it under `columns` in the profile to take that"
+        )
     for split, each in statistics.items():
         yield from _told(split, each, found)
     if corpus.ignored:

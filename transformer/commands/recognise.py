@@ -31,6 +31,8 @@ class Found:
     family: str
     columns: Mapping[str, str]
     """Our names to the corpus's."""
+    other_labels: Sequence[str] = ()
+    """Further columns that may hold the label."""
 
     @property
     def texts(self) -> list[str]:
@@ -58,10 +60,10 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
     values = _values(rows)
     texts = [name for name, column in values.items() if _is_text(column)]
     labels = [name for name, column in values.items() if name not in texts and _is_label(column)]
-    labels.sort(key=lambda name: (name.lower() not in (*_LABELS, *TASKS), len(values[name])))
+    labels.sort(key=lambda name: name.lower() not in (*_LABELS, *TASKS))
     if labels and texts:
         longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
-        return Found(family="classifier", columns={"label": labels[0], "text": longest})
+        return Found(family="classifier", columns={"label": labels[0], "text": longest}, other_labels=labels[1:])
     if len(texts) == 2:
         codes = [_CODES.get(name.rpartition(".")[2].lower(), name.rpartition(".")[2]) for name in texts]
         return Found(family="seq2seq", columns=_sides(codes, texts, languages))

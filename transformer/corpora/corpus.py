@@ -43,6 +43,8 @@ class Corpus:
     """Training rows from elsewhere, none of which may equal or nearly equal a row of validation or test."""
     ignored: Sequence[str] = ()
     """Files of the source that belong to no split."""
+    label_names: Sequence[str] = ()
+    """What the source calls the numbers in the column `label`, from 0 on, if it does."""
 
     def require(self, splits: Iterable[str]) -> None:
         """Raises UserError when one of these splits is missing."""

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from transformer.core.errors import UserError
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, Part
 from transformer.corpora.files import arrow_rows, columns_of
+from transformer.corpora.layouts import ALIASES
 from transformer.corpora.output import scratch_folder
 
 _BATCH = 1000
@@ -38,11 +39,33 @@ def open_hub(repository: str, *, revision: str, columns: Columns, scratch: Path,
     """
     with scratch_folder(scratch):
         splits = _load(repository, revision=revision, cache=scratch, progress=progress)
+        names = [label for rows in splits.values() if (label := _label_names(rows, columns))]
         yield Corpus(
             name=f"{repository} on the Hub",
-            splits={str(split): [_part(f"{repository}, {split}", rows, columns)] for split, rows in splits.items()},
+            splits={
+                split: [_part(f"{repository}, {split}", rows, columns)]
+                for split, rows in _by_our_names(repository, splits).items()
+            },
             origin={"source": "hub", "repository": repository, "revision": revision},
+            label_names=names[0] if names else (),
         )
+
+
+def _by_our_names(repository: str, splits: Mapping[str, Any]) -> dict[str, Any]:
+    """The splits, with `dev` and the like as `validation`, as in local files. Raises UserError for two of one name."""
+    found: dict[str, Any] = {}
+    for split, rows in splits.items():
+        name = ALIASES.get(str(split), str(split))
+        if name in found:
+            raise UserError(f"{repository} on the Hub has two splits for {name}: take it from local files with one")
+        found[name] = rows
+    return found
+
+
+def _label_names(rows: Any, columns: Columns) -> Sequence[str]:
+    """What a dataset calls the numbers of its labels; empty if they have no names."""
+    feature = rows.features.get(columns.names.get("label", ""))
+    return tuple(getattr(feature, "names", None) or ())
 
 
 def _load(repository: str, *, revision: str, cache: Path, progress: bool) -> dict[str, Any]:

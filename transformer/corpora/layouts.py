@@ -15,8 +15,9 @@ LAYOUTS = (
     "<name>.<language>-<language>.<language>[.gz] (OPUS) is read as train"
 )
 _SUBFOLDERS = ("plain_text", "data")
-_ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
-_SPLITS = {"train", "test", *_ALIASES, *_ALIASES.values()}
+ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
+"""Other names of splits."""
+_SPLITS = {"train", "test", *ALIASES, *ALIASES.values()}
 _SHOWN = 3  # files
 _FILE = re.compile(
     r"(?P<split>train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised)"
@@ -100,7 +101,7 @@ def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str
             key = match["kind"] if kind == "text" else match["shard"] or ""
             stem = str(place.relative_to(folder) / match["split"])
             split = match["split"] if match.re is _FILE else "train"
-            files = variants[_ALIASES.get(split, split)][stem, kind]
+            files = variants[ALIASES.get(split, split)][stem, kind]
             if key in files:
                 raise UserError(f"{place} has both {files[key].name} and {path.name}: keep one")
             files[key] = path

@@ -1,7 +1,7 @@
 """download: writes texts, each labelled with the number of its class."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import MOST_CLASSES, Task, write_labels
-from transformer.corpora.corpus import Check, Corpus, Fault, Row, clean_text
+from transformer.corpora.corpus import Check, Corpus, Fault, Part, Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import AddingDownload, open_corpus, sample_of
@@ -61,7 +61,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         progress=params.runtime.progress,
         added=Path(section.added),
     ) as corpus:
-        chosen = _required(corpus, unsupervised=section.unsupervised)
+        chosen = _named(_required(corpus, unsupervised=section.unsupervised), task, section, observer)
         classes = _classes(task, section, chosen)
         selection = Selection(chosen, section, unlabelled=UNSUPERVISED)
 
@@ -88,6 +88,45 @@ def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:
     corpus.require(("train", *((UNSUPERVISED,) if unsupervised else ())))
     splits = {split: parts for split, parts in corpus.splits.items() if split != UNSUPERVISED or unsupervised}
     return replace(corpus, splits=splits)
+
+
+def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Observer) -> Corpus:
+    """The corpus with names for labels where its source has both, and the names are those of the classes.
+
+    IMDB's `neg` is `negative`. Names that are of no class, such as `ham` and `spam` where the classes are the task's,
+    leave the numbers, which are then those of the classes.
+    """
+    if not corpus.label_names:
+        return corpus
+    if section.labels == "train":
+        names = list(corpus.label_names)
+    else:
+        classes = _classes(task, section, corpus)
+        names = [_class_of(name, classes) or name for name in corpus.label_names]
+        if not {*names} & {*classes}:
+            read = ", ".join(f"{number} (`{name}`)" for number, name in enumerate(names))
+            observer.say(f"labels are read by number: {read} are {in_words(class_labels(classes))}")
+            return corpus
+    splits = {
+        split: [replace(part, read=partial(_with_names, part, names)) for part in parts]
+        for split, parts in corpus.splits.items()
+    }
+    return replace(corpus, splits=splits)
+
+
+def _class_of(name: str, classes: Sequence[str]) -> str | None:
+    """The class with this name, in whatever case, or whose name begins with it, such as `pos`; None if none is."""
+    given = name.casefold()
+    same = [each for each in classes if each.casefold() == given]
+    longer = [each for each in classes if len(given) > 2 and each.casefold().startswith(given)]
+    return next(iter(same or (longer if len(longer) == 1 else ())), None)
+
+
+def _with_names(part: Part, names: Sequence[str]) -> Iterator[Row | Fault]:
+    for row in part.read():
+        number = None if isinstance(row, Fault) else row.get("label")
+        named = isinstance(number, int) and 0 <= number < len(names)
+        yield row | {"label": names[number]} if named else row
 
 
 def _classes(task: Task, section: LabelledDownload, corpus: Corpus) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels
 from transformer.encoded.vocabulary import clip
-from transformer.families.classifier.decoding.labels import AnsweringParams, Prediction, prediction
+from transformer.families.classifier.decoding.labels import AnsweringParams, Prediction
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
@@ -38,23 +38,24 @@ class AttendedText:
 
     tokens: list[str]
     """S tokens, including special ones."""
+    cut: bool
+    """Whether the text has more."""
     answer: Prediction
+    """For the whole text."""
     maps: Maps
     """(1, H, S, S) by name of the attention module."""
 
 
 def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: int) -> AttendedText:
-    """Classify one raw text, cut to its first `longest` tokens and the model's positions, in one forward pass."""
-    ids = clip(classifier.encode([text])[0], min(longest, classifier.model.config.model.max_length))
+    """Classify one raw text, and collect the attention within its first `longest` tokens and the model's positions."""
+    whole = classifier.encode([text])[0]
+    ids = clip(whole, min(longest, classifier.model.config.model.max_length))
     device = next(classifier.model.parameters()).device
     with torch.inference_mode(), collect_attention(classifier.model) as maps:
-        logits = classifier.model(torch.from_numpy(ids)[None].to(device)).float().cpu()
-    if classifier.wide is not None:
-        logits = logits + torch.from_numpy(classifier.wide.logits([ids]))
-    probabilities = logits[0].softmax(dim=-1).numpy()
-    answer = prediction(probabilities if len(probabilities) > 2 else probabilities[1], classifier.classes)
+        classifier.model(torch.from_numpy(ids)[None].to(device))
+    (answer,) = classifier.classify([text])
     put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
-    return AttendedText(put_before + classifier.vocabulary.entries(ids), answer, maps)
+    return AttendedText(put_before + classifier.vocabulary.entries(ids), len(ids) < len(whole), answer, maps)
 
 
 class Params(StageParams):
@@ -100,6 +101,8 @@ def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> I
     """
     tokens = Axis("token looked at", review.tokens)
     answer = f"{review.answer.label}, {review.answer.probability:.2f}"
+    if review.cut:
+        answer += f"; the first {len(review.tokens)} tokens are shown"
     encoder = {name: weights for name, weights in review.maps.items() if name.startswith("encoder.")}
     if encoder:
         panels = head_panels(chosen_layers(encoder, layers=layers))

@@ -70,10 +70,11 @@ def fillings(text: str, log_probabilities: Floats, vocabulary: Vocabulary, count
 
 
 def _filled(text: str, ids: Sequence[int], probability: float, vocabulary: Vocabulary) -> Filling:
-    words = tuple(name.replace(SPACE, "") for name in vocabulary.entries(ids))
-    for word in words:
+    names = vocabulary.entries(ids)
+    words = tuple(name.replace(SPACE, "") for name in names)
+    for name, word in zip(names, words, strict=True):
         start, _, rest = text.partition(MASK)
-        if word.startswith(_PREFIX):
+        if word.startswith(_PREFIX) or (_keeps_spaces(vocabulary) and not name.startswith(SPACE)):
             start = start.rstrip()
         text = start + word.removeprefix(_PREFIX) + rest
     return Filling(text, round(probability, 6), words)

@@ -136,7 +136,8 @@ class LanguageModel:
     def _never(self) -> list[int]:
         """What never fills a gap."""
         vocabulary, mask = self.vocabulary, self.engine.mask_id
-        return [vocabulary.pad_id, vocabulary.unknown_id, vocabulary.begin_id, vocabulary.end_id, mask]
+        special = [vocabulary.pad_id, vocabulary.unknown_id, vocabulary.begin_id, vocabulary.end_id, mask]
+        return [*special, *vocabulary.unfamiliar_ids.tolist()]  # a byte is no word
 
     def _continued(self, prompt: str, given: Ids, new: Sequence[int]) -> str:
         """The prompt as it was given, with what the new tokens add to it."""

@@ -63,6 +63,8 @@ class CTranslate2Decoder:
                     self._hypothesis(hypothesis, score, params)
                     for hypothesis, score in zip(result.hypotheses, result.scores, strict=True)
                 ]
+                if params.length_normalization == "gnmt":  # which CTranslate2 does not know: its order is another
+                    hypotheses.sort(key=lambda each: -each.score)
                 found[row] = chosen(hypotheses, self._target, params)
         parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
         for owner, hypotheses in zip(owners, found, strict=True):
