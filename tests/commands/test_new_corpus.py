@@ -96,7 +96,7 @@ def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
 def test_columns_that_could_be_the_label_too_are_named(tmp_path: Path) -> None:
     more = [row | {"region": "north" if number % 2 else "south"} for number, row in enumerate(STARS)]
     found = recognise(write(tmp_path / "in", {"train.jsonl": lines(more)}))
-    assert (found.columns["label"], found.other_labels) == ("stars", ["region"])
+    assert (found.columns["label"], found.other_labels) == ("stars", ("region",))
 
 
 @pytest.mark.parametrize(

@@ -101,15 +101,15 @@ def test_metrics_say_how_they_were_measured(chain: Path) -> None:
     assert found["detection_auc"].startswith(f"objective:replaced|apart:{apart}|stride:none|texts:all|vocabulary:")
     assert "vocabulary" in found["generator_perplexity"] and "perplexity" not in found
 
-    def of(*, causal: bool = False, familiar: bool = True, **changes: int) -> dict[str, str]:
+    def of(*, causal: bool = False, familiar: bool = True, cut: bool = False, **changes: int) -> dict[str, str]:
         engine: Any = Namespace(causal=causal, detects=False)
-        params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": None} | changes)
-        return _signatures(engine, params, chain / "data/language/vocab", familiar=familiar)
+        params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": 20} | changes)
+        return _signatures(engine, params, chain / "data/language/vocab", familiar=familiar, cut=cut)
 
     own = of()
     assert own["bits_per_byte"] == "objective:masked|apart:7|stride:none|texts:all"
     assert own["perplexity"].startswith(own["bits_per_byte"] + "|vocabulary:")
-    for other in (of(causal=True), of(apart=3), of(stride=64), of(max_texts=20)):
+    for other in (of(causal=True), of(apart=3), of(stride=64), of(cut=True)):
         assert not own.items() & other.items()
     assert own.items() & of(familiar=False).items() == {(name, own[name]) for name in ("perplexity", "accuracy")}
     assert of(causal=True) == of(causal=True, apart=3), "a causal model hides nothing"

@@ -63,7 +63,7 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
     labels.sort(key=lambda name: name.lower() not in (*_LABELS, *TASKS))
     if labels and texts:
         longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
-        return Found(family="classifier", columns={"label": labels[0], "text": longest}, other_labels=labels[1:])
+        return Found(family="classifier", columns={"label": labels[0], "text": longest}, other_labels=(*labels[1:],))
     if len(texts) == 2:
         codes = [_CODES.get(name.rpartition(".")[2].lower(), name.rpartition(".")[2]) for name in texts]
         return Found(family="seq2seq", columns=_sides(codes, texts, languages))

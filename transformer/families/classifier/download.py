@@ -124,9 +124,11 @@ def _class_of(name: str, classes: Sequence[str]) -> str | None:
 
 def _with_names(part: Part, names: Sequence[str]) -> Iterator[Row | Fault]:
     for row in part.read():
-        number = None if isinstance(row, Fault) else row.get("label")
-        named = isinstance(number, int) and 0 <= number < len(names)
-        yield row | {"label": names[number]} if named else row
+        if not isinstance(row, Fault):
+            number = row.get("label")
+            if isinstance(number, int) and 0 <= number < len(names):
+                row = row | {"label": names[number]}
+        yield row
 
 
 def _classes(task: Task, section: LabelledDownload, corpus: Corpus) -> tuple[str, ...]:

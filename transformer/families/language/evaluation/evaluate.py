@@ -102,7 +102,8 @@ def run(
     model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs.corpus)
     sequences = {split: first_texts(inputs.encoded / split, params.evaluate.max_texts) for split in splits}
     unknown = {split: _unknown(ids, model.vocabulary) for split, ids in sequences.items()}
-    signatures = _signatures(model.engine, params.evaluate, inputs.vocab, familiar=not any(unknown.values()))
+    cut = any(len(ids) == params.evaluate.max_texts for ids in sequences.values())
+    signatures = _signatures(model.engine, params.evaluate, inputs.vocab, familiar=not any(unknown.values()), cut=cut)
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, signatures, detects=model.engine.detects)
     compared = {} if baseline is None else baseline.measured_alike(signatures)
     answers = {
@@ -169,17 +170,19 @@ def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
     return float(np.isin(ids, vocabulary.unfamiliar_ids).mean()) if len(ids) else 0.0
 
 
-def _signatures(engine: Engine, params: EvaluateParams, vocab: Path, *, familiar: bool) -> dict[str, str]:
+def _signatures(engine: Engine, params: EvaluateParams, vocab: Path, *, familiar: bool, cut: bool) -> dict[str, str]:
     """How each metric was measured: two results compare only where this is the same.
 
     familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte do not depend on
-    it.
+    it. cut: whether a split has more texts than are scored.
     """
     passes = {} if engine.causal else {"apart": params.apart}
     how = {"objective": "causal" if engine.causal else "replaced" if engine.detects else "masked"} | passes
     measured = "|".join(
         f"{name}:{value}"
-        for name, value in (how | {"stride": params.stride or "none", "texts": params.max_texts or "all"}).items()
+        for name, value in (
+            how | {"stride": params.stride or "none", "texts": params.max_texts if cut else "all"}
+        ).items()
     )
     per_token = f"{measured}|vocabulary:{sha256(vocab / 'text' / 'tokenizer.json')[:12]}"
     own = (*detection_scores.METRICS, "detection_auc", "undetected_accuracy") if engine.detects else ()
