@@ -119,16 +119,20 @@ def test_the_hub_gives_the_sentiment_corpus(hub: Hub, tmp_path: Path) -> None:
         (("bad", "good"), None, 0),
         (("bad", "good"), ["good", "bad"], 1),
         (("spam", "ham"), "train", 1),
+        (("positive", "pos"), ["negative", "positive"], None),
     ],
 )
 def test_the_hubs_own_names_of_labels_count(
-    hub: Hub, tmp_path: Path, names: tuple[str, str], labels: Any, first: int
+    hub: Hub, tmp_path: Path, names: tuple[str, str], labels: Any, first: int | None
 ) -> None:
-    """first: the class of the rows whose number is 0."""
+    """first: the class of the rows whose number is 0; None where a name is of no class, or of another's."""
     hub.files = imdb()
     card = IMDB_CARD.replace("'0': neg", f"'0': {names[0]}").replace("'1': pos", f"'1': {names[1]}")
     hub.files["README.md"] = card.encode()
     result = run(hub, tmp_path, sentiment(labels=labels, unsupervised=True), "sentiment")
+    if first is None:
+        assert "the label must be" in refused(result, tmp_path)
+        return
     assert result.returncode == 0, result.stderr
     output = tmp_path / "out" / "corpus"
     given = {row["text"]: row["label"] for row in reviews(10, "test film")}
@@ -137,13 +141,17 @@ def test_the_hubs_own_names_of_labels_count(
         assert json.loads((output / "labels.json").read_bytes()) == ["ham", "spam"]
 
 
-def test_a_split_dev_is_validation_as_in_local_files(hub: Hub, tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_split_dev_is_validation_as_in_local_files(hub: Hub, tmp_path: Path, beside: bool) -> None:
+    """Beside one that is called validation it is just another split."""
     hub.files = imdb()
-    card = IMDB_CARD.replace("split: unsupervised", "split: dev").replace("unsupervised-*", "test-*")
+    renamed = "  - split: validation\n    path: plain_text/test-*\n" * beside + "  - split: dev\n"
+    card = IMDB_CARD.replace("  - split: unsupervised\n", renamed).replace("unsupervised-*", "test-*")
     hub.files["README.md"] = card.encode()
     result = run(hub, tmp_path, sentiment(), "sentiment")
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == {"train_rows": 40, "validation_rows": 10, "test_rows": 10}
+    found = {"train_rows": 40, "validation_rows": 10, "test_rows": 10}
+    assert json.loads(result.stdout) == found | ({"dev_rows": 10} if beside else {})
 
 
 def test_a_split_of_any_name_keeps_its_rows(hub: Hub, tmp_path: Path) -> None:

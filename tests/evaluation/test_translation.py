@@ -101,6 +101,11 @@ def test_a_lowercased_baseline_is_compared_without_case(sentences: tuple[list[st
     assert figures["chrf_lowercased"] == figures["baseline_chrf_lowercased"] > figures["chrf"]
     assert "Does not beat the result in evaluate.baseline: BLEU, lowercased 13a" in shortfall({"test": figures})
     assert against(hypotheses)["bleu_13a_cased_minus_baseline"] == 0
+    chinese = texts_of(["一个人在睡觉"] * COUNT, ["一个男人在睡觉"] * COUNT)
+    found = split_figures(
+        chinese, chinese.metrics(), duplicates=no_duplicates(), baseline=chinese.hypotheses, samples=0
+    )
+    assert found["bleu_zh_cased_minus_baseline"] == 0, "a script without case lacks no capitals"
 
 
 def test_a_model_that_writes_capitals_is_judged_without_them() -> None:

@@ -52,10 +52,14 @@ def open_hub(repository: str, *, revision: str, columns: Columns, scratch: Path,
 
 
 def _by_our_names(repository: str, splits: Mapping[str, Any]) -> dict[str, Any]:
-    """The splits, with `dev` and the like as `validation`, as in local files. Raises UserError for two of one name."""
+    """The splits, with `dev` and the like as `validation`, as in local files, where there is no split of that name.
+
+    Raises UserError for two others of one name.
+    """
     found: dict[str, Any] = {}
     for split, rows in splits.items():
-        name = ALIASES.get(str(split), str(split))
+        ours = ALIASES.get(str(split), str(split))
+        name = str(split) if ours in splits else ours
         if name in found:
             raise UserError(f"{repository} on the Hub has two splits for {name}: take it from local files with one")
         found[name] = rows

@@ -103,6 +103,8 @@ def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Obse
     else:
         classes = _classes(task, section, corpus)
         names = [_class_of(name, classes) or name for name in corpus.label_names]
+        if len({*names}) < len(names):  # `neg` and `negative` side by side are two labels
+            names = list(corpus.label_names)
         if not {*names} & {*classes}:
             read = ", ".join(f"{number} (`{name}`)" for number, name in enumerate(names))
             observer.say(f"labels are read by number: {read} are {in_words(class_labels(classes))}")

@@ -176,14 +176,13 @@ def _signatures(engine: Engine, params: EvaluateParams, vocab: Path, *, familiar
     familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte do not depend on
     it. cut: whether a split has more texts than are scored.
     """
-    passes = {} if engine.causal else {"apart": params.apart}
-    how = {"objective": "causal" if engine.causal else "replaced" if engine.detects else "masked"} | passes
-    measured = "|".join(
-        f"{name}:{value}"
-        for name, value in (
-            how | {"stride": params.stride or "none", "texts": params.max_texts if cut else "all"}
-        ).items()
-    )
+    how = {
+        "objective": "causal" if engine.causal else "replaced" if engine.detects else "masked",
+        **({} if engine.causal else {"apart": params.apart}),
+        "stride": params.stride or "none",
+        "texts": params.max_texts if cut else "all",
+    }
+    measured = "|".join(f"{name}:{value}" for name, value in how.items())
     per_token = f"{measured}|vocabulary:{sha256(vocab / 'text' / 'tokenizer.json')[:12]}"
     own = (*detection_scores.METRICS, "detection_auc", "undetected_accuracy") if engine.detects else ()
     prefix = GENERATOR if engine.detects else ""

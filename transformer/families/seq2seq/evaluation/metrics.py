@@ -110,8 +110,8 @@ def _baseline_figures(
     baseline: Sequence[str],
     samples: int,
 ) -> dict[str, float]:
-    """The lead over the baseline by the metrics of the texts; without case if only the baseline has none."""
-    if not texts.cased or writes_capitals(baseline):
+    """The lead over the baseline by the metrics of the texts; without case if it lacks the references' capitals."""
+    if not texts.cased or writes_capitals(baseline) or not writes_capitals(texts.references):
         theirs = text_metrics(baseline, texts.references, cased=texts.cased)
         ours = {name: (metrics[name].score(), resampled[name]) for name in theirs}
         added = {}
