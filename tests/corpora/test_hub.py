@@ -49,12 +49,12 @@ def multi30k() -> dict[str, bytes]:
     return {"README.md": card, **{names[split]: json_lines(rows) for split, rows in PAIRS.items()}}
 
 
-def imdb() -> dict[str, bytes]:
+def imdb(card: str = IMDB_CARD) -> dict[str, bytes]:
     """The files of the data set on the Hub."""
     unlabelled = [{"label": -1, "text": f"Nobody judged {number}."} for number in range(6)]
     splits = {"train": reviews(40), "test": reviews(10, "test film"), "unsupervised": unlabelled}
     files = {f"plain_text/{split}-00000-of-00001.parquet": parquet(rows) for split, rows in splits.items()}
-    return {"README.md": IMDB_CARD.encode(), **files}
+    return {"README.md": card.encode(), **files}
 
 
 def parquet(rows: list[dict[str, Any]]) -> bytes:
@@ -126,9 +126,8 @@ def test_the_hubs_own_names_of_labels_count(
     hub: Hub, tmp_path: Path, names: tuple[str, str], labels: Any, first: int | None
 ) -> None:
     """first: the class of the rows whose number is 0; None where a name is of no class, or of another's."""
-    hub.files = imdb()
     card = IMDB_CARD.replace("'0': neg", f"'0': {names[0]}").replace("'1': pos", f"'1': {names[1]}")
-    hub.files["README.md"] = card.encode()
+    hub.files = imdb(card)
     result = run(hub, tmp_path, sentiment(labels=labels, unsupervised=True), "sentiment")
     if first is None:
         assert "the label must be" in refused(result, tmp_path)
@@ -144,10 +143,9 @@ def test_the_hubs_own_names_of_labels_count(
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_split_dev_is_validation_as_in_local_files(hub: Hub, tmp_path: Path, beside: bool) -> None:
     """Beside one that is called validation it is just another split."""
-    hub.files = imdb()
     renamed = "  - split: validation\n    path: plain_text/test-*\n" * beside + "  - split: dev\n"
     card = IMDB_CARD.replace("  - split: unsupervised\n", renamed).replace("unsupervised-*", "test-*")
-    hub.files["README.md"] = card.encode()
+    hub.files = imdb(card)
     result = run(hub, tmp_path, sentiment(), "sentiment")
     assert result.returncode == 0, result.stderr
     found = {"train_rows": 40, "validation_rows": 10, "test_rows": 10}
@@ -156,9 +154,8 @@ def test_a_split_dev_is_validation_as_in_local_files(hub: Hub, tmp_path: Path, b
 
 def test_a_split_of_any_name_keeps_its_rows(hub: Hub, tmp_path: Path) -> None:
     """Also one called `added`, as are the rows of `download.added`."""
-    hub.files = imdb()
     card = IMDB_CARD.replace("split: unsupervised", "split: added").replace("unsupervised-*", "test-*")
-    hub.files["README.md"] = card.encode()
+    hub.files = imdb(card)
     result = run(hub, tmp_path, sentiment(), "sentiment")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["added_rows"] == 10
