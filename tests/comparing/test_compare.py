@@ -305,6 +305,18 @@ def test_a_commit_without_its_reports_is_not_the_result_before(repository: Path)
     assert before.evaluation("sentiment")["test"]["accuracy"] == 0.5
 
 
+def test_a_commit_of_parameters_that_never_ran_is_not_the_result_before(repository: Path) -> None:
+    """As `dvc exp save` writes it: evaluation.json has the digest of other parameters than dvc.lock."""
+    path, lock = repository / EVALUATION, repository / "dvc.lock"
+    before = content_md5(path.read_bytes())
+    path.write_text(path.read_text().replace('"name": "text"', '"parameters": "' + "0" * 64 + '"'))
+    lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+    git(repository, "commit", "-qam", "never run")
+    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
+    found = results_before(repository, find_results(repository, "workspace").chains["sentiment"])
+    assert found is not None and found.commit == git(repository, "rev-parse", "HEAD~").strip()
+
+
 def test_texts_of_any_length_are_compared(repository: Path) -> None:
     path, lock = repository / PREDICTIONS, repository / "dvc.lock"
     before = content_md5(path.read_bytes())

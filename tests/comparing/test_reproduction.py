@@ -174,6 +174,15 @@ def test_what_is_another_result_names_its_first_stage(
     assert_refused(committed, message)
 
 
+def test_parameters_below_the_first_difference_count_too(committed: Path) -> None:
+    """As on another processor, where every `train` writes other bytes."""
+    (committed / "raw/weights").write_text("other weights")
+    text = (committed / "params.yaml").read_text()
+    (committed / "params.yaml").write_text(text.replace("export: {rate: 1}", "export: {rate: 2}"))
+    run_in(committed, "dvc", "repro", "-q")
+    assert_refused(committed, r"^export@sentiment: parameters differ \(sentiment\.export\.rate\)")
+
+
 def nothing(root: Path) -> None:
     (root / "dvc.lock").unlink()
 

@@ -1,5 +1,6 @@
 """convert: what it writes is the exported model, or is not written."""
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,20 @@ def test_what_a_format_cannot_hold_is_said_and_the_others_are_written(name: str,
 def test_nothing_wanted_leaves_an_empty_folder(tmp_path: Path) -> None:
     conversion = Conversion("sentiment-transformer", tmp_path)
     assert conversion.run(formats=[]) == {}
+    assert conversion.written() == []
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "onnx"])
+def test_a_model_that_cannot_be_written_is_one_line(engine: str, tmp_path: Path) -> None:
+    """The libraries open its files themselves; a limit on their size stands for a full disk."""
+    conversion = Conversion("sentiment-transformer", tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(UserError, match=rf"^cannot write .*{engine}/model.*: File too large; free some disk space"):
+            conversion.run(formats=[engine], int8=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert conversion.written() == []
 
 

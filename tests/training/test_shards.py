@@ -167,6 +167,7 @@ def test_what_to_do_with_trouble_is_decided_together(
         shared = fit(kind(given), settings, CPU, log_every=1, observer=watcher, team=team)
     assert torch.equal(shared.state["weight"], alone.state["weight"])
     assert (shared.skipped, shared.history) == (alone.skipped, alone.history)
+    assert shared.pieces == (2 if kind is Full else 1)
     assert f"warning: {said}" in watcher.lines
 
 

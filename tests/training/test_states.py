@@ -57,6 +57,12 @@ def test_a_broken_state_is_said_and_the_one_before_is_taken(stopped: Work, fault
     assert watcher.points == stopped.points
 
 
+def test_a_broken_state_is_no_generation(stopped: Work) -> None:
+    newest(stopped)[0].write_bytes(b"")
+    stopped.run(stop=10)
+    assert [read_state(path)["step"] for path in newest(stopped)] == [10, 3]
+
+
 def test_without_a_whole_state_training_starts_from_the_beginning(stopped: Work) -> None:
     for path in newest(stopped):
         path.write_bytes(b"")

@@ -138,7 +138,7 @@ def test_a_full_file_system_costs_one_line_and_no_output_is_half(expected: Clone
         assert all(whole[name] == content for name, content in files.items())
         if code:
             assert errors[-1].startswith("error: train@translation: cannot write ")
-            assert "No space left on device; free space" in errors[-1]
+            assert "No space left on device; free some disk space" in errors[-1]
         else:
             assert files == whole
     assert [code for code, _, _ in ends] == [1, 1, 0, 0]

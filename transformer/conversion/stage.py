@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write, read_table, write_json
+from transformer.core.files import atomic_write, read_table, write_json, writing
 from transformer.core.observer import Observer
 from transformer.core.schema import Section
 from transformer.evaluation.bootstrap import Floats, interval
@@ -86,7 +86,8 @@ def convert_all(
     final name when it is verified. Raises UserError where a converted model differs from the exported one.
     """
     shutil.rmtree(outputs.converted, ignore_errors=True)
-    outputs.converted.mkdir(parents=True)
+    with writing(outputs.converted):
+        outputs.converted.mkdir(parents=True)
     report: dict[str, dict[str, Any]] = {}
     for name in [name for name in FORMATS if name in params.formats]:
         conversion = conversions[name]()
@@ -100,7 +101,8 @@ def convert_all(
             draft = outputs.converted / f".{engine}"
             try:
                 report[engine] = _written(draft, conversion, engine, int8, inputs.bundle)
-                draft.rename(outputs.converted / engine)
+                with writing(outputs.converted / engine):
+                    draft.rename(outputs.converted / engine)
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
     write_json(outputs.report, report)
@@ -109,7 +111,8 @@ def convert_all(
 
 def _written(draft: Path, conversion: Conversion, engine: str, int8: bool, bundle: Path) -> dict[str, Any]:
     """Write a converted model into `draft` and verify it. Returns its size and how it compares."""
-    conversion.write(draft / MODEL, int8)
+    with writing(draft / MODEL):  # by libraries, which open files themselves
+        conversion.write(draft / MODEL, int8)
     write_surroundings(draft, bundle, engine=engine, model=conversion.model, example=conversion.example)
     figures = {"bytes": size_of(draft / MODEL)} | conversion.verify(draft, int8)
     _add_to_card(draft / "README.md", engine, figures)

@@ -28,16 +28,16 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """
     temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}{_PART}")
     try:
-        with _refusals(path):
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path.parent)
             stream = io.BufferedWriter(_Target(temporary, path))
         with stream:
             yield stream
             stream.flush()
-            with _refusals(path):
+            with writing(path):
                 os.fsync(stream.fileno())
-        with _refusals(path):
+        with writing(path):
             temporary.replace(path)
     finally:
         with suppress(OSError):
@@ -52,12 +52,13 @@ class _Target(io.FileIO):
         self._path = path
 
     def write(self, content: Any) -> int:
-        with _refusals(self._path):
+        with writing(self._path):
             return super().write(content)
 
 
 @contextmanager
-def _refusals(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
+    """Raise UserError for an OSError in the block, which writes `path`."""
     try:
         yield
     except OSError as error:

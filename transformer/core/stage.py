@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -136,19 +137,29 @@ class Stage(Generic[Code]):
 
 
 def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
-    """Run a stage script: `python -m stages.NAME TASK`. A UserError ends in one line and exit status 1."""
+    """Run a stage script: `python -m stages.NAME TASK`.
+
+    A UserError ends in one line and exit status 1, SIGTERM and Ctrl-C in one line and 130.
+    """
     task = _task(name)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        content, declared = read_params(PARAMS), open_task(task)
-        code = cast(Code, stage_code(declared, name))
-        schema = code.Params
-        params = stage_params(content, task, schema, where=PARAMS)
-        started = Started(PARAMS, content, name, task, declared.family, schema)
-        found = other_versions(name, declared.family)
-        observer = StageObserver(task, name, params.runtime)
+        _run(name, task, script)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
+    except KeyboardInterrupt as interrupt:
+        _say_stopped(name, task, interrupt)
+        sys.exit(130)
+
+
+def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
+    content, declared = read_params(PARAMS), open_task(task)
+    code = cast(Code, stage_code(declared, name))
+    schema = code.Params
+    params = stage_params(content, task, schema, where=PARAMS)
+    started = Started(PARAMS, content, name, task, declared.family, schema)
+    found = other_versions(name, declared.family)
+    observer = StageObserver(task, name, params.runtime)
     if found:
         observer.say(f"warning: runs under {', '.join(found)}: {remedy(found, name, declared.family)}")
     try:
@@ -156,24 +167,24 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
         sign(name, task, started.sections)
         _require_unchanged(started, observer)
-    except UserError as error:
-        observer.end("FAILED")
-        sys.exit(f"error: {name}@{task}: {error}")
     except KeyboardInterrupt as interrupt:
-        print(f"error: {name}@{task}: {str(interrupt) or 'stopped'}", file=sys.stderr)
-        observer.end("KILLED")
+        _say_stopped(name, task, interrupt)
+        with suppress(KeyboardInterrupt):  # a second one does not wait for the record
+            observer.end("KILLED")
         sys.exit(130)
     except BaseException as error:
         observer.end("FAILED")
         if is_out_of_memory(error):
-            sys.exit(f"error: {name}@{task}: {OUT_OF_MEMORY}")
+            raise UserError(OUT_OF_MEMORY) from error
         raise
     observer.end("FINISHED")
-    try:  # again, since recording may take seconds, and DVC hashes the inputs only when this process has ended
-        _require_unchanged(started, observer)
-    except UserError as error:
-        sys.exit(f"error: {name}@{task}: {error}")
+    # Again, since recording may take seconds, and DVC hashes the inputs only when this process has ended.
+    _require_unchanged(started, observer)
     observer.clean_up()
+
+
+def _say_stopped(name: str, task: str, interrupt: KeyboardInterrupt) -> None:
+    print(f"error: {name}@{task}: {str(interrupt) or 'stopped'}", file=sys.stderr)
 
 
 def _require_unchanged(started: Started, observer: StageObserver) -> None:

@@ -160,15 +160,16 @@ def _cached(root: Path, md5: str) -> bytes:
 def results_before(root: Path, chain: Chain) -> Results | None:
     """The newest results in HEAD's history whose result for the chain's task differs from the chain.
 
-    Commits of dvc.lock without the reports that belong to it are passed over.
+    Passed over are commits of dvc.lock without the reports that belong to it, or with parameters that were never run.
     """
     for commit in git(root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
-        chains = {found.task: found for found in chains_in_lock(blob(root, commit, LOCK))}
-        if chain.task in chains and chains[chain.task].row_key() != chain.row_key():
-            found = Results(root, commit[:_SHORT], commit, chains, {})
-            with suppress(UserError):
-                found.evaluation(chain.task)
-                return found
+        found = next((each for each in chains_in_lock(blob(root, commit, LOCK)) if each.task == chain.task), None)
+        if found is None or found.row_key() == chain.row_key() or never_run(found, _reader(root, commit, found)):
+            continue
+        results = Results(root, commit[:_SHORT], commit, {chain.task: found}, {})
+        with suppress(UserError):
+            results.evaluation(chain.task)
+            return results
     return None
 
 

@@ -80,18 +80,17 @@ def _changed(status: Iterable[Any]) -> Iterator[str]:
 
 
 def _first_difference(committed: Chain, own: Chain) -> Stage | None:
+    """The first stage with other outputs. Raises UserError if parameters of any stage differ, also of a later one."""
     mine = {stage.name: stage for stage in own.executed}
-    for one in (stage for stage in committed.executed if stage.name in mine):
-        other = mine[one.name]
+    both = [(one, mine[one.name]) for one in committed.executed if one.name in mine]
+    for one, other in both:
         if one.params != other.params:
             was, now = leaves(one.params), leaves(other.params)
             names = ", ".join(sorted(name for name in {*was, *now} if was.get(name) != now.get(name)))
             raise UserError(
                 f"{one.name}@{own.task}: parameters differ ({names}): only the same parameters can be verified"
             )
-        if one.outs != other.outs:
-            return one
-    return None
+    return next((one for one, other in both if one.outs != other.outs), None)
 
 
 def _differing(stage: Stage, own: Chain) -> str:

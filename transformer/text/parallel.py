@@ -1,5 +1,6 @@
 """Processes items in several processes, in order and in bounded memory."""
 
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -84,7 +85,7 @@ class _Pool:
                 result = waiting[0][1].result()
             except BrokenProcessPool as error:
                 self._again(error)
-                again = [(item, self._pool.submit(function, item)) for item, _ in waiting]
+                again = [(item, self._submitted(function, item)) for item, _ in waiting]
                 waiting.clear()
                 waiting.extend(again)
             else:
@@ -120,5 +121,6 @@ class _Pool:
 
 
 def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the leader decides
     end_with_parent()
     initializer(*arguments)

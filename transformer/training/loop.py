@@ -40,6 +40,8 @@ class Fitted(NamedTuple):
     steps: int
     skipped: int
     """Updates skipped because the loss or a gradient was not finite."""
+    pieces: int
+    """Number of pieces that each batch was split into in the end, because memory had run out; 1 if it had not."""
 
 
 def fit(
@@ -176,12 +178,15 @@ class _Training:
         history, state = self.history, self.averaging.result()
         if self.params.averaging not in ("last", "best"):
             _require_finite(history.best_row)
-            return Fitted(history, state, history.best_row, self.step, self.updates.skipped)
+            return self._fitted(state, history.best_row)
         with _weights(self.trainable.model, state):
             validation = self._validate()
         _require_finite(validation)
         self.observer.say("mean of epochs  " + in_words(validation))
-        return Fitted(history, state, history.rows[-1] | validation, self.step, self.updates.skipped)
+        return self._fitted(state, history.rows[-1] | validation)
+
+    def _fitted(self, state: State, figures: dict[str, float]) -> Fitted:
+        return Fitted(self.history, state, figures, self.step, self.updates.skipped, self.updates.pieces)
 
     def place_of(self, step: int) -> str:
         """A step of the current epoch in words, for messages."""

@@ -46,6 +46,7 @@ class Resume:
         self._interrupted: Callable[[], bool] = lambda: False
         self._due = time.monotonic() + every
         self._failing = False
+        self._broken: set[Path] = set()
         self.seconds = 0.0
         """Total time spent saving."""
 
@@ -71,11 +72,12 @@ class Resume:
                 return read_state(path)
             except BrokenStateError as error:
                 self._observer.say(f"warning: {error}: falling back to the previous checkpoint, if any")
+                self._broken.add(path)
         return None
 
     def newest(self) -> str:
         """The path of the newest checkpoint, or `none`."""
-        states = saved_states(self._folder) if self._folder is not None else []
+        states = self._whole(self._folder) if self._folder is not None else []
         return str(states[0]) if states else "none"
 
     def checkpoint(self, step: int, state: Callable[[], Tree]) -> None:
@@ -92,12 +94,16 @@ class Resume:
         if self._folder is not None:
             self._save(self._folder, state)
 
+    def _whole(self, folder: Path) -> list[Path]:
+        """The checkpoints that were not found to be broken, newest first."""
+        return [path for path in saved_states(folder) if path not in self._broken]
+
     def _save(self, folder: Path, state: Callable[[], Tree]) -> None:
         started = time.monotonic()
         content = state()
         try:
             write_state(folder, content)
-            for old in saved_states(folder)[_GENERATIONS:]:
+            for old in (*self._broken, *self._whole(folder)[_GENERATIONS:]):
                 old.unlink(missing_ok=True)
             self._failing = False
         except UserError as error:

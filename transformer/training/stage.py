@@ -122,7 +122,7 @@ def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: Traini
     write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
     where = {"device": compute.device.type, "precision": compute.precision}
     totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
-    totals["skipped_updates"] = fitted.skipped
+    totals |= {"skipped_updates": fitted.skipped, "batch_pieces": fitted.pieces}
     endings = ("_loss", "_perplexity", "_accuracy")
     final = {name: value for name, value in fitted.figures.items() if name.endswith(endings)}
     write_json(paths.metrics, final | totals | counts | where)

@@ -173,7 +173,8 @@ def _end(process: Any) -> None:
 
 def _run(opening: Opening, rank: int, size: int, meeting: str, code: str, ready: Connection) -> None:
     """What another process of this machine runs."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the leader decides
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # they may reach all at once; the leader decides
     end_with_parent()
     try:
         if code_digest() != code:  # also where the edit is reverted before the stage's end, which compares again

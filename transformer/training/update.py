@@ -45,6 +45,11 @@ class Updates:
         self.skipped = 0
         """Updates skipped because the loss or a gradient was not finite."""
 
+    @property
+    def pieces(self) -> int:
+        """Number of pieces that each batch is split into to fit into memory."""
+        return self._gradients.pieces
+
     def __call__(self, batches: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
         """Update once with the gradient of all of these batches. Returns the losses of its parts; none if skipped.
 
@@ -77,7 +82,7 @@ class Updates:
         moments = self._optimizer.state_dict()["state"]
         return {
             "optimizer": {str(number): tensors for number, tensors in moments.items()},
-            "pieces": self._gradients.pieces,
+            "pieces": self.pieces,
             "skipped": self.skipped,
         }
 

@@ -1,0 +1,46 @@
+"""A stage that Ctrl-C or SIGTERM reaches at any moment ends with status 130 and one line."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Clone, make_clone
+
+# Runs the real stage script; the code is run between the stage's work and its end.
+STOPPED = """
+import os, signal, sys
+import stages.download
+from transformer.core.stage import main
+
+code = sys.argv.pop()
+sys.argv.append("translation")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
+send = lambda name: os.kill(os.getpid(), getattr(signal, name))
+main("download", lambda stage: (stages.download.download(stage), exec(code))[0])
+"""
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
+    """A clone without tracking."""
+    clone = make_clone(tmp_path_factory.mktemp("stopped") / "clone", warm=True)
+    clone.change({"runtime.tracking": False})
+    yield clone
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("send({!r})", id="while it works"),
+        pytest.param("stage.observer.end = lambda status: send({!r})", id="while its end is recorded"),
+        pytest.param("stage.observer.end = lambda status: send({0!r}); send({0!r})", id="twice"),
+    ],
+)
+def test_a_signal_is_one_line_and_status_130(clone: Clone, code: str, name: str) -> None:
+    done = clone.run("python", "-c", STOPPED, code.format(name), check=False)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [
+        "error: download@translation: stopped"
+    ]
