@@ -53,6 +53,7 @@ PAIRS = {
     "opus": ({"Books.en-fr.fr": text(0), "Books.en-fr.en": text(1), "README": b"x"}, {"fr": "fr", "en": "en"}),
     "codes": ({"train.jsonl": lines(sides(("fr", "en")))}, {"fr": "fr", "en": "en"}),
     "names": ({"train.tsv": table(sides(("French", "English")), "\t")}, {"fr": "French", "en": "English"}),
+    "excel": ({"train.csv": table(sides(("FR", "EN")), ";")}, {"fr": "FR", "en": "EN"}),
     "nested": (
         {"train.jsonl": lines([{"translation": row} for row in sides(("en", "fr"), [row[::-1] for row in FRENCH])])},
         {"fr": "translation.fr", "en": "translation.en"},
@@ -75,6 +76,8 @@ def test_sides_that_name_no_language_need_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="`source` names no language: say both, as in `--languages de en`"):
         recognise(folder)
     assert recognise(folder, ["fr", "en"]).columns == {"fr": "source", "en": "target"}
+    half = write(tmp_path / "half", {"train.csv": table(sides(("translation", "en")), ",")})
+    assert [*recognise(half, ["en", "fr"]).columns.items()] == [("en", "en"), ("fr", "translation")]
     assert [*recognise(write(tmp_path / "two", PAIRS["codes"][0]), ["en", "fr"]).columns.items()] == [
         ("en", "en"),
         ("fr", "fr"),
@@ -91,6 +94,13 @@ def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
     if kind == "parquet":
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(more), folder / "train.parquet")
     assert recognise(folder) == Found(family="classifier", columns={"label": "stars", "text": "review"})
+
+
+def test_many_long_labels_are_recognised_by_their_name(tmp_path: Path) -> None:
+    """As of intents, which are words."""
+    rows = [{"text": row["review"], "intent": f"card_is_not_working_{number % 25}"} for number, row in enumerate(STARS)]
+    found = recognise(write(tmp_path / "in", {"train.jsonl": lines(rows)}))
+    assert found == Found(family="classifier", columns={"label": "intent", "text": "text"})
 
 
 def test_columns_that_could_be_the_label_too_are_named(tmp_path: Path) -> None:
@@ -175,6 +185,21 @@ def test_unbalanced_stars_get_their_labels_and_weights(project: Path) -> None:
     assert section["download"]["labels"] == ["1", "2", "3", "4", "5"]
     assert section["download"]["columns"] == {"label": "stars", "text": "review"}
     assert section["train"]["class_weights"] == "balanced"
+
+
+def test_every_character_of_a_script_has_room_in_the_vocabulary(project: Path) -> None:
+    """Chinese has thousands, and no words between spaces."""
+    letters = [chr(0x4E00 + number) for number in range(600)]
+    rows = [{"text": "".join(letters[start : start + 30]), "label": start % 2} for start in range(570)] * 2
+    folder = write(project / "in", {"train.jsonl": lines(rows), "test.jsonl": lines(rows[:20])})
+    [*new_corpus(project, folder, name="han", languages=None)]
+    assert profile_values(project, "han")["sentiment"]["vocab"]["max_size"] >= 1000
+
+
+@pytest.mark.parametrize("name", ["default", "a b"])
+def test_a_name_that_no_profile_may_have(name: str, project: Path) -> None:
+    with pytest.raises(UserError, match=f"`{name}` cannot name a profile"):
+        [*new_corpus(project, project, name=name, languages=None)]
 
 
 def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:

@@ -183,6 +183,11 @@ def test_parameters_below_the_first_difference_count_too(committed: Path) -> Non
     assert_refused(committed, r"^export@sentiment: parameters differ \(sentiment\.export\.rate\)")
 
 
+def test_a_broken_dvc_yaml_is_one_line(committed: Path) -> None:
+    (committed / "dvc.yaml").write_text("stages: [")
+    assert_refused(committed, r"^DVC cannot say whether the workspace is up to date: .*dvc\.yaml")
+
+
 def nothing(root: Path) -> None:
     (root / "dvc.lock").unlink()
 

@@ -11,13 +11,15 @@ import pytest
 import torch
 
 import transformer
+from tests.conftest import ROOT
 from tests.stages import Stages
+from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, read_table
+from transformer.core.files import read_json, read_rows, read_table
 from transformer.families.classifier.combinations import Params, check
 from transformer.families.classifier.decoding.labels import Classifier
 from transformer.families.classifier.download import label_name, ordered
-from transformer.families.classifier.nn.weights import class_weights
+from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
 from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
 
 SPLITS = ("train", "validation", "test")
@@ -141,6 +143,27 @@ def test_weights_of_other_labels_are_refused_before_anything_runs(
     content = stages(tmp_path, monkeypatch, tmp_path, **changes).content
     with pytest.raises(ValueError, match="exactly the labels a, b"):
         check(open_task("sentiment"), stage_params(content, "sentiment", Params, where=Path("params.yaml")))
+
+
+def test_the_names_in_parquet_files_of_datasets_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set of the Hub, read from its own files: 0 is `pos` there."""
+    import datasets
+
+    features = datasets.Features({"label": datasets.ClassLabel(names=["pos", "neg"]), "text": datasets.Value("string")})
+    for split in SPLITS:
+        rows = [{"label": number % 2, "text": f"{split} {number}"} for number in range(6)]
+        datasets.Dataset.from_list(rows, features=features).to_parquet(tmp_path / f"{split}.parquet")
+    run = stages(tmp_path, monkeypatch, tmp_path)
+    run.run("download")
+    rows = read_rows(run.folder / "data" / run.task / "corpus" / "test.jsonl")
+    assert [row["label"] for row in rows] == [1, 0] * 3, "0 is negative here"
+
+
+def test_weights_of_numbers_are_those_of_their_labels() -> None:
+    """YAML reads `{1: 4, 2: 1}` with whole numbers."""
+    section: dict[str, Any] = profile_values(ROOT, "default")["sentiment"]["train"]
+    weights = ClassifierTrainParams.model_validate(section | {"class_weights": {1: 4, 2: 1}}).class_weights
+    assert weights == {"1": 4, "2": 1}
 
 
 def test_the_order_of_names() -> None:

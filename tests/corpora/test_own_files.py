@@ -32,6 +32,13 @@ def test_more_than_ten_are_counted(tmp_path: Path) -> None:
         translate(tmp_path, path=path)
 
 
+def test_rows_that_are_filtered_do_not_hide_the_bad_ones(tmp_path: Path) -> None:
+    """Ten are shown of each."""
+    path = parallel(tmp_path / "in", train=[*pairs(1) * 15, {"de": "x", "en": ""}])
+    with pytest.raises(UserError, match=r"^\S*train\.jsonl, line 16: `en` is empty; fix this row"):
+        translate(tmp_path, path=path, deduplicate=True)
+
+
 def test_bad_rows_are_skipped_and_counted_by_reason(tmp_path: Path) -> None:
     folder = Path(parallel(tmp_path / "in", train=NOISY))
     with (folder / "train.jsonl").open("ab") as stream:
@@ -125,6 +132,16 @@ def test_csv_with_quotes_and_line_ends(tmp_path: Path) -> None:
     assert stored(output, "test") == [
         {"label": row["label"], "text": str(row["text"]).replace("\n", " ")} for row in rows
     ]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_csv_of_another_separator(separator: str, tmp_path: Path) -> None:
+    """As Excel writes it where the comma is decimal."""
+    rows = [("label", "text"), ("1", '"a; b, c"'), ("0", '"d, e"')]
+    content = "\ufeff".encode() + "".join(f"{separator.join(row)}\n" for row in rows).encode()
+    path = str(write(tmp_path / "in", {"train.csv": content, "test.csv": content, "val.csv": content}))
+    output = judge(tmp_path, path=path)
+    assert stored(output, "test") == [{"label": 1, "text": "a; b, c"}, {"label": 0, "text": "d, e"}]
 
 
 def test_a_csv_that_is_none(tmp_path: Path) -> None:

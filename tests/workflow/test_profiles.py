@@ -120,6 +120,13 @@ def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
     assert "kind: recurrent # mine\n" in (project / "params.yaml").read_text()
 
 
+def test_a_parameter_that_the_default_leaves_out_may_be_set(project: Path) -> None:
+    overlay(project, "language:\n  tokenize:\n    html_breaks: space\n")
+    assert "html_breaks" not in read_params(project / "params.yaml")["language"]["tokenize"]
+    use_profile(project, "mine", None)
+    assert read_params(project / "params.yaml")["language"]["tokenize"]["html_breaks"] == "space"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -170,6 +177,24 @@ def test_a_profile_follows_the_committed_default(project: Path) -> None:
     assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
     use_profile(project, DEFAULT, None)
     assert (project / "params.yaml").read_text() == edited
+
+
+def test_a_merged_default_counts_where_a_profile_is_committed(project: Path) -> None:
+    """As from upstream, with `git merge -X ours`: history as git simplifies it goes past the other side."""
+    git(project, "checkout", "-q", "-b", "upstream")
+    text = (project / "params.yaml").read_text()
+    (project / "params.yaml").write_text(text.replace("device: auto", "device: cuda"))
+    commit(project)
+    git(project, "checkout", "-q", "-")
+    use_profile(project, "seed", None)
+    commit(project)
+    git(project, "merge", "-q", "-s", "ours", "--no-edit", "upstream")
+    use_profile(project, DEFAULT, None)
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
+    (project / "params.yaml").write_text(text)
+    commit(project)
+    use_profile(project, "seed", None)
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "auto", "HEAD's own is the newest"
 
 
 def test_sections_that_a_profile_sets_back_are_named(project: Path) -> None:

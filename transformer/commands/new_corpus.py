@@ -36,6 +36,7 @@ class Statistics:
     repeated: int = 0
     left_out: LeftOut = field(default_factory=lambda: LeftOut("skip"))
     words: set[str] = field(default_factory=set)
+    characters: set[str] = field(default_factory=set)
 
 
 def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequence[str] | None) -> Iterator[str]:
@@ -130,6 +131,7 @@ def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:
             split_words = words(row[name])
             result.lengths.setdefault(name, []).append(len(split_words))
             result.words.update(split_words)
+            result.characters.update(row[name])
         if "label" in row:
             result.labels[row["label"]] += 1
         key = hash(tuple(row.values()))
@@ -171,7 +173,9 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
     large = train.rows >= 10_000
     longest = max(_quantile(lengths, 0.99) for lengths in train.lengths.values())
     positions = min(1 << max(6, math.ceil(math.log2(2 * longest + 2))), 1024)
-    pieces = min(10_000, max(300, 100 * round(len(train.words) * 0.007)))
+    # Every character is a piece: a script that has thousands of them needs more pieces than words, which it lacks.
+    least = 100 * math.ceil(len(train.characters) * 0.015 + 1)
+    pieces = max(300, least, min(10_000, 100 * round(len(train.words) * 0.007)))
     rows = 64 if large else 32
     common = {"batch_size": rows, "schedule": "cosine", "learning_rate": 1e-3, "patience": 5}
     updates = math.ceil(train.rows / rows)

@@ -42,11 +42,17 @@ def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
             for name, field in stage_code(open_task(task), stage).Params.model_fields.items():
                 shared = name in SHARED_SECTIONS
                 path = name if shared else f"{task}.{name}"
-                section = content[name] if shared else content[task][name]
+                section = _section(content if shared else _section(content, task), name)
                 leaves = list(_leaves(field.annotation, path, section))
                 found[path] = max(found.get(path, []), leaves, key=len)  # a stage may declare a part of a section
     for leaves in found.values():
         yield from leaves
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A section; empty where there is none, as of a task that a newer version has added."""
+    found = values.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[Parameter]:
@@ -56,7 +62,7 @@ def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[
         suffix = f" (kind: {get_args(_kind(schema))[0]})" if len(schemas) > 1 else ""
         for name, field in schema.model_fields.items():
             if any(issubclass(each, Section) for each in _schemas(field.annotation)):
-                yield from _leaves(field.annotation, f"{path}.{name}", section[name])
+                yield from _leaves(field.annotation, f"{path}.{name}", _section(section, name))
                 continue
             default = _shown(section[name]) if chosen and name in section else ""
             yield Parameter(

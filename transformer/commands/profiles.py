@@ -9,6 +9,7 @@ import io
 import re
 import subprocess
 from collections.abc import Mapping, MutableMapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,8 @@ def require_free(root: Path, name: str) -> None:
 
 
 def _profile_path(name: str) -> Path:
-    if not re.fullmatch(r"[\w][\w.-]*", name):
-        raise UserError(f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `--name fr-en`")
+    if name == DEFAULT or not re.fullmatch(r"[\w][\w.-]*", name):
+        raise UserError(f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, and another word than `default`, as in `--name fr-en`")
     return Path("profiles", f"{name}.yaml")
 
 
@@ -172,7 +173,10 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
     for name, value in changes.items():
         path = f"{prefix}{name}"
         if name not in section:
-            raise UserError(f"{where}: `{path}` is not a parameter: the default params.yaml has no such name")
+            if path not in _declared():
+                raise UserError(f"{where}: `{path}` is not a parameter: `transformer parameters` lists all")
+            _set(section, changes, name)
+            continue
         is_section = isinstance(section[name], MutableMapping) and bool(section[name])
         if is_section and not isinstance(value, MutableMapping):
             raise UserError(f"{where}: `{path}` must be a section")
@@ -182,6 +186,14 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
             _lay_over(section[name], value, f"{path}.", where)
         else:
             _set(section, changes, name)
+
+
+@cache
+def _declared() -> set[str]:
+    """The paths of all parameters, also of those that the default lacks since they have a default of their own."""
+    from transformer.commands.parameters import parameters  # takes as long to import as torch
+
+    return {each.path for each in parameters({})}
 
 
 def _another_kind(section: Values, changes: Values) -> bool:
@@ -253,9 +265,12 @@ def _read(path: Path) -> str:
 
 
 def _committed_default(root: Path) -> str:
-    """The newest committed params.yaml whose first line says that it is the default."""
-    listed = _git(root, "rev-list", "--first-parent", "HEAD", "--", str(PARAMS)) or b""
-    for commit in listed.decode().split():
+    """HEAD's params.yaml if its first line says that it is the default, else the newest committed one that does.
+
+    Merged branches count: an upstream's new default may be there only, where a profile was in place here.
+    """
+    listed = _git(root, "rev-list", "--full-history", "HEAD", "--", str(PARAMS)) or b""
+    for commit in ("HEAD", *listed.decode().split()):
         text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode(errors="replace")
         if text.startswith(_DEFAULT_HEAD):
             return text

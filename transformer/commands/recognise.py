@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
+from transformer.core.task import MOST_CLASSES
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Row
 from transformer.corpora.files import read_folder
@@ -17,6 +18,8 @@ _PEEKED = 1000  # rows, at least, by which the columns of a larger file are told
 _FEW = 20  # different values of a column of labels, at most
 _SHORT = 40  # characters of a label, at most
 _LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
+_CERTAIN = ["label", "labels", "class", "category", "intent"]
+"""Names of a column that holds labels even if they are many and long."""
 _CODES = {
     **{"arabic": "ar", "chinese": "zh", "czech": "cs", "dutch": "nl", "english": "en", "finnish": "fi"},
     **{"french": "fr", "german": "de", "hindi": "hi", "italian": "it", "japanese": "ja", "korean": "ko"},
@@ -58,8 +61,9 @@ def recognise(folder: Path, languages: Sequence[str] | None = None) -> Found:
 
 def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | None) -> Found:
     values = _values(rows)
-    texts = [name for name, column in values.items() if _is_text(column)]
-    labels = [name for name, column in values.items() if name not in texts and _is_label(column)]
+    certain = [name for name, column in values.items() if name.lower() in _CERTAIN and _is_label(column, MOST_CLASSES)]
+    texts = [name for name, column in values.items() if name not in certain and _is_text(column)]
+    labels = [name for name, column in values.items() if name in certain or (name not in texts and _is_label(column, _FEW))]
     labels.sort(key=lambda name: name.lower() not in (*_LABELS, *TASKS))
     if labels and texts:
         longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
@@ -92,13 +96,17 @@ def _spread(rows: Iterator[Row]) -> list[Row]:
 
 def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] | None) -> dict[str, str]:
     """The columns by language, English last unless the languages are given in their order."""
+    codes = [code.lower() if code.isupper() else code for code in codes]  # Excel's headers
     strange = [code for code in codes if not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)]
     if languages and {*languages} == {*codes}:
         return {code: names[codes.index(code)] for code in languages}
-    if languages and len(strange) < len(codes):
+    said = [code for code in codes if code not in strange]
+    if languages and not {*said} <= {*languages}:
         raise UserError(f"the sides are called {' and '.join(codes)}: give just these as --languages, in either order")
     if languages:
-        return dict(zip(languages, names, strict=True))
+        rest = iter([code for code in languages if code not in said])
+        found = {(next(rest) if code in strange else code): name for code, name in zip(codes, names, strict=True)}
+        return {code: found[code] for code in languages}
     if strange:
         raise UserError(f"`{strange[0]}` names no language: say both, as in `--languages de en`")
     return dict(sorted(zip(codes, names, strict=True), key=lambda each: each[0] == "en"))
@@ -123,9 +131,10 @@ def _is_text(column: Sequence[Any]) -> bool:
     return (different > _FEW or different > len(texts) / 2) and mean > 5 and not all(map(is_number, texts))
 
 
-def _is_label(column: Sequence[Any]) -> bool:
+def _is_label(column: Sequence[Any], most: int) -> bool:
+    """Whether it has few values, which return. most: how many values, at most."""
     try:
         names = {label_name(value) for value in column} - {None}
     except ValueError:
         return False
-    return 2 <= len(names) <= _FEW and all(len(str(name)) <= _SHORT for name in names)
+    return 2 <= len(names) <= min(most, max(_FEW, len(column) // 2)) and all(len(str(name)) <= _SHORT for name in names)

@@ -80,15 +80,17 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
     Otherwise raises UserError at the end of a part with bad rows: one line with the first of them and their number.
     """
     for part in parts:
-        bad = 0
+        bad, first = 0, list[str]()
         for number, row in enumerate(part.read(), start=part.first):
             try:
                 if isinstance(row, Fault):
                     raise ValueError(row.reason)
                 checked = check(row)
             except ValueError as error:
-                left_out.add(f"{part.name}, {part.unit} {number}", str(error))
+                place = f"{part.name}, {part.unit} {number}"
+                left_out.add(place, str(error))
                 bad += 1
+                first += [f"{place}: {error}"] if bad <= _SHOWN else []
                 continue
             if not bad or left_out.bad_rows == "skip":
                 yield checked
@@ -96,7 +98,7 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
             more = f"; and {bad - _SHOWN:,} more" if bad > _SHOWN else ""
             rows = "this row" if bad == 1 else f"these {bad:,} rows"
             raise UserError(
-                f"{'; '.join(left_out.shown)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`"
+                f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`"
             )
 
 

@@ -39,7 +39,23 @@ def read_folder(folder: Path, *, columns: Columns) -> Corpus:
         splits={split: _parts(each, columns) for split, each in found.items()},
         origin={"source": "files", "files": files},
         ignored=ignored,
+        label_names=next(filter(None, (_label_names(each, columns) for each in found.values())), ()),
     )
+
+
+def _label_names(files: SplitFiles, columns: Columns) -> Sequence[str]:
+    """What Parquet files of the library `datasets` call the numbers of their labels; empty if they have no names."""
+    if files.kind != "parquet" or "label" not in columns.names:
+        return ()
+    import pyarrow.parquet
+
+    try:
+        with _reading(files.paths[0]):
+            metadata = pyarrow.parquet.read_schema(files.paths[0]).metadata or {}
+        names = json.loads(metadata[b"huggingface"])["info"]["features"][columns.names["label"]]["names"]
+    except (pyarrow.ArrowException, KeyError, TypeError, ValueError):  # a damaged file is said when its rows are read
+        return ()
+    return tuple(map(str, names))
 
 
 def _parts(files: SplitFiles, columns: Columns) -> list[Part]:
@@ -134,7 +150,12 @@ def _tsv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
 
 
 def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
-    """Rows of RFC 4180, whose quoted fields may contain line ends."""
+    """Rows of RFC 4180, whose quoted fields may contain line ends.
+
+    Fields are separated by what the header has: commas, or, as some countries' Excel writes, semicolons, or tabs.
+    """
+    header = next(_lines(path), "")
+    separator = next((each for each in ",;\t" if isinstance(header, str) and each in header), ",")
 
     def decoded(faults: list[Fault]) -> Iterator[str]:
         for line in _lines(path):
@@ -145,7 +166,7 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
         faults: list[Fault] = []
         csv.field_size_limit(_LONGEST_FIELD)
         try:
-            for fields in csv.reader(decoded(faults), strict=True):
+            for fields in csv.reader(decoded(faults), delimiter=separator, strict=True):
                 yield faults[0] if faults else fields or Fault("a blank line")
                 faults.clear()
         except csv.Error as error:

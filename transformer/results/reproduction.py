@@ -51,13 +51,17 @@ def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
 
 def _require_made_here(root: Path, chain: Chain) -> None:
     """Raise UserError unless the workspace has the chain's files, up to date, and its stages ran on this machine."""
+    from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
     require_outputs(root, chain.outs)
-    with Repo(str(root)) as repo:
-        targets = [f"{root.resolve() / 'dvc.yaml'}:{stage.name}@{chain.task}" for stage in chain.executed]
-        status: dict[str, list[Any]] = repo.status(targets=targets)
-        run = stages_run(run_cache(repo), chain)
+    try:
+        with Repo(str(root)) as repo:
+            targets = [f"{root.resolve() / 'dvc.yaml'}:{stage.name}@{chain.task}" for stage in chain.executed]
+            status: dict[str, list[Any]] = repo.status(targets=targets)
+            run = stages_run(run_cache(repo), chain)
+    except DvcException as error:
+        raise UserError(f"DVC cannot say whether the workspace is up to date: {' '.join(str(error).split())}") from error
     for address, entries in status.items():
         if changed := sorted(set(_changed(entries))):
             name = address.rpartition(":")[2]

@@ -53,7 +53,7 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
             name = section.removeprefix(f"{chain.task}.")
             if name.partition(".")[0] in HYPERPARAMETERS:
                 items = leaves({name: value}).items()
-                found |= {path: _text(item) for path, item in items if path not in _WHERE_FROM}
+                found |= {allowed_name(path): _text(item) for path, item in items if path not in _WHERE_FROM}
     return found
 
 
@@ -86,7 +86,7 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
     strings: dict[str, str] = {}
     taken = {point.name for point in curves(reports)}
     for report in METRIC_REPORTS:
-        items = {metric_name(name): value for name, value in leaves(read_json(reports / f"{report}.json")).items()}
+        items = {allowed_name(name): value for name, value in leaves(read_json(reports / f"{report}.json")).items()}
         for name, value in items.items():
             unique = f"{report}.{name}" if name in taken else name
             if isinstance(value, str):
@@ -97,7 +97,7 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
     return numbers, strings
 
 
-def metric_name(name: str) -> str:
+def allowed_name(name: str) -> str:
     """`name` with characters that MLflow does not allow replaced by `_`."""
     return _NOT_IN_NAMES.sub("_", name)
 
@@ -106,7 +106,7 @@ def curves(reports: Path) -> list[Point]:
     """The points of history.tsv: every column but `epoch` and `step`, over `step`; empty cells are skipped."""
     with (reports / HISTORY).open(encoding="utf-8", newline="") as stream:
         return [
-            Point(metric_name(column), float(cell), int(float(row["step"])))
+            Point(allowed_name(column), float(cell), int(float(row["step"])))
             for row in csv.DictReader(stream, delimiter="\t")
             for column, cell in row.items()
             if column not in ("epoch", "step") and cell and math.isfinite(float(cell))

@@ -1,7 +1,7 @@
 """The parameters of a classifier's training, and the weights of its classes in the loss."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -31,6 +31,12 @@ class ClassifierTrainParams(TrainParams):
     """Share of the texts of a batch whose wide logits are left out, so that the network answers alone."""
     network_loss: float = Field(ge=0)
     """Weight of the loss of the network alone, added to that of the sum with the wide branch."""
+
+    @field_validator("class_weights", mode="before")
+    @classmethod
+    def _by_name(cls, weights: Any) -> Any:
+        """YAML reads the label `1` as a number, as `download.labels` may have it."""
+        return {str(label): weight for label, weight in weights.items()} if isinstance(weights, Mapping) else weights
 
     @field_validator("class_weights")
     @classmethod
