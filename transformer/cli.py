@@ -8,9 +8,9 @@ from typing import Any
 from transformer.commands.workspace import enter_workspace, given_path, require_workspace
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
 from transformer.core.spinning import spin_briefly
-from transformer.core.task import family_names, import_family, open_task
+from transformer.core.task import family_names, import_family
 from transformer.export.converted import ENGINES
-from transformer.registry import TASKS
+from transformer.registry import TASKS, tasks_of
 
 _FILES_SHOWN = 3  # per stage
 
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         "attention", help="show what a model attends to in one text, in the terminal or as a file"
     )
     attention.add_argument("text", metavar="TEXT")
-    attention.add_argument("-m", "--model", type=given_path, default=_own_model("seq2seq"), help="default: %(default)s")
+    _add_model(attention, "seq2seq")
     attention.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
     attention.add_argument("--map", help="name of the attention map to show; default: the model's first")
     attention.add_argument("--layers", default="last", choices=("last", "all"), help="default: %(default)s")
@@ -107,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         "-m",
         "--model",
         type=_given_model,
+        required=len(tasks_of("seq2seq")) > 1,
         help="such as models:/NAME@best, or a folder; default: the workspace's result",
     )
     serve.add_argument("--port", type=int, default=5001, help="default: %(default)s")
@@ -121,10 +122,21 @@ def _add_asking(command: argparse.ArgumentParser, family: str, name: str) -> Non
     """Add what every command has that asks an exported model."""
     command.add_argument("texts", nargs="*", metavar="TEXT", help="input texts; default: lines of FILE or stdin")
     command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
-    command.add_argument("-m", "--model", type=given_path, default=_own_model(family), help="default: %(default)s")
+    _add_model(command, family)
     command.add_argument("-d", "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"))
     command.add_argument("-e", "--engine", choices=ENGINES, help="what computes; default: what the model is of, torch")
     command.set_defaults(run=_ask, family=family, command=name, anywhere=True)
+
+
+def _add_model(command: argparse.ArgumentParser, family: str) -> None:
+    """Add `--model`: by default the bundle of the only task of the family."""
+    tasks = tasks_of(family)
+    if len(tasks) > 1:
+        bundles = " or ".join(f"models/{task}/bundle" for task in tasks)
+        command.add_argument("-m", "--model", type=given_path, required=True, help=f"such as {bundles}")
+        return
+    own = Path("models", tasks[0] if tasks else family, "bundle")
+    command.add_argument("-m", "--model", type=given_path, default=own, help="default: %(default)s")
 
 
 class _Version(argparse.Action):
@@ -135,12 +147,6 @@ class _Version(argparse.Action):
 
         print(f"transformer {version('transformer')}")
         parser.exit()
-
-
-def _own_model(family: str) -> Path:
-    """The path of the workspace's bundle for the first task of a family."""
-    task = next((task for task in TASKS if open_task(task).family == family), family)
-    return Path("models", task, "bundle")
 
 
 def _require_text(arguments: argparse.Namespace) -> None:
@@ -262,8 +268,7 @@ def _ui(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from transformer.tracking.serving import serve
 
-    task = _own_model("seq2seq").parent.name
-    serve(Path.cwd(), task, arguments.model, arguments.port)
+    serve(Path.cwd(), tasks_of("seq2seq")[0], arguments.model, arguments.port)
 
 
 def _given_model(text: str) -> str:

@@ -53,6 +53,7 @@ PAIRS = {
     "opus": ({"Books.en-fr.fr": text(0), "Books.en-fr.en": text(1), "README": b"x"}, {"fr": "fr", "en": "en"}),
     "codes": ({"train.jsonl": lines(sides(("fr", "en")))}, {"fr": "fr", "en": "en"}),
     "names": ({"train.tsv": table(sides(("French", "English")), "\t")}, {"fr": "French", "en": "English"}),
+    "beside": ({"train.csv": table(sides(("fr", "en")), ","), "train.xlsx": b"PK"}, {"fr": "fr", "en": "en"}),
     "excel": ({"train.csv": table(sides(("FR", "EN")), ";")}, {"fr": "FR", "en": "EN"}),
     "nested": (
         {"train.jsonl": lines([{"translation": row} for row in sides(("en", "fr"), [row[::-1] for row in FRENCH])])},

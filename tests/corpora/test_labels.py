@@ -155,8 +155,8 @@ def test_the_names_in_parquet_files_of_datasets_count(tmp_path: Path, monkeypatc
         datasets.Dataset.from_list(rows, features=features).to_parquet(tmp_path / f"{split}.parquet")
     run = stages(tmp_path, monkeypatch, tmp_path)
     run.run("download")
-    rows = read_rows(run.folder / "data" / run.task / "corpus" / "test.jsonl")
-    assert [row["label"] for row in rows] == [1, 0] * 3, "0 is negative here"
+    stored = read_rows(run.folder / "data" / run.task / "corpus" / "test.jsonl")
+    assert [row["label"] for row in stored] == [1, 0] * 3, "0 is negative here"
 
 
 def test_weights_of_numbers_are_those_of_their_labels() -> None:

@@ -35,7 +35,7 @@ def test_words_that_training_never_had_are_named(
     in_this_process(workflow, monkeypatch, command, "犬 犬")
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 1
-    assert printed.err == "note: words that training never had: 犬\n"
+    assert printed.err == "note: words that the vocabulary lacks: 犬\n"
     in_this_process(workflow, monkeypatch, command, ".")
     assert capsys.readouterr().err == ""
 

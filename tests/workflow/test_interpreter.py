@@ -36,6 +36,17 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
+def test_an_environment_of_another_folder_is_made_again(tmp_path: Path) -> None:
+    """Its commands have absolute paths: moved, they do not start; in a copy, they run the original's code."""
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    ready = tmp_path / ".venv" / ".installed"
+    ready.parent.mkdir()
+    for folder, stale in ((tmp_path, False), (ROOT, True)):
+        ready.write_text(f"{folder.resolve()}\n")
+        assert subprocess.run(["make", "-q", ".venv/.installed"], cwd=tmp_path).returncode == stale
+
+
 def run(clone: Clone, path: str, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": path, "DVC_NO_ANALYTICS": "true", "HOME": str(clone.root.parent), "SHELL": "/bin/sh"}
     return subprocess.run(command, cwd=clone.root, env=environment, capture_output=True, text=True)

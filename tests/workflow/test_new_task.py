@@ -109,6 +109,13 @@ def test_its_bundle_answers_with_its_classes(clone: Clone) -> None:
     assert answer.split("\t")[0] == "sports"
 
 
+def test_of_two_tasks_of_a_family_the_model_is_to_be_named(clone: Clone) -> None:
+    """By default the first of them would answer, whichever was meant."""
+    refused = clone.run("transformer", "classify", "A text.", check=False)
+    assert (refused.returncode, "required: -m/--model" in refused.stderr) == (2, True)
+    assert "transformer classify --model models/topics/bundle " in clone.run("transformer", "summary").stdout
+
+
 def test_the_other_tasks_stay_as_they_are(clone: Clone) -> None:
     """The files of a new task are not dependencies of the other tasks."""
     before = clone.run("dvc", "status", "--json", "train@sentiment", "evaluate@translation").stdout

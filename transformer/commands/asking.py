@@ -25,7 +25,7 @@ def ask(arguments: Namespace) -> None:
     options = import_family(model.family, "options")
     _answer(arguments, options.answering(model, arguments))
     if arguments.texts and (unknown := _unknown(*options.read_by(model, arguments.texts))):
-        print(f"note: words that training never had: {', '.join(unknown)}", file=sys.stderr)
+        print(f"note: words that the vocabulary lacks: {', '.join(unknown)}", file=sys.stderr)
 
 
 def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:

@@ -100,7 +100,9 @@ def require_free(root: Path, name: str) -> None:
 
 def _profile_path(name: str) -> Path:
     if name == DEFAULT or not re.fullmatch(r"[\w][\w.-]*", name):
-        raise UserError(f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, and another word than `default`, as in `--name fr-en`")
+        raise UserError(
+            f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `--name fr-en`, not {DEFAULT}"
+        )
     return Path("profiles", f"{name}.yaml")
 
 

@@ -63,7 +63,9 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
     values = _values(rows)
     certain = [name for name, column in values.items() if name.lower() in _CERTAIN and _is_label(column, MOST_CLASSES)]
     texts = [name for name, column in values.items() if name not in certain and _is_text(column)]
-    labels = [name for name, column in values.items() if name in certain or (name not in texts and _is_label(column, _FEW))]
+    labels = [
+        name for name, column in values.items() if name in certain or (name not in texts and _is_label(column, _FEW))
+    ]
     labels.sort(key=lambda name: name.lower() not in (*_LABELS, *TASKS))
     if labels and texts:
         longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))

@@ -10,7 +10,9 @@ from tabulate import tabulate
 from transformer.core.errors import UserError
 from transformer.core.files import read_table
 from transformer.core.task import family_module, open_task
+from transformer.registry import tasks_of
 from transformer.report.build import missing_pages, write_page
+from transformer.results.chain import bundle_path
 from transformer.results.differences import leaves
 from transformer.results.find import WORKSPACE, Results, results_at
 from transformer.results.headline import Split, main_first, metric_label, shortfall, splits, with_interval
@@ -41,8 +43,9 @@ def print_summary(root: Path, task: str | None = None) -> None:
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     for each in tasks:
         options = family_module(open_task(each), "options")
-        command = options.COMMANDS[0][0]
-        print(f"  transformer {command} {_example(root, each, options.question)}")
+        several = len(tasks_of(open_task(each).family)) > 1
+        model = f"--model {bundle_path(each)} " if several else ""
+        print(f"  transformer {options.COMMANDS[0][0]} {model}{_example(root, each, options.question)}")
     for each in tasks[-1:]:
         if epochs := leaves(own.chains[each].params).get(f"{each}.train.epochs"):
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"

@@ -97,9 +97,7 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
         if bad and left_out.bad_rows == "stop":
             more = f"; and {bad - _SHOWN:,} more" if bad > _SHOWN else ""
             rows = "this row" if bad == 1 else f"these {bad:,} rows"
-            raise UserError(
-                f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`"
-            )
+            raise UserError(f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`")
 
 
 def clean_text(row: Row, column: str) -> str:

@@ -62,13 +62,19 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
 
 
 def text_extensions(folder: Path) -> list[str]:
-    """What train's plain text files are called after: the languages of `train.de` and `train.en`, or of OPUS' files."""
+    """What train's plain text files are called after: the languages of `train.de` and `train.en`, or of OPUS' files.
+
+    Beside a table with the training rows, a file such as `train.xlsx` is none.
+    """
     found: dict[str, None] = {}
     for place in (folder, *(folder / name for name in _SUBFOLDERS)):
         for path in sorted(place.iterdir()) if place.is_dir() else ():
             match = _FILE.fullmatch(path.name) or _OPUS.fullmatch(path.name)
-            if match and match["kind"] not in _KINDS and (match.re is _OPUS or match["split"] == "train"):
-                found[match["kind"]] = None
+            if match is None or (match.re is _FILE and match["split"] != "train"):
+                continue
+            if match["kind"] in _KINDS:
+                return []
+            found[match["kind"]] = None
     return list(found)
 
 

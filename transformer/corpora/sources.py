@@ -64,8 +64,8 @@ class Download(Section):
     validation_block: int = Field(ge=1)
     """Hold out training rows in blocks of this many neighbours. 1: by text, so identical texts stay together."""
     near_duplicates: Literal["keep", "leave_out"]
-    """What to do with training rows that nearly equal a row held out of them, as `evaluate` measures it: half of their
-    word trigrams in common."""
+    """What to do with training rows that nearly equal a row held out of them, as `evaluate` measures it: half of the
+    word trigrams that either of the two has in common."""
 
 
 class AddingDownload(Download):

@@ -75,7 +75,7 @@ class TrigramSets:
         """One set per text; a text of fewer than three words is one padded trigram."""
         sets, hashes = [], []
         for text in texts:
-            ids = [numbers[word] for word in words(text)]
+            ids = [numbers[word] for word in words(text) or text.split()]  # emoji alone have no word
             hashes.append(hash(tuple(ids)))  # of integers: the same in every process
             row = np.array(ids + [0] * (3 - len(ids)), dtype=np.int64)
             sets.append(np.unique((row[:-2] << 2 * _WORD_BITS) | (row[1:-1] << _WORD_BITS) | row[2:]))

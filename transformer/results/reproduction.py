@@ -11,6 +11,7 @@ from transformer.results.dvc_inside import run_cache
 from transformer.results.find import WORKSPACE, Results, find_results, results_at
 from transformer.results.runcache import stages_run
 from transformer.results.workspace import require_outputs
+from transformer.text.clean import one_line
 
 TOLERANCES = {
     **{"bleu": 3.0, "chrf": 3.0, "perplexity": 0.1, "accuracy": 0.04, "f1": 0.04, "macro_f1": 0.04, "roc_auc": 0.03},
@@ -61,7 +62,7 @@ def _require_made_here(root: Path, chain: Chain) -> None:
             status: dict[str, list[Any]] = repo.status(targets=targets)
             run = stages_run(run_cache(repo), chain)
     except DvcException as error:
-        raise UserError(f"DVC cannot say whether the workspace is up to date: {' '.join(str(error).split())}") from error
+        raise UserError(f"DVC cannot say whether the workspace is up to date: {one_line(str(error))}") from error
     for address, entries in status.items():
         if changed := sorted(set(_changed(entries))):
             name = address.rpartition(":")[2]
