@@ -39,6 +39,11 @@ def words(text: str) -> list[str]:
     return (_ASCII_WORD if text.isascii() else _word()).findall(text.lower())
 
 
+def _symbols(text: str) -> list[str]:
+    """What stands for the words of a text without any: its emoji and signs, without punctuation."""
+    return [character for character in text if unicodedata.category(character).startswith("S")]
+
+
 @cache
 def _word() -> re.Pattern[str]:
     """A letter or digit and those after it, with their vowel signs and accents, which `re` takes for neither."""
@@ -75,7 +80,7 @@ class TrigramSets:
         """One set per text; a text of fewer than three words is one padded trigram."""
         sets, hashes = [], []
         for text in texts:
-            ids = [numbers[word] for word in words(text) or text.split()]  # emoji alone have no word
+            ids = [numbers[word] for word in words(text) or _symbols(text)]
             hashes.append(hash(tuple(ids)))  # of integers: the same in every process
             row = np.array(ids + [0] * (3 - len(ids)), dtype=np.int64)
             sets.append(np.unique((row[:-2] << 2 * _WORD_BITS) | (row[1:-1] << _WORD_BITS) | row[2:]))
