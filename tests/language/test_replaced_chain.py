@@ -14,7 +14,7 @@ import transformer
 from tests.kit import fresh_profile
 from tests.stages import Stages
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, read_table
+from transformer.core.files import read_json, read_table, write_json
 from transformer.core.task import open_task
 from transformer.export.bundle import open_bundle
 from transformer.families.language import options, report
@@ -94,25 +94,33 @@ def test_the_scores_are_those_of_the_counts(chain: Path) -> None:
     assert figures["detection_accuracy_low"] <= figures["detection_accuracy"] <= figures["detection_accuracy_high"]
 
 
-def test_metrics_say_how_they_were_measured(chain: Path) -> None:
+def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None:
     """The alias, `compare` and the baseline go by it."""
     found = read_json(chain / "reports/language/evaluation.json")["signatures"]
     apart = fresh_profile("smoke")["language"]["evaluate"]["apart"]
-    assert found["detection_auc"].startswith(f"objective:replaced|apart:{apart}|stride:none|texts:all|vocabulary:")
+    assert found["detection_auc"].startswith(f"objective:replaced|apart:{apart}|stride:none|texts:all|split:")
     assert "vocabulary" in found["generator_perplexity"] and "perplexity" not in found
 
     def of(*, causal: bool = False, familiar: bool = True, cut: bool = False, **changes: int) -> dict[str, str]:
         engine: Any = Namespace(causal=causal, detects=False)
         params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": 20} | changes)
-        return _signatures(engine, params, chain / "data/language/vocab", familiar=familiar, cut=cut)
+        return _signatures(engine, params, chain / "data/language/vocab", tokens, familiar=familiar, cut=cut)
 
-    own = of()
-    assert own["bits_per_byte"] == "objective:masked|apart:7|stride:none|texts:all"
-    assert own["perplexity"].startswith(own["bits_per_byte"] + "|vocabulary:")
-    for other in (of(causal=True), of(apart=3), of(stride=64), of(cut=True)):
+    tokens = chain / "data/language/tokens"
+    own, causal = of(), of(causal=True)
+    assert own["bits_per_byte"] == own["perplexity"], "what is hidden of a word depends on the vocabulary"
+    assert own["perplexity"].startswith("objective:masked|apart:7|stride:none|texts:all|split:")
+    assert causal["perplexity"].startswith(causal["bits_per_byte"] + "|vocabulary:")
+    for other in (causal, of(apart=3), of(stride=64), of(cut=True)):
         assert not own.items() & other.items()
-    assert own.items() & of(familiar=False).items() == {(name, own[name]) for name in ("perplexity", "accuracy")}
-    assert of(causal=True) == of(causal=True, apart=3), "a causal model hides nothing"
+    unknown = of(causal=True, familiar=False)
+    assert causal.items() & unknown.items() == {(name, causal[name]) for name in ("perplexity", "accuracy")}
+    assert causal == of(causal=True, apart=3), "a causal model hides nothing"
+    tokens = tmp_path
+    content = read_json(chain / "data/language/tokens/pretokenizer.json")
+    content["text"]["lowercase"] = not content["text"]["lowercase"]
+    write_json(tokens / "pretokenizer.json", content)
+    assert not causal.items() & of(causal=True).items(), "text without capitals is easier"
 
 
 def test_results_are_compared_by_what_both_have(chain: Path) -> None:

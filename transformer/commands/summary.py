@@ -9,6 +9,7 @@ from tabulate import tabulate
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_table
+from transformer.core.params import read_params
 from transformer.core.task import family_module, open_task
 from transformer.registry import tasks_of
 from transformer.report.build import missing_pages, write_page
@@ -37,7 +38,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
     pages = [each for each in missing_pages(root) if each in tasks]
     for each in pages:
         _write_page(root, each)
-    if pages or missing_rows(root):
+    if _tracks(root) and (pages or missing_rows(root)):
         _sync(root)
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
@@ -62,6 +63,11 @@ def _example(root: Path, task: str, question: Callable[[str], str]) -> str:
     except UserError:
         texts = []
     return shlex.quote(question(min(texts, key=len))) if texts else "TEXT"
+
+
+def _tracks(root: Path) -> bool:
+    """Whether `runtime.tracking` of params.yaml is on."""
+    return read_params(root / "params.yaml").get("runtime", {}).get("tracking") is not False
 
 
 def _sync(root: Path) -> None:

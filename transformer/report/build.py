@@ -132,8 +132,7 @@ def _change(task: str, before: Results | None, own: Results) -> Section:
     found = differences(task, before, own, samples=_samples(own, task))
     shown = list(tables(found, before.name, "this result"))
     text = f"The previous result is the one that commit {before.name} holds."
-    if any(path == f"data/{task}/corpus" for path, _, _ in found.data):
-        text += " It is of another corpus, so the scores do not compare."
+    text += f" {shown[0].note}" if shown[0].rows and shown[0].note else ""
     text += in_common(shown)
     # Readers want the change of the scores first; the list of modules stays folded.
     rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]

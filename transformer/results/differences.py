@@ -1,6 +1,7 @@
 """What differs between two results of one task."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from transformer.results.chain import DATA_STAGES, Chain
 from transformer.results.chain import leaves as leaves_of
 from transformer.results.find import Results, Row
 from transformer.results.headline import main_first, measured
+from transformer.results.naming import languages
 
 ABSENT = "-"
 _ALPHA = 0.05  # the complement of the intervals' 95 %
@@ -125,20 +127,27 @@ def _scores(
     one, two = first.figures(task), second.figures(task)
     evaluations = first.evaluation(task), second.evaluation(task)
     compare: CompareCode = family_module(open_task(task), "evaluation.compare")
+    one_direction = languages(first.chains[task]) == languages(second.chains[task])
     for split in (split for split in one if split in two):
         rows = [each[split] for each in answers if split in each]
-        same_texts = len(rows) < 2 or compare.texts(rows[0]) == compare.texts(rows[1])
+        same_texts = one_direction and (len(rows) < 2 or compare.texts(rows[0]) == compare.texts(rows[1]))
         paired = _paired(task, split, rows, samples) if len(rows) == 2 and same_texts else {}
         found = {}
         for metric in dict.fromkeys((*paired, *family_module(open_task(task), "shown").HEADLINE)):
             told = {measured(metric, each) for each in evaluations} - {""}
             alike = same_texts and len(told) <= 1
-            if metric in paired and (alike or compare.SCORED_ANEW):
+            if metric in paired and (_agrees(paired[metric], one[split], two[split]) if alike else compare.SCORED_ANEW):
                 found[metric] = paired[metric]
             elif metric in one[split] and metric in two[split]:
                 found[metric] = Score(split, metric, one[split][metric], two[split][metric], comparable=alike)
         order = sorted(found, key=lambda metric: metric in paired)
         yield from (found[metric] for metric in main_first(order, one))
+
+
+def _agrees(score: Score, one: Mapping[str, float], two: Mapping[str, float]) -> bool:
+    """Whether a metric computed from predictions is what `evaluate` wrote; it knows all labels, also absent ones."""
+    told = (score.first, one.get(score.metric)), (score.second, two.get(score.metric))
+    return all(wrote is None or math.isclose(own, wrote, rel_tol=1e-3, abs_tol=1e-3) for own, wrote in told)
 
 
 def _baselines(task: str, first: Results, second: Results) -> Iterator[Score]:

@@ -44,6 +44,9 @@ _WORDS = {
 _COMPARED = ("accuracy", *TEXT_BLEUS)
 """The metrics that decide which system is better; a split has one of them for each other system. chrF replaces an
 unsuitable BLEU."""
+_OF_LANGUAGE_MODELS = ("detection_accuracy", "bits_per_byte")
+"""In their place where a split has one of these."""
+_LOWER_IS_BETTER = ("bits_per_byte",)
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
 _LIBRARY = "version:"  # in a signature
@@ -131,7 +134,8 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     metrics = _COMPARED if _separates_words(evaluation) else ("chrf", "chrf_lowercased")
     metric = next((metric for metric in metrics if metric in split), "")
     leak = [_leak(metric, name, split)] if metric in split else []
-    compared = [(each, other) for other in _BASELINES for each in metrics if f"{each}_minus_{other}" in split]
+    decisive = next(((each,) for each in _OF_LANGUAGE_MODELS if each in split), metrics)
+    compared = [(each, other) for other in _BASELINES for each in decisive if f"{each}_minus_{other}" in split]
     return " ".join(filter(None, [*(_behind(metric, other, name, split) for metric, other in compared), *leak]))
 
 
@@ -153,6 +157,7 @@ def _leak(metric: str, name: str, split: Split) -> str:
 def _behind(metric: str, other: str, name: str, split: Split) -> str:
     """A sentence with the metrics if the model does not beat the other system; else empty."""
     lead, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
+    lead = -lead if metric in _LOWER_IS_BETTER else lead
     if lead > 0 and (p is None or p < _SIGNIFICANT):
         return ""
     judgement = "Does not beat" if lead <= 0 else "Is not significantly better than"

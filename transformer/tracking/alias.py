@@ -127,7 +127,11 @@ def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
 def _moved(client: "MlflowClient", name: str, alias: str) -> bool:
     """Give the alias to the version that is best now, or take it away. Returns whether that changed anything."""
     versions = all_versions(client, name)
-    competing = [(entry, version) for version in versions if (entry := Entry.read(version.tags))]
+    competing = [
+        (entry, version)
+        for version in versions
+        if (entry := Entry.read(version.tags)) and version.tags.get(_ALIAS, alias) == alias
+    ]
     best = _best(client, competing)
     held = client.get_registered_model(name).aliases.get(alias)
     if best is not None:

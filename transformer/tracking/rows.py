@@ -18,7 +18,7 @@ from transformer.results.partial import claim_in_words, never_run
 from transformer.results.place import is_page_of, page_path
 from transformer.results.workspace import folder_md5
 from transformer.tracking import model, record
-from transformer.tracking.alias import MIXED, entry_of, version_tags
+from transformer.tracking.alias import MIXED, entry_of, living_run, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS
 from transformer.tracking.store import Store, all_runs, locked, repeated
 from transformer.tracking.unique import (
@@ -87,6 +87,7 @@ def _written(
 
     run_id = _create(store, chain, origin, folder)
     try:
+        store.client.set_tag(run_id, "mlflow.note.content", _description(store, chain, run_id, folder))
         model_id = _fill(store, chain, run_id, folder)
         confirm()
         register_row(store, chain, origin, run_id, model_id, folder)
@@ -210,9 +211,7 @@ def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
         run_name=origin.experiment or _name(store.root, chain, origin),
         tags=tags,
     )
-    run_id = str(run.info.run_id)
-    store.client.set_tag(run_id, "mlflow.note.content", _description(store, chain, run_id, folder))
-    return run_id
+    return str(run.info.run_id)
 
 
 def _name(root: Path, chain: Chain, origin: Origin) -> str:
@@ -297,5 +296,6 @@ def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
         for run in store.client.search_runs([store.experiment_id], filter_string):
             if run.info.status == "RUNNING":  # its result exists, but its end was never reported
                 store.client.set_terminated(run.info.run_id, status="KILLED")
-            if PARENT not in run.data.tags:
+            parent = run.data.tags.get(PARENT)
+            if parent is None or (parent != row_id and living_run(store.client, parent) is None):  # a deleted row's
                 store.client.set_tag(run.info.run_id, PARENT, row_id)

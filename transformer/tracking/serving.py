@@ -85,8 +85,9 @@ def _given(root: Path, task: str, model: str) -> Served:
     """The model of a URI, or in a folder."""
     from mlflow.models import get_model_info
 
-    if model.startswith("models:/") and "@" in model:
+    if ":/" in model:
         client, name = open_store(root, task).client, model.removeprefix("models:/")
+    if model.startswith("models:/") and "@" in model:
         return _version(client.get_model_version_by_alias(*name.rsplit("@", 1)))
     if ":/" not in model and not (Path(model) / "MLmodel").is_file():
         raise UserError(

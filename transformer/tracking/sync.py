@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.core.errors import UserError
+from transformer.registry import TASKS
 from transformer.results.chain import CONVERT, FIGURES, Chain, Stage, all_chains, chains_in_lock, with_view
 from transformer.results.dvc_inside import run_cache
 from transformer.results.git import snapshots
@@ -51,15 +52,19 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
 
     done: Counter[str] = Counter()
     with Repo(str(root)) as repo:
-        found = [*_sources(root, run_cache(repo))]
+        every = [*_sources(root, run_cache(repo))]
+        found = [known for known in every if known.chain.task in TASKS]
+        others = {known.chain.task for known in every} - {*TASKS}
         known = _distinct(root, [each for each in found if not each.chain.stale])
         mixed = _mixed(found)
-        tasks = {result.chain.task for result in known} | {folder.name for folder in waiting(root).glob("*")} | {*mixed}
+        tasks = {result.chain.task for result in known} | {*_waiting(root)} | {*mixed}
         opened = {task: _open(root, task, mixed.get(task, set())) for task in sorted(tasks)}
         damaged = sum(len(rows) for recorded in opened.values() for rows in recorded.damaged.values())
         for result in known:
             done[_write(opened[result.chain.task], result, repo)] += 1
     _finish([*opened.values()], damaged, echo)
+    if others:
+        echo(f"results of {', '.join(sorted(others))} not looked at: the code here has no such task")
     if done["unrun"]:
         echo(
             f"{done['unrun']} results not recorded: dvc.lock has parameters for them that were never run, as"
@@ -71,6 +76,11 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
             " run `dvc fetch --all-commits` with a remote that has them, then sync"
         )
     return done["written"]
+
+
+def _waiting(root: Path) -> list[str]:
+    """The tasks of which runs of short stages wait to be recorded."""
+    return [folder.name for folder in waiting(root).glob("*") if folder.name in TASKS]
 
 
 def _mixed(found: list[_Known]) -> dict[str, set[str]]:

@@ -151,4 +151,5 @@ def _charts(task: Task, result: Result) -> Iterator[Picture]:
     for title, name, x, y in _TRADE_OFFS if len(task.classes) == 2 else ():
         label = y.replace("_", " ")
         points = result.columns(f"plots/{name}.tsv")
-        yield line_chart(title, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)
+        if points:  # a split of one class has none
+            yield line_chart(title, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)

@@ -85,9 +85,10 @@ def _missed(figures: Mapping[str, Any]) -> Iterator[str]:
 
 def _detection(result: Result) -> Section:
     """What the discriminator tells apart."""
-    curve = line_chart(
+    points = result.columns("plots/detection_roc.tsv")
+    curve = points and line_chart(  # without a replaced token there is none
         "ROC of replaced tokens",
-        result.columns("plots/detection_roc.tsv"),
+        points,
         x="own_judged_replaced",
         ys={"replaced_found": "discriminator"},
         x_label="share of the text's own tokens taken for replaced",
@@ -96,7 +97,7 @@ def _detection(result: Result) -> Section:
     text = f"Of the split {result.main_split}: each token once replaced by what the generator draws, one in a few at a"
     text += " time; one that is drawn as it was is the text's own. A better generator makes this harder."
     tables = _texts(result, "detections", "Replaced tokens", "").tables
-    return Section("Replaced tokens", text, [curve], tables)
+    return Section("Replaced tokens", text, [curve] if curve else [], tables)
 
 
 def _texts(result: Result, name: str, title: str, text: str) -> Section:

@@ -23,10 +23,15 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
     Which of a corpus's own two labels is the positive one is not known here, so they have only an accuracy.
     """
     names = {row[column] for rows in systems for row in rows for column in ("label", "prediction")}
-    if names <= {*task.classes}:
+    if names <= {*task.classes} and not _of_many(systems):
         return [_scored(rows, task.classes, samples, of_the_second=len(task.classes) == 2) for rows in systems]
     found = [_scored(rows, sorted(names), samples, of_the_second=False) for rows in systems]
     return [{name: each[name] for name in each if len(names) > 2 or name == "accuracy"} for each in found]
+
+
+def _of_many(systems: Sequence[Sequence[Row]]) -> bool:
+    """Whether an answer has a probability that the better one of two classes cannot have."""
+    return any(float(row["probability"]) < 0.4999 for rows in systems for row in rows)
 
 
 def _scored(

@@ -15,10 +15,11 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.encoded.batching import Ids
+from transformer.encoded.store import EncodedColumn
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
-from transformer.evaluation.leakage import LeakageCheck
+from transformer.evaluation.leakage import Duplicates, LeakageCheck
 from transformer.families.language.data.windows import first_texts
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.interface import Engine
@@ -28,6 +29,7 @@ from transformer.families.language.evaluation import detection_scores
 from transformer.families.language.evaluation.detection import Detected, detect
 from transformer.families.language.evaluation.samples import corruptions, samples
 from transformer.families.language.evaluation.scores import (
+    DIGITS,
     GENERATOR,
     METRICS,
     PER_TEXT,
@@ -35,8 +37,10 @@ from transformer.families.language.evaluation.scores import (
     by_place,
     counted,
     of_rows,
+    scores,
     split_figures,
 )
+from transformer.text.pretokenize import read_pretokenizers
 
 COLUMNS = ("split", "text", "tokens", "log_probability", "right")
 _PLACES = ("place", "tokens", "loss")
@@ -102,8 +106,9 @@ def run(
     model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs.corpus)
     sequences = {split: first_texts(inputs.encoded / split, params.evaluate.max_texts) for split in splits}
     unknown = {split: _unknown(ids, model.vocabulary) for split, ids in sequences.items()}
-    cut = any(len(ids) == params.evaluate.max_texts for ids in sequences.values())
-    signatures = _signatures(model.engine, params.evaluate, inputs.vocab, familiar=not any(unknown.values()), cut=cut)
+    cut = any(len(ids) < len(EncodedColumn(inputs.encoded / split, "text")) for split, ids in sequences.items())
+    familiar = not any(unknown.values())
+    signatures = _signatures(model.engine, params.evaluate, inputs.vocab, inputs.tokens, familiar=familiar, cut=cut)
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, signatures, detects=model.engine.detects)
     compared = {} if baseline is None else baseline.measured_alike(signatures)
     answers = {
@@ -118,6 +123,7 @@ def run(
             _figures(given, params.evaluate, baseline, compared, split, observer)
             | {task.units: len(given.texts), "unknown_rate": round(given.unknown, 6)}
             | found.figures()
+            | _without(given.counts, found, GENERATOR if model.engine.detects else "")
         )
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(own).items()))
         figures[split] = own
@@ -170,24 +176,38 @@ def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
     return float(np.isin(ids, vocabulary.unfamiliar_ids).mean()) if len(ids) else 0.0
 
 
-def _signatures(engine: Engine, params: EvaluateParams, vocab: Path, *, familiar: bool, cut: bool) -> dict[str, str]:
+def _without(counts: Texts, duplicates: Duplicates, prefix: str) -> dict[str, float]:
+    """The scores on the texts that no earlier split contains, if there are any."""
+    if duplicates.any.all():
+        return {}
+    rest = scores(Texts(*(column[~duplicates.any] for column in counts)))
+    return {f"{prefix}{name}_without_duplicates": round(rest[name], DIGITS) for name in METRICS}
+
+
+def _signatures(
+    engine: Engine, params: EvaluateParams, vocab: Path, tokens: Path, *, familiar: bool, cut: bool
+) -> dict[str, str]:
     """How each metric was measured: two results compare only where this is the same.
 
-    familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte do not depend on
-    it. cut: whether a split has more texts than are scored.
+    familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte of a causal model
+    do not depend on it; where one of some tokens is hidden, the others show the more of its word the smaller they are.
+    cut: whether a split has more texts than are scored.
     """
+    split = read_pretokenizers(tokens, "text")["text"]
     how = {
         "objective": "causal" if engine.causal else "replaced" if engine.detects else "masked",
         **({} if engine.causal else {"apart": params.apart}),
         "stride": params.stride or "none",
         "texts": params.max_texts if cut else "all",
+        **{"split": split.kind, "lowercase": split.lowercase, "breaks": split.html_breaks},
     }
     measured = "|".join(f"{name}:{value}" for name, value in how.items())
     per_token = f"{measured}|vocabulary:{sha256(vocab / 'text' / 'tokenizer.json')[:12]}"
     own = (*detection_scores.METRICS, "detection_auc", "undetected_accuracy") if engine.detects else ()
     prefix = GENERATOR if engine.detects else ""
     return dict.fromkeys(own, per_token) | {
-        f"{prefix}{name}": measured if familiar and name in PER_TEXT else per_token for name in METRICS
+        f"{prefix}{name}": measured if familiar and engine.causal and name in PER_TEXT else per_token
+        for name in METRICS
     }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figures, interval_figures
 
-_DIGITS = 6
+DIGITS = 6
 _HIGHEST = 700.0  # exp of a larger loss exceeds a float
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 PER_TEXT = ("word_perplexity", "bits_per_byte")
@@ -77,7 +77,7 @@ def split_figures(
     compared: the metrics of that lead; prefix: begins the scores' names.
     """
     own, drawn = _named(prefix, scores(texts)), _named(prefix, resampled(texts, samples))
-    figures = {name: round(value, _DIGITS) for name, value in own.items()} | interval_figures(drawn)
+    figures = {name: round(value, DIGITS) for name, value in own.items()} | interval_figures(drawn)
     figures |= {name: int(getattr(texts, name).sum()) for name in ("tokens", "words", "bytes")}
     if baseline is None:
         return figures
@@ -104,7 +104,7 @@ def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:
         count = counts[start:stop].sum()
         if count:
             name = str(start) if stop - start == 1 else f"{start}-{min(stop, len(counts)) - 1}"
-            rows.append((name, int(count), round(float(nats[start:stop].sum() / count), _DIGITS)))
+            rows.append((name, int(count), round(float(nats[start:stop].sum() / count), DIGITS)))
         start = stop
     return rows
 

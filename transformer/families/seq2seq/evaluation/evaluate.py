@@ -9,7 +9,7 @@ import numpy as np
 from tokenizers.models import WordPiece
 
 from transformer.checkpoint.machine import with_own_cores
-from transformer.core.files import read_rows, write_json, write_table
+from transformer.core.files import read_rows, sha256, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
@@ -97,7 +97,10 @@ def _evaluated(
         ) | _perplexities(pairs, texts, params.evaluate.batch_size, ordered_map)
         observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN if name in own))
         figures[split] = own
-        figures["signatures"] = {name: metric.signature for name, metric in metrics.items()}
+        vocabulary = sha256(inputs.vocab / "target" / "tokenizer.json")[:12]  # a perplexity is per token of it
+        figures["signatures"] = {name: metric.signature for name, metric in metrics.items()} | {
+            "perplexity": f"vocabulary:{vocabulary}"
+        }
         tables.add(split, texts, metrics)
     tables.write(outputs)
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
