@@ -191,6 +191,13 @@ def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> No
     assert {*scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
 
 
+def test_two_of_three_labels_are_not_taken_for_two() -> None:
+    """The split has no `neutral`: an answer may be `positive` with less than a half."""
+    rows = [{"text": f"{n}", "label": "positive", "prediction": "positive", "probability": "0.4"} for n in range(9)]
+    (found,) = scored(open_task("sentiment"), [rows], 50)
+    assert found["accuracy"][0] == 1.0
+
+
 def test_a_split_may_have_fewer_labels_than_the_corpus() -> None:
     """Of three labels or more, the prediction's probability may be below a half."""
     rows = [
@@ -273,6 +280,25 @@ def test_parameters_that_have_not_run_are_said(repository: Path) -> None:
     assert "sentiment.train.learning_rate is 0.005 there and 0.002 in params.yaml; " in line
     assert "sentiment.train.steps is absent there and 9" in line
     assert find_results(repository, "main").unrun("sentiment") is None, "a commit's result is the commit's"
+
+
+def test_answers_whose_labels_are_not_all_there_keep_what_evaluate_wrote(repository: Path) -> None:
+    """`evaluate` knows labels that the split lacks: its macro F1 counts them as 0."""
+    subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=repository, check=True)
+    three: list[Answer] = [(label, label, 0.4) for label in ("a", "b", "c")] * 20
+    for rate in (1e-3, 2e-3):
+        write_result(repository, rate=rate, module="a" * 32, answers=three)
+        path, lock = repository / EVALUATION, repository / "dvc.lock"
+        before, content = content_md5(path.read_bytes()), json.loads(path.read_text())
+        content["test"]["macro_f1"] = 0.75
+        path.write_text(json.dumps(content))
+        lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+        git(repository, "add", "-A")
+        git(repository, "add", "-f", PREDICTIONS)
+        git(repository, "commit", "-qm", f"rate {rate}")
+    scores = {score.metric: score for score in compared(repository, "HEAD~").scores}
+    assert (scores["accuracy"].first, scores["accuracy"].p) == (1.0, 1.0)
+    assert "macro_f1" not in scores or scores["macro_f1"].first == 0.75
 
 
 def test_markdown_keeps_its_tables(repository: Path) -> None:

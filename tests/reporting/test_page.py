@@ -200,6 +200,18 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             compared("bleu_ko_mecab_cased", "baseline", 2.0, 3.0, 0.001),
             "Does not beat the result in evaluate.baseline: BLEU, cased ko_mecab 2.0 against 3.0 on test (p = 0.001).",
         ),
+        (compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001), ""),
+        (
+            compared("bits_per_byte", "baseline", 1.25, 1.2, 0.001),
+            "Does not beat the result in evaluate.baseline: bits per byte 1.250 against 1.200 on test (p = 0.001).",
+        ),
+        (
+            {
+                "test": compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001)["test"]
+                | compared("accuracy", "baseline", 0.4, 0.41, 0.4)["test"]
+            },
+            "",
+        ),
         (EVALUATION, ""),
         (
             {"test": {"accuracy": 0.9, "accuracy_without_duplicates": 0.7, "duplicates": 900, "near_duplicates": 334}},

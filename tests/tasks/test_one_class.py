@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.stages import Stages
+from transformer.core.task import open_task
+from transformer.families.classifier.report import _charts
+from transformer.report.result import Result
 
 
 def test_a_split_without_one_of_the_classes_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +27,5 @@ def test_a_split_without_one_of_the_classes_is_said(tmp_path: Path, monkeypatch:
     stages.observer.lines.clear()
     stages.run("evaluate")
     assert {positive, negative} <= {*stages.observer.lines}
+    charts = [*_charts(open_task("sentiment"), Result(stages.folder, "sentiment"))]
+    assert len(charts) == 2, "no curve of one class against the other"

@@ -56,6 +56,16 @@ def test_the_alias_moves_to_a_better_version_only(store: Store) -> None:
     assert Entry.read(version.tags) == entry("d", 0.6, 3)
 
 
+def test_a_version_competes_for_its_own_alias_alone(store: Store) -> None:
+    """`export.alias: candidate` of an experiment leaves `best` where it is, also after a `sync`."""
+    add(store, "reviews", entry("a", 0.5, 1))
+    other = entry("b", 0.6, 2)
+    add(store, "reviews", other, tags=other.tags() | {"alias": "candidate"})
+    place_aliases(store.client)
+    held = store.client.get_registered_model("reviews").aliases
+    assert best(store, "reviews") == "a" and {*held} == {"best", "candidate"} and len({*held.values()}) == 2
+
+
 def test_lower_may_be_better(store: Store) -> None:
     for made, (key, value, expected) in enumerate([("a", 0.5, "a"), ("b", 0.6, "a"), ("c", 0.4, "c")]):
         add(store, "losses", replace(entry(key, value, made), higher_is_better=False))

@@ -154,8 +154,31 @@ def test_a_row_in_the_trash_is_written_again_and_its_version_gives_way(project: 
     assert project.sync().endswith("1 rows written\n")
     new = project.run_id()
     assert new != old
+    stages = Reader(project.root, project.folder).runs("stage")
+    assert {run.data.tags["mlflow.parentRunId"] for run in stages} == {new}
     project.change(lambda client: check(client.get_model_version_by_alias(NAME, "best").run_id == new))
     assert project.sync() == "0 rows written\n"
+
+
+def test_results_of_a_task_that_the_code_lacks_are_passed_over(project: Project) -> None:
+    """As of another branch, whose dvc.lock is found in git."""
+    lock = project.root / "dvc.lock"
+    own = lock.read_text()
+    lock.write_text(own + own.partition("stages:\n")[2].replace("translation", "topics"))
+    run_in(project.root, "git", "add", "dvc.lock", "reports")
+    run_in(project.root, "git", "commit", "-qm", "topics")
+    lock.write_text(own)
+    run_in(project.root, "git", "commit", "-qam", "translation alone")
+    project.change(lambda client: client.delete_run(project.run_id()))
+    done = subprocess.run(
+        [Path(sys.executable).with_name("transformer"), "sync"],
+        cwd=project.root,
+        env=environment(),
+        text=True,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "1 rows written\n"), done.stderr
+    assert "results of topics not looked at: the code here has no such task" in done.stderr
 
 
 def check(true: bool) -> None:
