@@ -5,7 +5,7 @@ The time from raw text to raw text: latency of single sentences, sentences per s
 clients at once; the time from a process's start to its first answer, the peak memory, the size and BLEU.
 
 Beam search stops as soon as 4 hypotheses have finished: ours (torch, onnx) with `stopping: first`, MarianMT with
-`early_stopping=True`, CTranslate2 by its own rule, which is the same but ranks by lengths without the end token.
+`early_stopping=True`, CTranslate2 by its own rule, which is the same.
 """
 
 import argparse

@@ -152,6 +152,25 @@ def test_of_ctranslate2s_beam_the_one_with_the_most_expected_utility_answers(uti
     assert found[-1][0].ids == [token for (best,) in alone for token in best.ids]
 
 
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 2.0])
+def test_log_probabilities_of_ctranslate2s_beam_are_those_of_its_tokens(penalty: float, tmp_path: Path) -> None:
+    """It gives scores alone, divided by a power of the length with the end token, as ours are."""
+    model, (sources, _) = model_of({}), pairs()
+    chosen, target = params(method="beam", beam_size=6, n_best=6, length_penalty=penalty, max_length=6), target_of(model)
+    model.output.bias.data[target.end_id] += 2  # so that some hypotheses are finished
+    translator = to_ctranslate2(tmp_path / "model", model)
+    lengths, unfinished = set[int](), 0
+    for source, hypotheses in zip(sources, translator(sources, chosen, Observer(), None), strict=True):
+        scores = [each.score for each in hypotheses]
+        assert scores == pytest.approx(sorted(scores, reverse=True), abs=1e-5)
+        for each in hypotheses:
+            (forced,) = translator.forced([source], [np.array([target.begin_id, *each.ids, target.end_id])])
+            assert each.log_probability == pytest.approx(sum(forced[: len(each.ids) + each.finished]), abs=1e-3)
+            lengths.add(len(each.ids))
+            unfinished += not each.finished
+    assert len(lengths) > 2 and unfinished, "nothing was put to the test"
+
+
 def test_ctranslate2s_beam_is_in_the_order_of_gnmts_score(tmp_path: Path) -> None:
     """CTranslate2 has no such score, and ranks without one."""
     model, (sources, _) = model_of({}), pairs()

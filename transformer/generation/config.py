@@ -52,8 +52,7 @@ class SearchParams(Section):
     def normalized(self, log_probability: float, length: int) -> float:
         """The score by which hypotheses are compared; length: their tokens, including the end token.
 
-        `length` is as in fairseq; CTranslate2 does the same but does not count the end token. `gnmt` is Wu et al.
-        2016, eq. 14.
+        `length` is as in fairseq and CTranslate2. `gnmt` is Wu et al. 2016, eq. 14.
         """
         if self.length_normalization == "none":
             return log_probability

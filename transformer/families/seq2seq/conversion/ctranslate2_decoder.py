@@ -21,8 +21,8 @@ from transformer.generation.interface import Hypothesis
 def answers_as_ours(params: DecodingParams) -> bool:
     """Whether CTranslate2 finds the same translations: only by greedy search.
 
-    Its beam is done with a sentence when beam_size hypotheses have finished, and ranks them by lengths that do not
-    count the end token. Its way of blocking n-grams rescales the distribution.
+    Its beam is done with a sentence when beam_size hypotheses have finished. Its way of blocking n-grams rescales the
+    distribution.
     """
     greedy = params.method == "greedy" or (params.method == "beam" and params.beam_size == 1)
     return greedy and params.no_repeat_ngram is None
@@ -99,7 +99,9 @@ class CTranslate2Decoder:
     def _hypothesis(self, tokens: list[str], score: float, params: DecodingParams) -> Hypothesis:
         ids = [self._entries[token] for token in tokens]
         finished = bool(ids) and ids[-1] == self._target.end_id
-        length = len(ids) - finished
-        divided = max(length, 1) ** params.length_penalty if params.length_normalization == "length" else 1
+        length = max(len(ids), 1)  # with the end token, as CTranslate2 counts
+        divided = length**params.length_penalty if params.length_normalization == "length" else 1
         log_probability = score * divided if params.method == "beam" and params.beam_size > 1 else score
-        return Hypothesis(ids[:length], params.normalized(log_probability, max(len(ids), 1)), log_probability, finished)
+        return Hypothesis(
+            ids[: len(ids) - finished], params.normalized(log_probability, length), log_probability, finished
+        )
