@@ -26,7 +26,6 @@ from benchmarks.turns import BLOCK
 from benchmarks.workspace import FOLDER, ROOT, Workspace, prepared
 from transformer.core.errors import UserError
 from transformer.families.classifier.train import Params as SentimentParams
-from transformer.registry import TASKS
 
 OURS = "ours"
 OURS_TCMALLOC = "ours, tcmalloc"
@@ -160,7 +159,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--updates", type=int, default=400, help=f"a multiple of {_SPAN} (default: 400)")
     parser.add_argument("--before", default="8fe5039", metavar="COMMIT", help="compare with (default: %(default)s)")
     parser.add_argument("--allocators", action="store_true", help="also measure other allocators, for translation")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="run only these")
+    parser.add_argument("--tasks", nargs="+", choices=[*_PEERS], default=[*_PEERS], help="run only these")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from benchmarks.harness import Contender, Limit, Options, Report, Table, Work, main, measured, seconds
@@ -43,8 +42,7 @@ def measure(options: Options) -> Report:
     workspace = clone("workflow", profile_params(ROOT, "smoke"))
     workspace.change({"runtime.tracking": False, "translation.tokenize.kind": "spacy"})
     print("  dvc repro", file=sys.stderr)
-    with ThreadPoolExecutor() as pool:  # the tasks share no outputs, and stages of this profile are single-threaded
-        list(pool.map(lambda task: workspace.call("dvc", "repro", f"report@{task}"), TASKS))
+    workspace.call("dvc", "repro")
     workspace.change({"runtime.tracking": True})
     plain = _plain_pipeline(len(STAGES) * len(TASKS))
     contenders: dict[str, Contender] = {

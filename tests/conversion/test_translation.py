@@ -156,7 +156,10 @@ def test_of_ctranslate2s_beam_the_one_with_the_most_expected_utility_answers(uti
 def test_log_probabilities_of_ctranslate2s_beam_are_those_of_its_tokens(penalty: float, tmp_path: Path) -> None:
     """It gives scores alone, divided by a power of the length with the end token, as ours are."""
     model, (sources, _) = model_of({}), pairs()
-    chosen, target = params(method="beam", beam_size=6, n_best=6, length_penalty=penalty, max_length=6), target_of(model)
+    chosen, target = (
+        params(method="beam", beam_size=6, n_best=6, length_penalty=penalty, max_length=6),
+        target_of(model),
+    )
     model.output.bias.data[target.end_id] += 2  # so that some hypotheses are finished
     translator = to_ctranslate2(tmp_path / "model", model)
     lengths, unfinished = set[int](), 0

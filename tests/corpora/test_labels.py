@@ -159,6 +159,30 @@ def test_the_names_in_parquet_files_of_datasets_count(tmp_path: Path, monkeypatc
     assert [row["label"] for row in stored] == [1, 0] * 3, "0 is negative here"
 
 
+def test_every_file_has_its_own_names_of_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of splits cast one by one, of which one lacks a class; also of added rows."""
+    import datasets
+
+    names = {"train": ["world", "sports", "science"], "validation": ["science", "sports"], "test": ["sports", "world"]}
+    names["added/train"] = ["world", "sports", "science"]
+    for split, own in names.items():
+        features = datasets.Features({"label": datasets.ClassLabel(names=own), "text": datasets.Value("string")})
+        rows = [{"label": n % len(own), "text": f"{own[n % len(own)]} {split} {n}"} for n in range(12)]
+        path = tmp_path / "given" / f"{split}.parquet" if "/" not in split else tmp_path / f"{split}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        datasets.Dataset.from_list(rows, features=features).to_parquet(path)
+    changes = {"download__labels": "train", "download__added": str(tmp_path / "added")}
+    run = stages(tmp_path, monkeypatch, tmp_path / "given", **changes)
+    run.run("download")
+    folder = run.folder / "data" / run.task / "corpus"
+    labels = read_json(folder / "labels.json")
+    assert labels == ["science", "sports", "world"]
+    for split in SPLITS:
+        stored = [*read_rows(folder / f"{split}.jsonl")]
+        assert all(row["text"].startswith(labels[row["label"]]) for row in stored)
+    assert sum("added" in row["text"] for row in read_rows(folder / "train.jsonl")) == 12
+
+
 def test_weights_of_numbers_are_those_of_their_labels() -> None:
     """YAML reads `{1: 4, 2: 1}` with whole numbers."""
     section: dict[str, Any] = profile_values(ROOT, "default")["sentiment"]["train"]

@@ -134,6 +134,29 @@ def test_csv_with_quotes_and_line_ends(tmp_path: Path) -> None:
     ]
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "in", {"train.csv": b"label,text,text\n1,a,b\n"}))
+    with pytest.raises(UserError, match=r"train\.csv has two columns `text`: rename one"):
+        judge(tmp_path, path=path)
+
+
+def test_blocks_are_those_of_the_source_whatever_was_left_out(tmp_path: Path) -> None:
+    """Runs of ten texts about one thing, of both labels: the first row is bad, and a test split is held out first."""
+    rows = [
+        {"label": (number + number // 10) % 2, "text": f"Film {number // 10} {('good', 'bad')[number % 2]} {number}"}
+        for number in range(2000)
+    ]
+    lines = b"no json\n" + json_lines(rows).partition(b"\n")[2]
+    path = str(write(tmp_path / "in", {"train.jsonl": lines}))
+    output = judge(tmp_path, path=path, bad_rows="skip", validation_block=10)
+    films = {
+        split: {row["text"].split()[1] for row in stored(output, split)} for split in ("train", "validation", "test")
+    }
+    shared = [films["train"] & films[split] for split in ("validation", "test")]
+    assert all(len(each) <= 3 for each in shared), "only where the bounds of two labels differ"
+    assert all(len(films[split]) > 20 for split in films)
+
+
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_csv_of_another_separator(separator: str, tmp_path: Path) -> None:
     """As Excel writes it where the comma is decimal."""

@@ -1,5 +1,6 @@
 """Windows of texts, and which of their tokens are hidden."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from transformer.families.language.data.masking import Masking, continuations
 from transformer.families.language.data.windows import EncodedWindows, cut
 from transformer.families.language.nn.config import LanguageConfig
 from transformer.families.language.nn.mask_token import mask_id
+from transformer.vocabulary.subword_training import train_bpe
 
 PIECES = [*WORDPIECE_SPECIALS, "[MASK]", *(f"{'##' if i % 3 == 2 else ''}p{i}" for i in range(95))]
 
@@ -84,6 +86,21 @@ def test_whole_words_are_hidden_whole(vocabulary: Vocabulary) -> None:
     assert len(inside) > 50
     assert all(hidden[place] == hidden[place - 1] for place in inside)
     assert 60 <= hidden.sum() < 70
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["这部电影很长很无聊", "我喜欢这部电影"] * 20, False),
+        (["ภาพยนตร์เรื่องนี้ดีมาก"] * 20, False),
+        (["यह फिल्म बहुत अच्छी है", "फिल्में"] * 20, True),
+    ],
+)
+def test_pieces_of_scripts_without_spaces_are_words_and_marks_continue_theirs(texts: list[str], expected: bool) -> None:
+    found = train_bpe(texts, min_frequency=1, max_size=200, byte_fallback=False)
+    names, continues = [*found.entries(range(found.size))], continuations(found)
+    marks = [each for name, each in zip(names, continues, strict=True) if unicodedata.category(name[0]) in ("Mn", "Mc")]
+    assert marks and all(marks) if expected else not continues.any()
 
 
 def test_the_least_window_has_a_hidden_token(vocabulary: Vocabulary) -> None:

@@ -1,7 +1,10 @@
 """Errors that are not bugs in the code."""
 
-_NO_MEMORY = ("DefaultCPUAllocator", "Storage size calculation overflowed")
-"""Parts of torch's RuntimeError messages for a tensor that does not fit; on CPUs it has no exception class for this."""
+_NO_MEMORY = ("DefaultCPUAllocator", "Storage size calculation overflowed", "MPS backend out of memory")
+"""Parts of torch's RuntimeError messages for a tensor that does not fit.
+
+On CPUs and Apple's GPUs it has no exception class for this.
+"""
 OUT_OF_MEMORY = "out of memory: lower the batch size, the model's size or its max_length, or close other programs"
 
 

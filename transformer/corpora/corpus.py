@@ -30,6 +30,8 @@ class Part:
     unit: str = "line"
     first: int = 1
     """The number of the first row, in units: a TSV file's rows start on line 2."""
+    label_names: Sequence[str] = ()
+    """What it calls the numbers in its column `label`, from 0 on, if it does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +45,6 @@ class Corpus:
     """Training rows from elsewhere, none of which may equal or nearly equal a row of validation or test."""
     ignored: Sequence[str] = ()
     """Files of the source that belong to no split."""
-    label_names: Sequence[str] = ()
-    """What the source calls the numbers in the column `label`, from 0 on, if it does."""
 
     def require(self, splits: Iterable[str]) -> None:
         """Raises UserError when one of these splits is missing."""
@@ -74,23 +74,32 @@ class LeftOut:
             self.shown.append(f"{place}: {reason}")
 
 
-def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[Row]:
+class PlacedRow(dict[str, Any]):
+    """A row that knows its place in the source's split, from 0 on, whatever is left out before it."""
+
+    place: int
+
+
+def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[PlacedRow]:
     """Stream the rows of a split, ready to be stored; bad ones are left out if `left_out` says so.
 
     Otherwise raises UserError at the end of a part with bad rows: one line with the first of them and their number.
     """
+    place = -1
     for part in parts:
         bad, first = 0, list[str]()
         for number, row in enumerate(part.read(), start=part.first):
+            place += 1
             try:
                 if isinstance(row, Fault):
                     raise ValueError(row.reason)
-                checked = check(row)
+                checked = PlacedRow(check(row))
+                checked.place = place
             except ValueError as error:
-                place = f"{part.name}, {part.unit} {number}"
-                left_out.add(place, str(error))
+                where = f"{part.name}, {part.unit} {number}"
+                left_out.add(where, str(error))
                 bad += 1
-                first += [f"{place}: {error}"] if bad <= _SHOWN else []
+                first += [f"{where}: {error}"] if bad <= _SHOWN else []
                 continue
             if not bad or left_out.bad_rows == "skip":
                 yield checked

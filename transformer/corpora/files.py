@@ -39,19 +39,18 @@ def read_folder(folder: Path, *, columns: Columns) -> Corpus:
         splits={split: _parts(each, columns) for split, each in found.items()},
         origin={"source": "files", "files": files},
         ignored=ignored,
-        label_names=next(filter(None, (_label_names(each, columns) for each in found.values())), ()),
     )
 
 
-def _label_names(files: SplitFiles, columns: Columns) -> Sequence[str]:
-    """What Parquet files of the library `datasets` call the numbers of their labels; empty if they have no names."""
-    if files.kind != "parquet" or "label" not in columns.names:
+def _label_names(path: Path, columns: Columns) -> Sequence[str]:
+    """What a Parquet file of the library `datasets` calls the numbers of its labels; empty if they have no names."""
+    if "label" not in columns.names:
         return ()
     import pyarrow.parquet
 
     try:
-        with _reading(files.paths[0]):
-            metadata = pyarrow.parquet.read_schema(files.paths[0]).metadata or {}
+        with _reading(path):
+            metadata = pyarrow.parquet.read_schema(path).metadata or {}
         names = json.loads(metadata[b"huggingface"])["info"]["features"][columns.names["label"]]["names"]
     except (pyarrow.ArrowException, KeyError, TypeError, ValueError):  # a damaged file is said when its rows are read
         return ()
@@ -70,7 +69,15 @@ def _parts(files: SplitFiles, columns: Columns) -> list[Part]:
         return [
             Part(name=str(path), read=partial(_csv_rows, path, columns), unit="row", first=2) for path in files.paths
         ]
-    return [Part(name=str(path), read=partial(_parquet_rows, path, columns), unit="row") for path in files.paths]
+    return [
+        Part(
+            name=str(path),
+            read=partial(_parquet_rows, path, columns),
+            unit="row",
+            label_names=_label_names(path, columns),
+        )
+        for path in files.paths
+    ]
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -180,6 +187,8 @@ def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns)
     if isinstance(header, Fault):
         raise UserError(f"{path}, line 1: {header.reason}")
     _check_columns(path, dict.fromkeys(header, ()), columns)
+    if twice := [name for name in columns.theirs if header.count(name) > 1]:
+        raise UserError(f"{path} has two columns `{twice[0]}`: rename one")
     for fields in rows:
         if isinstance(fields, Fault) or len(fields) == len(header):
             yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.corpora.corpus import Row
+from transformer.corpora.corpus import PlacedRow, Row
 
-Reader = Callable[[], Iterator[Row]]
+Reader = Callable[[], Iterator[PlacedRow]]
 Group = Callable[[Row], Any]
 
 
@@ -20,18 +20,19 @@ def hold_out(
 
     Per `label`, the rows with the smallest keys are held out, a key being a hash of the seed and the `text`: identical
     texts of a label stay together, so that none is in both splits. With a `block` above 1 the number of the row's
-    block is hashed instead: if the source lists the texts about one thing one after the other, as IMDB does for films,
-    nearly all of them go to one side, and what is held out is as new to the model as a test.
+    block in the source is hashed instead, whatever was left out or held out before: if the source lists the texts about
+    one thing one after the other, as IMDB does for films, nearly all of them go to one side, and what is held out is as
+    new to the model as a test.
     It takes eight bytes per row. leaf: the parameter with the fraction, for the message. The readers raise UserError
     when either side would have no row of some label.
     """
 
-    def keyed() -> Iterator[tuple[int, Row]]:
-        return ((_key(text(row) if block == 1 else number // block, seed), row) for number, row in enumerate(read()))
+    def keyed() -> Iterator[tuple[int, PlacedRow]]:
+        return ((_key(text(row) if block == 1 else row.place // block, seed), row) for row in read())
 
     bounds: dict[Any, int] = {}
 
-    def select(*, held_out: bool) -> Iterator[Row]:
+    def select(*, held_out: bool) -> Iterator[PlacedRow]:
         if not bounds:
             bounds.update(_bounds(keyed(), fraction=fraction, label=label, leaf=leaf))
         return (row for key, row in keyed() if (key < bounds[label(row)]) is held_out)
@@ -43,7 +44,7 @@ def _key(group: str | int, seed: int | str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}\t{group}".encode()).digest()[:8])
 
 
-def _bounds(keyed: Iterator[tuple[int, Row]], *, fraction: float, label: Group, leaf: str) -> dict[Any, int]:
+def _bounds(keyed: Iterator[tuple[int, PlacedRow]], *, fraction: float, label: Group, leaf: str) -> dict[Any, int]:
     """By label, the key below which rows are held out."""
     keys: dict[Any, array[int]] = defaultdict(lambda: array("Q"))
     for key, row in keyed:

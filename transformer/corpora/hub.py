@@ -39,7 +39,6 @@ def open_hub(repository: str, *, revision: str, columns: Columns, scratch: Path,
     """
     with scratch_folder(scratch):
         splits = _load(repository, revision=revision, cache=scratch, progress=progress)
-        names = [label for rows in splits.values() if (label := _label_names(rows, columns))]
         yield Corpus(
             name=f"{repository} on the Hub",
             splits={
@@ -47,7 +46,6 @@ def open_hub(repository: str, *, revision: str, columns: Columns, scratch: Path,
                 for split, rows in _by_our_names(repository, splits).items()
             },
             origin={"source": "hub", "repository": repository, "revision": revision},
-            label_names=names[0] if names else (),
         )
 
 
@@ -110,4 +108,9 @@ def _part(name: str, rows: Any, columns: Columns) -> Part:
             " `columns`"
         )
     tables = rows.select_columns(top).with_format("arrow")
-    return Part(name=name, read=lambda: arrow_rows(tables.iter(batch_size=_BATCH), name=name), unit="row")
+    return Part(
+        name=name,
+        read=lambda: arrow_rows(tables.iter(batch_size=_BATCH), name=name),
+        unit="row",
+        label_names=_label_names(rows, columns),
+    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.corpora.corpus import Check, Corpus, LeftOut, Row, checked_rows
+from transformer.corpora.corpus import Check, Corpus, LeftOut, PlacedRow, Row, checked_rows
 from transformer.corpora.holdout import Group, Reader, hold_out
 from transformer.corpora.output import write_corpus
 from transformer.corpora.sources import Download
@@ -48,7 +48,7 @@ class Selection:
         section: Download,
         *,
         unfit: Callable[[Row], str | None] = lambda row: None,
-        judged: Sequence[Reader] = (),
+        judged: Sequence[Callable[[], Iterator[Row]]] = (),
         unlabelled: str | None = None,
     ) -> None:
         """unfit: says why a training row is to be left out; None if it is not.
@@ -135,7 +135,9 @@ class Selection:
             readers[_TRAIN] = partial(self._followed, readers[_TRAIN], further)
         return {split: read() for split, read in readers.items()}
 
-    def _unlike(self, split: str, read: Reader, held_out: Sequence[Reader], reason: str) -> Iterator[Row]:
+    def _unlike(
+        self, split: str, read: Reader, held_out: Sequence[Callable[[], Iterator[Row]]], reason: str
+    ) -> Iterator[PlacedRow]:
         """A split's rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
         left, kept, numbers = 0, 0, WordNumbers()
         rows = [row for each in held_out for row in each()]
@@ -159,7 +161,7 @@ class Selection:
             counts[label(row)] += 1
             yield row
 
-    def read(self, split: str, check: Check) -> Iterator[Row]:
+    def read(self, split: str, check: Check) -> Iterator[PlacedRow]:
         """Stream a split's rows. Raises UserError, one line, where a row is bad and `bad_rows` is `stop`."""
         left_out = self.left_out[split] = LeftOut(self._section.bad_rows)
         parts = self._corpus.added if split == ADDED else self._corpus.splits[split]
@@ -168,14 +170,14 @@ class Selection:
         rows = checked_rows(parts, check, left_out)
         yield from self._chosen(rows, left_out) if split in (_TRAIN, ADDED) else rows
 
-    def _followed(self, read: Reader, further: Reader) -> Iterator[Row]:
+    def _followed(self, read: Reader, further: Reader) -> Iterator[PlacedRow]:
         """The training rows, then those added."""
         yield from read()
         self._added = 0
         for self._added, row in enumerate(further(), start=1):
             yield row
 
-    def _chosen(self, rows: Iterator[Row], left_out: LeftOut) -> Iterator[Row]:
+    def _chosen(self, rows: Iterator[PlacedRow], left_out: LeftOut) -> Iterator[PlacedRow]:
         longest = self._section.max_words
         for number, row in enumerate(rows, start=1):
             texts = [value for value in row.values() if isinstance(value, str)]

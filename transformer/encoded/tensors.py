@@ -15,4 +15,4 @@ def pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy a tensor to the device; on CUDA from pinned memory, so that the copy is asynchronous."""
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=device.type == "cuda")

@@ -49,7 +49,7 @@ def write_surroundings(folder: Path, bundle: Path, *, engine: str, model: Mappin
 
 def converted_of(bundle: Path, engine: str) -> Path:
     """The converted model of a bundle. Raises UserError if there is none, or if it is of another bundle."""
-    folder = bundle.parent / CONVERTED / engine
+    folder = bundle.absolute().parent / CONVERTED / engine
     if not (folder / CONFIG).is_file():
         raise UserError(
             f"{bundle} is not converted for engine `{engine}` ({folder} is missing): run `dvc repro`, or use torch"
@@ -62,7 +62,7 @@ def converted_of(bundle: Path, engine: str) -> Path:
 def engines_of(bundle: Path) -> list[str]:
     """The engines, besides torch, for which this very bundle is converted."""
     digest = bundle_digest(bundle)
-    folders = ((engine, bundle.parent / CONVERTED / engine) for engine in ENGINES[1:])
+    folders = ((engine, bundle.absolute().parent / CONVERTED / engine) for engine in ENGINES[1:])
     return [engine for engine, folder in folders if (folder / CONFIG).is_file() and is_of(folder, digest)]
 
 

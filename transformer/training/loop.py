@@ -190,8 +190,8 @@ class _Training:
 
     def place_of(self, step: int) -> str:
         """A step of the current epoch in words, for messages."""
-        first = self.step - self.done
-        return f"epoch {len(self.history.rows) + 1}, update {step - first + 1}"
+        before = sum(self._updates_of[: len(self.history.rows)])
+        return f"epoch {len(self.history.rows) + 1}, update {step - before}"
 
     def _validate(self) -> dict[str, float]:
         self.trainable.model.eval()

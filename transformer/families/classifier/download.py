@@ -91,29 +91,44 @@ def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:
 
 
 def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Observer) -> Corpus:
-    """The corpus with names for labels where its source has both, and the names are those of the classes.
+    """The corpus with names for labels where a part has both, and the names are those of the classes.
 
     IMDB's `neg` is `negative`. Names that are of no class, such as `ham` and `spam` where the classes are the task's,
-    leave the numbers, which are then those of the classes.
+    leave the numbers, which are then those of the classes. Each part has its own names.
     """
-    if not corpus.label_names:
+    parts = [*(part for parts in corpus.splits.values() for part in parts), *corpus.added]
+    given = {tuple(part.label_names) for part in parts if part.label_names}
+    if not given:
         return corpus
+    used = {names: _used(names, task, section, corpus, observer) for names in sorted(given)}
+    if any(used.values()) and (unnamed := [part.name for part in parts if not part.label_names]):
+        observer.say(f"labels of {unnamed[0]} have no names there, unlike others: numbers are those of the classes")
+
+    def named(parts: Sequence[Part]) -> list[Part]:
+        return [
+            replace(part, read=partial(_with_names, part, names)) if (names := used.get((*part.label_names,))) else part
+            for part in parts
+        ]
+
+    splits = {split: named(parts) for split, parts in corpus.splits.items()}
+    return replace(corpus, splits=splits, added=named(corpus.added))
+
+
+def _used(
+    given: Sequence[str], task: Task, section: LabelledDownload, corpus: Corpus, observer: Observer
+) -> Sequence[str]:
+    """The labels that a part's names of them stand for; empty where its numbers count."""
     if section.labels == "train":
-        names = list(corpus.label_names)
-    else:
-        classes = _classes(task, section, corpus)
-        names = [_class_of(name, classes) or name for name in corpus.label_names]
-        if len({*names}) < len(names):  # `neg` and `negative` side by side are two labels
-            names = list(corpus.label_names)
-        if not {*names} & {*classes}:
-            read = ", ".join(f"{number} (`{name}`)" for number, name in enumerate(names))
-            observer.say(f"labels are read by number: {read} are {in_words(class_labels(classes))}")
-            return corpus
-    splits = {
-        split: [replace(part, read=partial(_with_names, part, names)) for part in parts]
-        for split, parts in corpus.splits.items()
-    }
-    return replace(corpus, splits=splits)
+        return given
+    classes = _classes(task, section, corpus)
+    names = [_class_of(name, classes) or name for name in given]
+    if len({*names}) < len(names):  # `neg` and `negative` side by side are two labels
+        names = list(given)
+    if {*names} & {*classes}:
+        return names
+    read = ", ".join(f"{number} (`{name}`)" for number, name in enumerate(names))
+    observer.say(f"labels are read by number: {read} are {in_words(class_labels(classes))}")
+    return ()
 
 
 def _class_of(name: str, classes: Sequence[str]) -> str | None:

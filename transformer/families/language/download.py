@@ -1,6 +1,6 @@
 """download: writes texts, one per row, none of which another task is judged by."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import NOWHERE, Task
 from transformer.corpora.corpus import Corpus, Row, clean_text
-from transformer.corpora.holdout import Reader
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
@@ -68,7 +67,7 @@ def checked(row: Row) -> Row:
     return {"text": clean_text(row, "text")}
 
 
-def judged(corpus: Path) -> list[Reader]:
+def judged(corpus: Path) -> list[Callable[[], Iterator[Row]]]:
     """The texts of a corpus's validation and test splits, as rows. Raises UserError if it has none of them."""
     if corpus.resolve() == NOWHERE.resolve():
         return []

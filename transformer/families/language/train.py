@@ -29,6 +29,8 @@ from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
+_PLACES = 8192  # whose logits are in memory at once in validation
+
 
 class Params(TrainStageParams):
     """The stage's parameters."""
@@ -70,10 +72,13 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             batch = self.validation.batch(rows, self.compute.device)
-            logits = self.model.logits(self._states(batch))
-            # Summed on the CPU: not every device has float64.
-            total += F.cross_entropy(logits, batch.targets, reduction="none").cpu().double().sum().item()
-            right += int(logits.argmax(dim=-1).eq(batch.targets).sum())
+            # In parts: the logits of a batch of long windows would take gigabytes.
+            parts = torch.split(self._states(batch), _PLACES), torch.split(batch.targets, _PLACES)
+            for states, targets in zip(*parts, strict=True):
+                logits = self.model.logits(states)
+                # Summed on the CPU: not every device has float64.
+                total += F.cross_entropy(logits, targets, reduction="none").cpu().double().sum().item()
+                right += int(logits.argmax(dim=-1).eq(targets).sum())
             count += len(batch.targets)
         loss = total / max(count, 1)
         return {

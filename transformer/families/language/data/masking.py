@@ -1,6 +1,7 @@
 """Which tokens of a window a masked model has to predict, and what it is shown instead (Devlin et al. 2019, 3.1)."""
 
 import json
+import unicodedata
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from transformer.families.language.nn.mask_token import mask_id
 
 _SHOWN, _RANDOM = 0.1, 0.1  # of the chosen tokens: left as they are, replaced by a random one; the others are masked
 _PREFIX = "##"
+_UNSEPARATED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER")
+"""How the names of letters begin whose scripts do not separate words."""
 
 
 class Masked(NamedTuple):
@@ -77,16 +80,24 @@ class Masking:
 
 
 def continuations(vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """(V,) True for pieces that continue a word: `##ing`, or letters without a space before them."""
+    """(V,) True for pieces that continue a word: `##ing`, or letters, marks or digits without a space before them.
+
+    A piece of a script that does not separate words is a word of its own, else whole clauses would be one.
+    """
     names = [*vocabulary.entries(range(vocabulary.size))]
     kind: dict[str, Any] = json.loads(vocabulary.tokenizer.to_str())["model"]
     if kind["type"] == "WordPiece":
-        return np.array([name.startswith(_PREFIX) for name in names])
+        return np.array([name.startswith(_PREFIX) and _joins(name[len(_PREFIX) :]) for name in names])
     if kind["type"] == "WordLevel":
         return np.zeros(len(names), dtype=bool)
-    found = np.array([not name.startswith(SPACE) and name[:1].isalnum() for name in names])
+    found = np.array([_joins(name) and unicodedata.category(name[0])[0] in "LMN" for name in names])
     found[[*_special_ids(vocabulary)]] = False
     return found
+
+
+def _joins(piece: str) -> bool:
+    """Whether it does not begin with a space, or with a letter of a script that does not separate words."""
+    return bool(piece) and not piece.startswith(SPACE) and not unicodedata.name(piece[0], "").startswith(_UNSEPARATED)
 
 
 def _special_ids(vocabulary: Vocabulary) -> tuple[int, ...]:
