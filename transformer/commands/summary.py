@@ -1,7 +1,7 @@
 """The end of `make repro`: the main metrics, and where to find more."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -46,7 +46,8 @@ def print_summary(root: Path, task: str | None = None) -> None:
         options = family_module(open_task(each), "options")
         several = len(tasks_of(open_task(each).family)) > 1
         model = f"--model {bundle_path(each)} " if several else ""
-        print(f"  transformer {options.COMMANDS[0][0]} {model}{_example(root, each, options.question)}")
+        command, asked = options.example(each, leaves(own.chains[each].params), _shortest(root, each))
+        print(f"  transformer {command} {model}{shlex.quote(asked) if asked else 'TEXT'}")
     for each in tasks[-1:]:
         if epochs := leaves(own.chains[each].params).get(f"{each}.train.epochs"):
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
@@ -55,14 +56,13 @@ def print_summary(root: Path, task: str | None = None) -> None:
     print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 
 
-def _example(root: Path, task: str, question: Callable[[str], str]) -> str:
-    """A question from a short text of the corpus, quoted for the shell."""
+def _shortest(root: Path, task: str) -> str:
+    """A short text of the corpus; empty if there are no predictions."""
     try:
         rows = islice(read_table(root / "reports" / task / "predictions.tsv"), _ROWS)
-        texts = [list(row.values())[1] for row in rows]
+        return min((list(row.values())[1] for row in rows), key=len, default="")
     except UserError:
-        texts = []
-    return shlex.quote(question(min(texts, key=len))) if texts else "TEXT"
+        return ""
 
 
 def _tracks(root: Path) -> bool:

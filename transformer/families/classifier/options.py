@@ -2,8 +2,8 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line is parsed before torch is needed
     from transformer.encoded.vocabulary import Vocabulary
@@ -14,9 +14,9 @@ COMMANDS = (("classify", "classify texts, one per line: prints label, probabilit
 _EMPTY = "note: an empty text gives no evidence: its label is what the model answers without any word"
 
 
-def question(text: str) -> str:
-    """What to ask the model, given a text of its corpus."""
-    return text
+def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
+    """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
+    return COMMANDS[0][0], text
 
 
 def add_options(parser: ArgumentParser, command: str) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
@@ -32,10 +32,12 @@ _LEAVES = (
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
-def question(text: str) -> str:
-    """What to ask the model, given a text of its corpus: the same with a gap."""
+def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
+    """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
     words = text.split()
-    return " ".join([*words[: len(words) // 2], "[MASK]", *words[len(words) // 2 + 1 :]])
+    if params[f"{task}.model.objective"] == "causal":
+        return GENERATE, " ".join(words[: len(words) // 2 + 1])
+    return FILL, " ".join([*words[: len(words) // 2], "[MASK]", *words[len(words) // 2 + 1 :]])
 
 
 def add_options(parser: ArgumentParser, command: str) -> None:

@@ -1,7 +1,7 @@
 """The console command `transformer translate`: its options and its output."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
@@ -31,9 +31,9 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_SCORES = ("length_normalization", "length_penalty")
 
 
-def question(text: str) -> str:
-    """What to ask the model, given a text of its corpus."""
-    return text
+def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
+    """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
+    return COMMANDS[0][0], text
 
 
 def add_options(parser: ArgumentParser, command: str) -> None:
