@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 BLOCK = 5
 """Updates per turn."""
@@ -85,9 +85,9 @@ def main(root: Path, task: str, updates: int, code: Path) -> None:
     else:
         stage = importlib.import_module(f"transformer.tasks.{task}.train")
         run = stage.run
-    params = loading.stage_params(
-        loading.read_params(root / "params.yaml"), task, stage.Params, where=root / "params.yaml"
-    )
+    content = _known(loading.read_params(root / "params.yaml"), stage.Params, others=True)
+    content[task] = _known(content[task], stage.Params, others=True)
+    params = loading.stage_params(content, task, stage.Params, where=root / "params.yaml")
     runtime = params.runtime.model_copy(update={"log_every": BLOCK})
     train = params.train.model_copy(update={"epochs": 1_000, "patience": None})
     data, out = root / "data" / task, Path(tempfile.mkdtemp())
@@ -99,6 +99,20 @@ def main(root: Path, task: str, updates: int, code: Path) -> None:
         history=out / "history.tsv",
     )
     run(params.model_copy(update={"runtime": runtime, "train": train}), paths=paths, observer=TakingTurns())
+
+
+def _known(values: Any, kind: Any, *, others: bool = False) -> Any:
+    """The values that a section has a leaf for, as an older one has fewer; others: also the sections it lacks."""
+    inner = [part for each in get_args(kind) for part in (each, *get_args(each))]
+    kinds = [each for each in (kind, *inner) if hasattr(each, "model_fields")]
+    if not kinds or not isinstance(values, dict):
+        return values
+    fields = {name: field.annotation for each in kinds for name, field in each.model_fields.items()}
+    return {
+        name: _known(value, fields[name]) if name in fields else value
+        for name, value in values.items()
+        if name in fields or others
+    }
 
 
 if __name__ == "__main__":
