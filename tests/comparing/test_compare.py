@@ -351,6 +351,13 @@ def test_texts_of_any_length_are_compared(repository: Path) -> None:
     assert len(find_results(repository, "workspace").predictions("sentiment")["test"]) == 60
 
 
+def test_scores_of_another_direction_do_not_compare(repository: Path) -> None:
+    """Also where no predictions say that the texts are others."""
+    lock = repository / "dvc.lock"
+    lock.write_text(lock.read_text().replace("sentiment.tokenize: {}", "sentiment.tokenize: {source: de, target: en}"))
+    assert not any(score.comparable for score in compared(repository, "HEAD").scores)
+
+
 def test_other_linear_baselines_are_said(repository: Path) -> None:
     def note() -> str:
         return next(tables(compared(repository, "HEAD"), "HEAD", "workspace")).note

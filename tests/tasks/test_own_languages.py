@@ -65,6 +65,7 @@ def test_a_language_without_spacys_rules_is_scored(
     by_text = [name for name in evaluation["test"] if name in TEXT_BLEUS]
     assert by_text == [f"bleu_{expected}_lowercased"]
     assert f"tok:{expected}|" in evaluation["signatures"][by_text[0]]
+    assert evaluation["signatures"]["perplexity"].startswith("vocabulary:")
     spacys = language == "zh"  # spaCy splits Chinese into characters
     assert (f"tok:{'none' if spacys else expected}|") in evaluation["signatures"]["bleu"]
     assert not spacys or evaluation["signatures"]["bleu"] != evaluation["signatures"][by_text[0]]

@@ -160,6 +160,14 @@ def test_a_row_in_the_trash_is_written_again_and_its_version_gives_way(project: 
     assert project.sync() == "0 rows written\n"
 
 
+def test_the_summary_does_not_record_where_tracking_is_off(project: Project) -> None:
+    params = project.root / "params.yaml"
+    params.write_text(params.read_text().replace("tracking: true", "tracking: false"))
+    (project.root / "mlflow.db").unlink()
+    run_in(project.root, "transformer", "summary")
+    assert not (project.root / "mlflow.db").exists()
+
+
 def test_results_of_a_task_that_the_code_lacks_are_passed_over(project: Project) -> None:
     """As of another branch, whose dvc.lock is found in git."""
     lock = project.root / "dvc.lock"

@@ -28,17 +28,16 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     yield clone
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
     "code",
     [
-        pytest.param("send({!r})", id="while it works"),
-        pytest.param("stage.observer.end = lambda status: send({!r})", id="while its end is recorded"),
-        pytest.param("stage.observer.end = lambda status: send({0!r}); send({0!r})", id="twice"),
+        pytest.param("send('SIGINT')", id="while it works"),
+        pytest.param("stage.observer.end = lambda status: send('SIGTERM')", id="while its end is recorded"),
+        pytest.param("stage.observer.end = lambda status: send('SIGINT'); send('SIGTERM')", id="twice"),
     ],
 )
-def test_a_signal_is_one_line_and_status_130(clone: Clone, code: str, name: str) -> None:
-    done = clone.run("python", "-c", STOPPED, code.format(name), check=False)
+def test_a_signal_is_one_line_and_status_130(clone: Clone, code: str) -> None:
+    done = clone.run("python", "-c", STOPPED, code, check=False)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [

@@ -67,7 +67,8 @@ def _shortest(root: Path, task: str) -> str:
 
 def _tracks(root: Path) -> bool:
     """Whether `runtime.tracking` of params.yaml is on."""
-    return read_params(root / "params.yaml").get("runtime", {}).get("tracking") is not False
+    runtime = read_params(root / "params.yaml").get("runtime")
+    return not (isinstance(runtime, Mapping) and runtime.get("tracking") is False)
 
 
 def _sync(root: Path) -> None:
