@@ -37,14 +37,13 @@ class Project:
         """Run `transformer sync` in a subfolder."""
         return run_in(self.root / "data" / "translation", "transformer", "sync")
 
+    def tried(self) -> subprocess.CompletedProcess[str]:
+        """The same in the repository itself, whatever comes of it."""
+        command = [Path(sys.executable).with_name("transformer"), "sync"]
+        return subprocess.run(command, cwd=self.root, env=environment(), text=True, capture_output=True)
+
     def refused(self) -> str:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("transformer"), "sync"],
-            cwd=self.root,
-            env=environment(),
-            text=True,
-            capture_output=True,
-        )
+        done = self.tried()
         assert done.returncode == 1
         return done.stderr
 
@@ -178,13 +177,7 @@ def test_results_of_a_task_that_the_code_lacks_are_passed_over(project: Project)
     lock.write_text(own)
     run_in(project.root, "git", "commit", "-qam", "translation alone")
     project.change(lambda client: client.delete_run(project.run_id()))
-    done = subprocess.run(
-        [Path(sys.executable).with_name("transformer"), "sync"],
-        cwd=project.root,
-        env=environment(),
-        text=True,
-        capture_output=True,
-    )
+    done = project.tried()
     assert (done.returncode, done.stdout) == (0, "1 rows written\n"), done.stderr
     assert "results of topics not looked at: the code here has no such task" in done.stderr
 
