@@ -88,7 +88,8 @@ $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transform
 	@mkdir -p $(@D) && touch $@
 
 # An environment cannot be moved, and in a copied folder its commands would run the original's code.
-ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+OWN := grep -sqF "$(CURDIR)/$(VENV)" $(VENV)/bin/activate
+ifneq ($(shell $(OWN) && echo own),own)
 .PHONY: $(READY)
 endif
 
@@ -96,14 +97,14 @@ endif
 # compat: the repository on sys.path itself, so that a folder of its name beside a script is not taken for the package.
 # pip would compile all modules first, which takes as long as everything else; most are never imported.
 $(READY): requirements.lock pyproject.toml
-	@if [ -e $@ ] && [ "$$(cat $@)" != "$(CURDIR)" ]; then rm -rf $(VENV); fi
+	@if [ -e $@ ] && ! $(OWN); then rm -rf $(VENV); fi
 	@echo "installing into $(VENV): about 2 GB, a minute or more"
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . --config-settings editable_mode=compat
 	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	$(VENV)/bin/python -m transformer.commands.vega
-	@echo "$(CURDIR)" > $@
+	@touch $@
 
 clean-venv:  ## remove the environment; the next `make` installs it again
 	rm -rf $(VENV)

@@ -34,8 +34,8 @@ save(Path("build/tour/cross_attention.svg"), drawing.title, lambda: attention_fi
 
 # %% A changed parameter: a temporary clone leaves the workspace alone, and DVC runs only what depends on the change
 change = "translation.train.label_smoothing=0.1"
-command = ["dvc", "exp", "run", "--temp", "--force", "--name", "tour"]  # --force: in place of an earlier tour's
-subprocess.run([*command, "-S", change, "report@translation"], check=True)
+subprocess.run(["dvc", "exp", "remove", "--quiet", "tour"], check=False, stderr=subprocess.DEVNULL)  # an earlier one
+subprocess.run(["dvc", "exp", "run", "--temp", "--name", "tour", "-S", change, "report@translation"], check=True)
 
 # %% What separates the two results: parameters, data, code, and scores with the paired bootstrap
 subprocess.run(["transformer", "compare", "workspace", "tour", "--task", "translation"], check=True)

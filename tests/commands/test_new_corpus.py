@@ -74,6 +74,8 @@ def test_sides_that_name_no_language_need_one(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"train.csv": table(sides(("source", "target")), ",")})
     with pytest.raises(UserError, match="the sides are called fr and en: give just these as --languages"):
         recognise(write(tmp_path / "wrong", PAIRS["codes"][0]), ["de", "en"])
+    with pytest.raises(UserError, match="--languages: say two different codes, not en and en"):
+        recognise(folder, ["en", "en"])
     with pytest.raises(UserError, match="`source` names no language: say both, as in `--languages de en`"):
         recognise(folder)
     assert recognise(folder, ["fr", "en"]).columns == {"fr": "source", "en": "target"}

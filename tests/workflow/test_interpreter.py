@@ -40,10 +40,11 @@ def test_an_environment_of_another_folder_is_made_again(tmp_path: Path) -> None:
     """Its commands have absolute paths: moved, they do not start; in a copy, they run the original's code."""
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
-    ready = tmp_path / ".venv" / ".installed"
-    ready.parent.mkdir()
+    activate = tmp_path / ".venv" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    (tmp_path / ".venv" / ".installed").touch()
     for folder, stale in ((tmp_path, False), (ROOT, True)):
-        ready.write_text(f"{folder.resolve()}\n")
+        activate.write_text(f'VIRTUAL_ENV="{folder.resolve()}/.venv"\n')
         assert subprocess.run(["make", "-q", ".venv/.installed"], cwd=tmp_path).returncode == stale
 
 

@@ -195,6 +195,14 @@ def test_a_merged_default_counts_where_a_profile_is_committed(project: Path) -> 
     commit(project)
     use_profile(project, "seed", None)
     assert read_params(project / "params.yaml")["hardware"]["device"] == "auto", "HEAD's own is the newest"
+    commit(project)
+    git(project, "checkout", "-q", "upstream")
+    (project / "params.yaml").write_text(text.replace("device: auto", "device: mps"))
+    commit(project)
+    git(project, "checkout", "-q", "-")
+    git(project, "merge", "-q", "-s", "ours", "--no-edit", "upstream")
+    use_profile(project, DEFAULT, None)
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "auto", "which the branch does not have"
 
 
 def test_sections_that_a_profile_sets_back_are_named(project: Path) -> None:

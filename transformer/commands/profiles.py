@@ -8,7 +8,7 @@ import hashlib
 import io
 import re
 import subprocess
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -267,19 +267,27 @@ def _read(path: Path) -> str:
 
 
 def _committed_default(root: Path) -> str:
-    """HEAD's params.yaml if its first line says that it is the default, else the newest committed one that does.
+    """The newest committed params.yaml whose first line says that it is the default.
 
-    Merged branches count: an upstream's new default may be there only, where a profile was in place here.
+    One that a merge brought counts if it is a later state of this branch's own: an upstream's new default is there
+    only, where a profile was in place here.
     """
-    listed = _git(root, "rev-list", "--full-history", "HEAD", "--", str(PARAMS)) or b""
-    for commit in ("HEAD", *listed.decode().split()):
-        text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode(errors="replace")
-        if text.startswith(_DEFAULT_HEAD):
+    own = next(_defaults(root, "--first-parent"), None)
+    for commit, text in _defaults(root, "--full-history"):
+        if own is None or _git(root, "merge-base", "--is-ancestor", own[0], commit) is not None:
             return text
     raise UserError(
         f"no commit here has the default params.yaml (its first line starts with `{_DEFAULT_HEAD}`): fetch the whole"
         " history with `git fetch --unshallow`, or commit one"
     )
+
+
+def _defaults(root: Path, history: str) -> Iterator[tuple[str, str]]:
+    """The commits of a params.yaml that says that it is the default, newest first; history: an option of rev-list."""
+    for commit in (_git(root, "rev-list", history, "HEAD", "--", str(PARAMS)) or b"").decode().split():
+        text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode(errors="replace")
+        if text.startswith(_DEFAULT_HEAD):
+            yield commit, text
 
 
 def _committed(root: Path, current: bytes) -> bool:

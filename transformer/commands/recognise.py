@@ -98,6 +98,8 @@ def _spread(rows: Iterator[Row]) -> list[Row]:
 
 def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] | None) -> dict[str, str]:
     """The columns by language, English last unless the languages are given in their order."""
+    if languages and languages[0] == languages[1]:
+        raise UserError(f"--languages: say two different codes, not {' and '.join(languages)}")
     codes = [code.lower() if code.isupper() else code for code in codes]  # Excel's headers
     strange = [code for code in codes if not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)]
     if languages and {*languages} == {*codes}:

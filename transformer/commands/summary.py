@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_table
 from transformer.core.params import read_params
 from transformer.core.task import family_module, open_task
-from transformer.registry import tasks_of
+from transformer.registry import TASKS, tasks_of
 from transformer.report.build import missing_pages, write_page
 from transformer.results.chain import bundle_path
 from transformer.results.differences import leaves
@@ -29,7 +29,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
     Where the workspace has no complete result of a task, or files of another result, one line says so instead.
     """
     own = results_at(root, WORKSPACE, None)
-    tasks = [each for each in own.chains if task in (None, each)]
+    tasks = [each for each in own.chains if each in TASKS and task in (None, each)]
     for each in tasks:
         _print_task(each, own)
     for each, line in own.partial.items():
@@ -38,7 +38,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
     pages = [each for each in missing_pages(root) if each in tasks]
     for each in pages:
         _write_page(root, each)
-    if _tracks(root) and (pages or missing_rows(root)):
+    if (pages or missing_rows(root)) and _tracks(root):
         _sync(root)
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
@@ -67,7 +67,10 @@ def _shortest(root: Path, task: str) -> str:
 
 def _tracks(root: Path) -> bool:
     """Whether `runtime.tracking` of params.yaml is on."""
-    runtime = read_params(root / "params.yaml").get("runtime")
+    try:
+        runtime = read_params(root / "params.yaml").get("runtime")
+    except UserError:  # the results are there all the same
+        return True
     return not (isinstance(runtime, Mapping) and runtime.get("tracking") is False)
 
 

@@ -51,10 +51,10 @@ def _label_names(path: Path, columns: Columns) -> Sequence[str]:
     try:
         with _reading(path):
             metadata = pyarrow.parquet.read_schema(path).metadata or {}
-        names = json.loads(metadata[b"huggingface"])["info"]["features"][columns.names["label"]]["names"]
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return tuple(map(str, features[columns.names["label"]]["names"]))
     except (pyarrow.ArrowException, KeyError, TypeError, ValueError):  # a damaged file is said when its rows are read
         return ()
-    return tuple(map(str, names))
 
 
 def _parts(files: SplitFiles, columns: Columns) -> list[Part]:

@@ -117,7 +117,8 @@ class _Pool:
             initializer=_begin,
             initargs=(self._initializer, self._arguments),
         )
-        return self._stack.enter_context(pool)
+        self._stack.callback(pool.shutdown, cancel_futures=True)  # after Ctrl-C, wait for no queued item
+        return pool
 
 
 def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:

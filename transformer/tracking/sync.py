@@ -216,9 +216,9 @@ def missing_rows(root: Path) -> bool:
     Also whether its row lost its files, model or registered version. Reads the local database without importing
     MLflow; a server is not queried, and False is returned for it.
     """
-    if any(waiting(root).glob("*/*.json")):
+    if any(any((waiting(root) / task).glob("*.json")) for task in _waiting(root)):
         return True
-    chains = [*chains_in_lock(_workspace_lock(root))]
+    chains = [chain for chain in chains_in_lock(_workspace_lock(root)) if chain.task in TASKS]
     try:
         location = locate(root)
     except UserError:  # opening the store will report it

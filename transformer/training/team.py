@@ -165,10 +165,12 @@ def _require_ready(connection: Connection) -> None:
 
 
 def _end(process: Any) -> None:
-    process.join(_SECONDS)
-    if process.is_alive():
-        process.kill()
-        process.join()
+    try:
+        process.join(_SECONDS)
+    finally:  # also after one more Ctrl-C: it ignores the SIGTERM that Python would send
+        if process.is_alive():
+            process.kill()
+            process.join()
 
 
 def _run(opening: Opening, rank: int, size: int, meeting: str, code: str, ready: Connection) -> None:

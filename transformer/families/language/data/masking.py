@@ -96,8 +96,14 @@ def continuations(vocabulary: Vocabulary) -> NDArray[np.bool_]:
 
 
 def _joins(piece: str) -> bool:
-    """Whether it does not begin with a space, or with a letter of a script that does not separate words."""
-    return bool(piece) and not piece.startswith(SPACE) and not unicodedata.name(piece[0], "").startswith(_UNSEPARATED)
+    """Whether it does not begin with a space, or with a letter of a script that does not separate words.
+
+    Marks and what lengthens a vowel belong to the letter before them in every script.
+    """
+    if not piece or piece.startswith(SPACE):
+        return False
+    mark = unicodedata.category(piece[0]) in ("Mn", "Mc", "Me", "Lm")
+    return mark or not unicodedata.name(piece[0], "").startswith(_UNSEPARATED)
 
 
 def _special_ids(vocabulary: Vocabulary) -> tuple[int, ...]:
