@@ -138,8 +138,8 @@ MUTATIONS = (
     ),
     Mutation(
         "transformer/commands/profiles.py",
-        "        if text.startswith(_DEFAULT_HEAD):\n            return text\n    raise",
-        "        if text:\n            return text\n    raise",
+        "        if text.startswith(_DEFAULT_HEAD):\n            yield commit, text",
+        "        if text:\n            yield commit, text",
         "tests/workflow/test_profiles.py",
     ),
 )
