@@ -3,83 +3,18 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
-from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
-from transformer.core.errors import UserError
-from transformer.core.files import write_table
+from tests.comparing.results import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, git, write_result
 from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
 from transformer.report.build import in_common
-from transformer.results.chain import STAGES, chains_in_lock
 from transformer.results.differences import Differences, Score, differences
-from transformer.results.find import find_results, results_before
-from transformer.results.naming import row_name
+from transformer.results.find import find_results
 from transformer.results.output import lines, tables
 from transformer.results.workspace import content_md5
-
-HEADER = ("split", "text", "label", "prediction", "probability")
-PREDICTIONS = "reports/sentiment/predictions.tsv"
-EVALUATION = "reports/sentiment/evaluation.json"
-Answer = tuple[str, str, float]
-
-
-def git(root: Path, *arguments: str) -> str:
-    own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
-
-
-def write_result(
-    root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download", linear: float = 0.8
-) -> None:
-    """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
-    rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
-    write_table(root / PREDICTIONS, HEADER, rows)
-    right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
-    figures = {"test": {"accuracy": right, "f1": 0.5, "linear_accuracy": linear}, "signatures": {"name": "text"}}
-    (root / EVALUATION).write_text(json.dumps(figures))
-    outs = {stage: {f"data/sentiment/{stage}": stage} for stage in STAGES}
-    outs["download"] = {"data/sentiment/corpus": corpus}
-    outs["train"] = {"models/sentiment/trained": f"rate {rate}"}
-    outs["evaluate"] = {path: content_md5((root / path).read_bytes()) for path in (EVALUATION, PREDICTIONS)}
-    deps = {
-        "train": {"transformer/nn/layers.py": module, **outs["build_vocab"]},
-        "evaluate": outs["train"],
-        "export": outs["evaluate"],
-    }
-    params = {"tokenize": {"sentiment.tokenize": {}}, "train": {"sentiment.train": {"learning_rate": rate}}}
-    stages: dict[str, Any] = {
-        f"{stage}@sentiment": {
-            "cmd": "true",
-            "deps": [{"path": path, "md5": md5} for path, md5 in deps.get(stage, {}).items()],
-            "params": {"params.yaml": params[stage]} if stage in params else {},
-            "outs": [{"path": path, "md5": md5} for path, md5 in outs[stage].items()],
-        }
-        for stage in STAGES
-    }
-    YAML().dump({"schema": "2.0", "stages": stages}, root / "dvc.lock")
-
-
-GOOD: list[Answer] = [("positive", "positive", 0.9), ("negative", "negative", 0.8)] * 30
-BAD: list[Answer] = [("positive", "negative", 0.7), ("negative", "negative", 0.8)] * 30
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A commit with one result, and a workspace with another."""
-    subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
-    write_result(tmp_path, rate=1e-3, module="a" * 32, answers=BAD)
-    (tmp_path / ".gitignore").write_text("predictions.tsv\n")
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "first | result")
-    write_result(tmp_path, rate=5e-3, module="b" * 32, answers=GOOD)
-    return tmp_path
 
 
 def compared(root: Path, first: str, second: str = "workspace", samples: int = 200) -> Differences:
@@ -165,12 +100,6 @@ def test_scores_that_were_measured_differently_have_no_difference(repository: Pa
     assert found == {"accuracy": shown, "f1": True}
 
 
-def test_a_broken_lock_file_is_said(repository: Path) -> None:
-    (repository / "dvc.lock").write_text("stages: {a: [")
-    with pytest.raises(UserError, match=r"dvc.lock of workspace is broken .*: `git checkout dvc.lock`"):
-        find_results(repository, "workspace")
-
-
 def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:
     found = compared(repository, "workspace")
     assert [*lines(found, "workspace", "workspace", markdown=False)][1:] == [
@@ -209,79 +138,6 @@ def test_a_split_may_have_fewer_labels_than_the_corpus() -> None:
     assert found["accuracy"][0] == 1
 
 
-@pytest.mark.parametrize("name", ["main", "HEAD", "row", "row name"])
-def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> None:
-    commit = git(repository, "rev-parse", "HEAD").strip()
-    (chain,) = chains_in_lock(git(repository, "show", "HEAD:dvc.lock").encode())
-    names = {"row": chain.row_key(), "row name": row_name(chain)}
-    assert find_results(repository, names.get(name, name)).commit == commit
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("nowhere", "not a commit, experiment or MLflow run"), ("-x", "not a commit"), ("", "not a commit")],
-)
-def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        find_results(repository, name)
-
-
-def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
-    """Waiting in the queue, or running in the workspace."""
-
-    def dvc(*arguments: str) -> None:
-        subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=repository, check=True, capture_output=True)
-
-    def refused(name: str) -> str:
-        with pytest.raises(UserError) as caught:
-            find_results(repository, name)
-        return str(caught.value)
-
-    (repository / "dvc.lock").unlink()
-    (repository / "dvc.yaml").write_text('stages: {wait: {cmd: "touch started && read line", params: [rate]}}\n')
-    (repository / "params.yaml").write_text("rate: 1\n")
-    (repository / ".gitignore").write_text("started\n")
-    dvc("init", "-q")
-    git(repository, "add", "-A")
-    git(repository, "commit", "-qm", "a stage")
-    dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
-    assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
-    command = [sys.executable, "-m", "dvc", "exp", "run", "-n", "here"]
-    with subprocess.Popen(command, cwd=repository, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL) as running:
-        deadline = time.monotonic() + 60
-        while not (repository / "started").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert refused("here") == "experiment 'here' is still running: compare it when its last stage has ended"
-    assert running.returncode != 0
-    assert "'here' is not a commit" in refused("here")
-
-
-def test_a_failed_experiment_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer.results.find._experiment_state", lambda root, name: "failed")
-    with pytest.raises(UserError, match=r"experiment 'bad' failed, .* `dvc queue logs bad` says why"):
-        find_results(repository, "bad")
-
-
-def test_a_place_without_result_is_said(repository: Path) -> None:
-    (repository / "dvc.lock").unlink()
-    with pytest.raises(UserError, match="workspace has no complete result"):
-        find_results(repository, "workspace")
-
-
-def test_parameters_that_have_not_run_are_said(repository: Path) -> None:
-    """As after a failed run: params.yaml is ahead of the result, which is what `compare` shows."""
-    params = repository / "params.yaml"
-    params.write_text("sentiment: {tokenize: {}, train: {learning_rate: 5e-3}, export: {alias: best}}\n")
-    result = find_results(repository, "workspace")
-    assert result.unrun("sentiment") is None, "YAML's 5e-3 is the lock's 0.005, and no stage declares the rest"
-    params.write_text("sentiment: {tokenize: {}, train: {learning_rate: 2e-3, steps: 9}}\n")
-    line = result.unrun("sentiment")
-    assert line is not None
-    assert "sentiment.train.learning_rate is 0.005 there and 0.002 in params.yaml; " in line
-    assert "sentiment.train.steps is absent there and 9" in line
-    assert find_results(repository, "main").unrun("sentiment") is None, "a commit's result is the commit's"
-
-
 def test_answers_whose_labels_are_not_all_there_keep_what_evaluate_wrote(repository: Path) -> None:
     """`evaluate` knows labels that the split lacks: its macro F1 counts them as 0."""
     subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=repository, check=True)
@@ -318,29 +174,6 @@ def test_scores_of_different_corpora_have_no_difference(repository: Path) -> Non
     found = rows()
     assert not any("+0.5" in row for row in found)
     assert found[0].startswith("The results are of different corpora: scores compare only where there is an interval.")
-
-
-def test_a_commit_without_its_reports_is_not_the_result_before(repository: Path) -> None:
-    """dvc.lock was committed, and evaluation.json was not: the report shows the change from the one before that."""
-    git(repository, "commit", "-qm", "dvc.lock alone", "dvc.lock")
-    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
-    own = find_results(repository, "workspace")
-    before = results_before(repository, own.chains["sentiment"])
-    assert before is not None
-    assert before.commit == git(repository, "rev-parse", "HEAD~").strip()
-    assert before.evaluation("sentiment")["test"]["accuracy"] == 0.5
-
-
-def test_a_commit_of_parameters_that_never_ran_is_not_the_result_before(repository: Path) -> None:
-    """As `dvc exp save` writes it: evaluation.json has the digest of other parameters than dvc.lock."""
-    path, lock = repository / EVALUATION, repository / "dvc.lock"
-    before = content_md5(path.read_bytes())
-    path.write_text(path.read_text().replace('"name": "text"', '"parameters": "' + "0" * 64 + '"'))
-    lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
-    git(repository, "commit", "-qam", "never run")
-    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
-    found = results_before(repository, find_results(repository, "workspace").chains["sentiment"])
-    assert found is not None and found.commit == git(repository, "rev-parse", "HEAD~").strip()
 
 
 def test_texts_of_any_length_are_compared(repository: Path) -> None:

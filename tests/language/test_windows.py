@@ -1,5 +1,6 @@
 """Windows of texts, and which of their tokens are hidden."""
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from tests.builders import language
 from transformer.core.errors import UserError
 from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.encoded.vocabulary import WORDPIECE_SPECIALS, Vocabulary
-from transformer.families.language.data.masking import Masking, continuations
+from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
+from transformer.families.language.data.masking import Masking, _joins, continuations
 from transformer.families.language.data.windows import EncodedWindows, cut
 from transformer.families.language.nn.config import LanguageConfig
 from transformer.families.language.nn.mask_token import mask_id
@@ -102,6 +104,13 @@ def test_pieces_of_scripts_without_spaces_are_words_and_marks_continue_theirs(te
     continued = {kind for kind, continues in zip(kinds, continuations(found), strict=True) if continues}
     assert marks == bool(continued & {"Mn", "Mc"})
     assert ("Lo" in continued) == texts[0].startswith("यह")
+
+
+def test_the_scripts_without_spaces_are_those_of_the_evaluation() -> None:
+    """`train` knows them by the names of letters, so that it does not depend on code of the evaluation."""
+    ranges = re.compile(f"[{HAN}{KANA}{SOUTH_EAST}]")
+    letters = [letter for letter in map(chr, range(0x110000)) if unicodedata.category(letter) == "Lo"]
+    assert [letter for letter in letters if _joins(letter) == bool(ranges.match(letter))] == []
 
 
 def test_the_least_window_has_a_hidden_token(vocabulary: Vocabulary) -> None:

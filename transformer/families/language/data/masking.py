@@ -14,8 +14,11 @@ from transformer.families.language.nn.mask_token import mask_id
 
 _SHOWN, _RANDOM = 0.1, 0.1  # of the chosen tokens: left as they are, replaced by a random one; the others are masked
 _PREFIX = "##"
-_UNSEPARATED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER")
-"""How the names of letters begin whose scripts do not separate words."""
+_UNSEPARATED = (
+    *("CJK", "HIRAGANA", "HENTAIGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
+    *("THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER"),
+)
+"""How the names of letters begin whose scripts do not separate words, those of `evaluation/scripts.py`."""
 
 
 class Masked(NamedTuple):

@@ -1,0 +1,56 @@
+"""Results in a real git repository, for the tests of this folder."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from transformer.core.files import write_table
+from transformer.results.chain import STAGES
+from transformer.results.workspace import content_md5
+
+HEADER = ("split", "text", "label", "prediction", "probability")
+PREDICTIONS = "reports/sentiment/predictions.tsv"
+EVALUATION = "reports/sentiment/evaluation.json"
+Answer = tuple[str, str, float]
+GOOD: list[Answer] = [("positive", "positive", 0.9), ("negative", "negative", 0.8)] * 30
+BAD: list[Answer] = [("positive", "negative", 0.7), ("negative", "negative", 0.8)] * 30
+
+
+def git(root: Path, *arguments: str) -> str:
+    own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def write_result(
+    root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download", linear: float = 0.8
+) -> None:
+    """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
+    rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
+    write_table(root / PREDICTIONS, HEADER, rows)
+    right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
+    figures = {"test": {"accuracy": right, "f1": 0.5, "linear_accuracy": linear}, "signatures": {"name": "text"}}
+    (root / EVALUATION).write_text(json.dumps(figures))
+    outs = {stage: {f"data/sentiment/{stage}": stage} for stage in STAGES}
+    outs["download"] = {"data/sentiment/corpus": corpus}
+    outs["train"] = {"models/sentiment/trained": f"rate {rate}"}
+    outs["evaluate"] = {path: content_md5((root / path).read_bytes()) for path in (EVALUATION, PREDICTIONS)}
+    deps = {
+        "train": {"transformer/nn/layers.py": module, **outs["build_vocab"]},
+        "evaluate": outs["train"],
+        "export": outs["evaluate"],
+    }
+    params = {"tokenize": {"sentiment.tokenize": {}}, "train": {"sentiment.train": {"learning_rate": rate}}}
+    stages: dict[str, Any] = {
+        f"{stage}@sentiment": {
+            "cmd": "true",
+            "deps": [{"path": path, "md5": md5} for path, md5 in deps.get(stage, {}).items()],
+            "params": {"params.yaml": params[stage]} if stage in params else {},
+            "outs": [{"path": path, "md5": md5} for path, md5 in outs[stage].items()],
+        }
+        for stage in STAGES
+    }
+    YAML().dump({"schema": "2.0", "stages": stages}, root / "dvc.lock")

@@ -1,0 +1,118 @@
+"""Which result a name means, and what is said where there is none."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import pytest
+
+from tests.comparing.results import EVALUATION, GOOD, git, write_result
+from transformer.core.errors import UserError
+from transformer.results.chain import chains_in_lock
+from transformer.results.find import find_results, results_before
+from transformer.results.naming import row_name
+from transformer.results.workspace import content_md5
+
+
+def test_a_broken_lock_file_is_said(repository: Path) -> None:
+    (repository / "dvc.lock").write_text("stages: {a: [")
+    with pytest.raises(UserError, match=r"dvc.lock of workspace is broken .*: `git checkout dvc.lock`"):
+        find_results(repository, "workspace")
+
+
+@pytest.mark.parametrize("name", ["main", "HEAD", "row", "row name"])
+def test_results_are_found_by_commit_and_row(repository: Path, name: str) -> None:
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    (chain,) = chains_in_lock(git(repository, "show", "HEAD:dvc.lock").encode())
+    names = {"row": chain.row_key(), "row name": row_name(chain)}
+    assert find_results(repository, names.get(name, name)).commit == commit
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere", "not a commit, experiment or MLflow run"), ("-x", "not a commit"), ("", "not a commit")],
+)
+def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        find_results(repository, name)
+
+
+def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
+    """Waiting in the queue, or running in the workspace."""
+
+    def dvc(*arguments: str) -> None:
+        subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=repository, check=True, capture_output=True)
+
+    def refused(name: str) -> str:
+        with pytest.raises(UserError) as caught:
+            find_results(repository, name)
+        return str(caught.value)
+
+    (repository / "dvc.lock").unlink()
+    (repository / "dvc.yaml").write_text('stages: {wait: {cmd: "touch started && read line", params: [rate]}}\n')
+    (repository / "params.yaml").write_text("rate: 1\n")
+    (repository / ".gitignore").write_text("started\n")
+    dvc("init", "-q")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "a stage")
+    dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
+    assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
+    command = [sys.executable, "-m", "dvc", "exp", "run", "-n", "here"]
+    with subprocess.Popen(command, cwd=repository, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL) as running:
+        deadline = time.monotonic() + 60
+        while not (repository / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert refused("here") == "experiment 'here' is still running: compare it when its last stage has ended"
+    assert running.returncode != 0
+    assert "'here' is not a commit" in refused("here")
+
+
+def test_a_failed_experiment_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer.results.find._experiment_state", lambda root, name: "failed")
+    with pytest.raises(UserError, match=r"experiment 'bad' failed, .* `dvc queue logs bad` says why"):
+        find_results(repository, "bad")
+
+
+def test_a_place_without_result_is_said(repository: Path) -> None:
+    (repository / "dvc.lock").unlink()
+    with pytest.raises(UserError, match="workspace has no complete result"):
+        find_results(repository, "workspace")
+
+
+def test_parameters_that_have_not_run_are_said(repository: Path) -> None:
+    """As after a failed run: params.yaml is ahead of the result, which is what `compare` shows."""
+    params = repository / "params.yaml"
+    params.write_text("sentiment: {tokenize: {}, train: {learning_rate: 5e-3}, export: {alias: best}}\n")
+    result = find_results(repository, "workspace")
+    assert result.unrun("sentiment") is None, "YAML's 5e-3 is the lock's 0.005, and no stage declares the rest"
+    params.write_text("sentiment: {tokenize: {}, train: {learning_rate: 2e-3, steps: 9}}\n")
+    line = result.unrun("sentiment")
+    assert line is not None
+    assert "sentiment.train.learning_rate is 0.005 there and 0.002 in params.yaml; " in line
+    assert "sentiment.train.steps is absent there and 9" in line
+    assert find_results(repository, "main").unrun("sentiment") is None, "a commit's result is the commit's"
+
+
+def test_a_commit_without_its_reports_is_not_the_result_before(repository: Path) -> None:
+    """dvc.lock was committed, and evaluation.json was not: the report shows the change from the one before that."""
+    git(repository, "commit", "-qm", "dvc.lock alone", "dvc.lock")
+    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
+    own = find_results(repository, "workspace")
+    before = results_before(repository, own.chains["sentiment"])
+    assert before is not None
+    assert before.commit == git(repository, "rev-parse", "HEAD~").strip()
+    assert before.evaluation("sentiment")["test"]["accuracy"] == 0.5
+
+
+def test_a_commit_of_parameters_that_never_ran_is_not_the_result_before(repository: Path) -> None:
+    """As `dvc exp save` writes it: evaluation.json has the digest of other parameters than dvc.lock."""
+    path, lock = repository / EVALUATION, repository / "dvc.lock"
+    before = content_md5(path.read_bytes())
+    path.write_text(path.read_text().replace('"name": "text"', '"parameters": "' + "0" * 64 + '"'))
+    lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+    git(repository, "commit", "-qam", "never run")
+    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
+    found = results_before(repository, find_results(repository, "workspace").chains["sentiment"])
+    assert found is not None and found.commit == git(repository, "rev-parse", "HEAD~").strip()
