@@ -28,7 +28,7 @@ from transformer.core.schema import Hardware
 from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.decoding.labels import class_probabilities
+from transformer.families.classifier.decoding.labels import class_logits
 from transformer.families.classifier.decoding.with_torch import TorchScorer
 from transformer.families.classifier.nn.config import ClassifierConfig
 from transformer.families.classifier.nn.model import build_model
@@ -74,7 +74,7 @@ def _seconds_of_reviews(given: tuple[Path, Hardware]) -> list[float]:
     for part in np.array_split(rows, _PARTS):
         sequences = [reviews.sequence(int(row)) for row in part]
         started = time.perf_counter()
-        class_probabilities(TorchScorer(model), sequences, batch_size=64, observer=Observer())
+        class_logits(TorchScorer(model), sequences, batch_size=64, observer=Observer())
         times.append(time.perf_counter() - started)
     return times
 

@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -71,3 +72,16 @@ def set_leaves(path: Path, changes: Mapping[str, Any]) -> None:
         section[leaf] = value
     with atomic_write(path) as stream:
         yaml.dump(content, stream)
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def git(root: Path, *arguments: str) -> str:
+    """The output of a git command as a user of its own."""
+    own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout

@@ -1,7 +1,10 @@
 """The console command `transformer`, which `transformer --help` describes."""
 
 import argparse
+import os
 import sys
+from errno import EDQUOT, EFBIG, EIO, ENOSPC, EPIPE
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,16 @@ from transformer.export.converted import ENGINES
 from transformer.registry import TASKS, tasks_of
 
 _FILES_SHOWN = 3  # per stage
+_UNWRITABLE = (EPIPE, ENOSPC, EDQUOT, EIO, EFBIG)  # the first one: the reader has closed the pipe
 
 
 def main() -> None:
     """Run one command; a UserError becomes one line on stderr and exit status 1."""
     spin_briefly()
+    closed = Path(os.devnull)  # without it, `print` to a closed stderr would go to stdout
+    sys.stdout, sys.stderr = (stream or closed.open("w") for stream in (sys.stdout, sys.stderr))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # one that is not UTF-8
     arguments = _parser().parse_args()
     enter_workspace()
     try:
@@ -25,6 +33,7 @@ def main() -> None:
         if not arguments.anywhere:
             require_workspace()
         arguments.run(arguments)
+        sys.stdout.flush()
     except UserError as error:
         sys.exit(f"error: {error}")
     except ModuleNotFoundError as error:
@@ -37,9 +46,11 @@ def main() -> None:
         sys.exit(f"error: {OUT_OF_MEMORY}")
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # the reader closed the pipe; with stderr open, Python would complain again at exit
-        sys.stderr.close()
-        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:  # not a stream
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain again at exit
+        sys.exit(1 if error.errno == EPIPE else f"error: the output cannot be written: {error.strerror}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -123,6 +123,8 @@ def test_columns_that_could_be_the_label_too_are_named(tmp_path: Path) -> None:
         ({"train.de": b"x\n"}, "has train in de: plain text must be in two languages"),
         ({"train.tsv": b"a\tb\n1\t2\n3\t4\n"}, "of the columns a, b neither two are sentences nor one a text"),
         ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),
+        ({"train.csv": "text,label\nschön,1\nübel,0\n".encode("cp1252")}, "train.csv, row 2: not UTF-8 .byte 0xf6"),
+        ({"train.jsonl": b'[{"text": "x"}]\n'}, "train.jsonl, line 1: "),
         (
             {"train.jsonl": lines([row | {"stars": 5} for row in STARS])},
             "every row has the stars 5: a classifier",

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.comparing.results import BAD, GOOD, git, write_result
+from tests.comparing.results import BAD, GOOD, write_result
+from tests.kit import git
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Results in a real git repository, for the tests of this folder."""
 
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,6 @@ EVALUATION = "reports/sentiment/evaluation.json"
 Answer = tuple[str, str, float]
 GOOD: list[Answer] = [("positive", "positive", 0.9), ("negative", "negative", 0.8)] * 30
 BAD: list[Answer] = [("positive", "negative", 0.7), ("negative", "negative", 0.8)] * 30
-
-
-def git(root: Path, *arguments: str) -> str:
-    own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def write_result(

@@ -8,7 +8,8 @@ from subprocess import DEVNULL, PIPE
 
 import pytest
 
-from tests.comparing.results import EVALUATION, GOOD, git, write_result
+from tests.comparing.results import EVALUATION, GOOD, write_result
+from tests.kit import git
 from transformer.core.errors import UserError
 from transformer.results.chain import chains_in_lock
 from transformer.results.find import find_results, results_before

@@ -110,6 +110,8 @@ def test_floats_of_parquet_with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ({"train": ["a", "b"], "test": ["c"]}, ["a", "b", "c"], "test has rows with the label c, and train has none"),
         ({"train": list(range(129))}, "train", "train has more than 128 different labels, such as 0, 1, 2"),
         ({"train": [None, ""]}, "train", "train has no label"),
+        ({"train": ["\ud83d", "a", "b"]}, "train", "line 1: `label` has a lone surrogate, U.D83D"),
+        ({"train": ["\0", "a", "b"]}, "train", "line 1: `label` has a NUL character"),
         ({"train": [[1], "a", "b"]}, "train", "line 1: `label` must be a text or a number, not list"),
         ({"train": ["neg", "pos"]}, None, r"0 \(negative\) or 1 \(positive\), not 'neg' \(`labels` may name others\)"),
     ],

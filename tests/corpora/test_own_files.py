@@ -169,7 +169,7 @@ def test_csv_of_another_separator(separator: str, tmp_path: Path) -> None:
 
 def test_a_csv_that_is_none(tmp_path: Path) -> None:
     path = str(write(tmp_path / "in", {"train.csv": b'label,text\n1,"open\n0,b\n'}))
-    with pytest.raises(UserError, match=r"train\.csv cannot be read as CSV"):
+    with pytest.raises(UserError, match=r"train\.csv, line \d+: not CSV"):
         judge(tmp_path, path=path)
 
 

@@ -147,3 +147,14 @@ def test_a_request_changes_how_many_are_chosen_from(
     bundle = {"decoding": params(method="beam", beam_size=20, mbr_utility="bleu").model_dump()}
     settings = DecodingParams(**asked(bundle, request_params)["decoding"])
     assert (settings.reranks, settings.candidates) == (reranks, candidates)
+
+
+@pytest.mark.parametrize(
+    "own", [{"method": "sample"}, {"method": "sample", "n_best": 3}, {"method": "beam", "n_best": 3}]
+)
+def test_a_request_for_a_beam_of_one_is_greedy_search(own: dict[str, Any]) -> None:
+    bundle = {"decoding": params(**own).model_dump()}
+    found = asked(bundle, {"beam_size": 1})["decoding"]
+    assert (found["method"], found["n_best"]) == ("greedy", 1)
+    assert asked(bundle, {"beam_size": 5})["decoding"]["method"] == "beam"
+    assert asked(bundle, {})["decoding"] == bundle["decoding"]

@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.decoding.labels import class_probabilities
+from transformer.families.classifier.decoding.labels import class_logits, softmax
 from transformer.families.classifier.decoding.with_torch import TorchScorer
 from transformer.families.classifier.nn.pretrained import architecture
 from transformer.families.language.data.masking import Masking
@@ -218,10 +218,10 @@ def test_decoding_finds_what_a_cpu_finds(model: Any, settings: str) -> None:
 
 
 def test_classifying_finds_what_a_cpu_finds() -> None:
-    here = class_probabilities(TorchScorer(classifier().float()), sources(), batch_size=3, observer=Observer())
+    here = softmax(class_logits(TorchScorer(classifier().float()), sources(), batch_size=3, observer=Observer()))
     with pretending(NoFloat64(), Deterministic()):
         model = classifier().float().to(device())
-        there = class_probabilities(TorchScorer(model), sources(), batch_size=3, observer=Observer())
+        there = softmax(class_logits(TorchScorer(model), sources(), batch_size=3, observer=Observer()))
     np.testing.assert_allclose(there, here, atol=1e-5)
 
 

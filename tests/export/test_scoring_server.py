@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit import ROOT, clean_environment
+from tests.kit import ROOT, clean_environment, free_port
 from tests.training.small import run_stage, smoke
 from transformer.conversion.stage import ConvertInputs, ConvertOutputs
 from transformer.core.files import write_table
@@ -71,9 +70,7 @@ class Server:
     """A running server, and how its user asks it."""
 
     def __init__(self, root: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.log = root / "log"
         command = [TRANSFORMER, "serve", "--model", "model", "--port", str(self.port)]
         with self.log.open("wb") as log:

@@ -1,5 +1,6 @@
 """What a language model answers to raw texts: gaps, continuations, scores, vectors."""
 
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from transformer.families.language.decoding.with_torch import TorchEngine
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.mask_token import mask_id
 from transformer.families.language.nn.model import LanguageTransformer
+from transformer.families.language.options import answering
 from transformer.vocabulary.subword_training import train_bpe
 from transformer.vocabulary.training import train_wordpiece, word_vocabulary
 
@@ -100,13 +102,24 @@ def test_two_gaps_are_the_best_pairs_of_independent_words(tmp_path: Path) -> Non
     assert 0.3 < sum(every.values()) <= 1.001  # the rest is of special tokens
 
 
+def test_what_cannot_fill_a_gap_is_no_answer(tmp_path: Path) -> None:
+    found = model(tmp_path, "masked")
+    answers = found.fill("[MASK]", found.vocabulary.size)
+    assert all(each.probability > 0 for each in answers) and len(answers) < found.vocabulary.size
+    lines = [*answering(found, Namespace(command="fill", n_best=1000))(["the [MASK]", "no gap"])]
+    assert len(lines) == 2000
+    assert lines[1000:1002] == ["1.0000\tno gap", "0.0000\t"]
+
+
 def test_texts_without_gaps_and_with_too_many(tmp_path: Path) -> None:
     found = model(tmp_path, "masked")
     assert found.fill("")[0].text == ""
     assert found.fill("No gap.")[0] == ("No gap.", 1.0, ())
     assert len(found.fill("[MASK]")) == 5
     assert found.fill(f"{'the film ' * 40}[MASK] {'the film ' * 40}", 1)[0].text.count("the film") >= 80
-    with pytest.raises(UserError, match=r"the gaps lie 8\d tokens apart, and the model reads 14: fill fewer"):
+    with pytest.raises(
+        UserError, match=r"in '\[MASK\] the .*' the gaps lie 8\d tokens apart, and the model reads 14: fill fewer"
+    ):
         found.fill(f"[MASK] {'the film ' * 40}[MASK]")
     with pytest.raises(TypeError, match="must be a str"):
         found.fill(None)  # type: ignore[arg-type]

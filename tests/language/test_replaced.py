@@ -104,9 +104,10 @@ def test_padded_and_packed_batches_have_the_same_loss(data: Path, tmp_path: Path
     assert packed.predicted == padded.predicted
 
 
-def test_the_loss_is_the_papers_where_the_share_is_met(data: Path, tmp_path: Path) -> None:
-    """L_MLM + weight * L_Disc, both means per token, but for windows whose hidden share is rounded."""
-    training, batches = opened(data, tmp_path, {})
+@pytest.mark.parametrize("mask_share", [0.15, 0.01])
+def test_the_loss_is_the_papers(mask_share: float, data: Path, tmp_path: Path) -> None:
+    """L_MLM + weight * L_Disc, both means per token, but for how the batch's share of hidden ones differs."""
+    training, batches = opened(data, tmp_path, {"train": {"mask_share": mask_share}})
     found = training.loss(batches[0])
     batch = training.seen.batch(batches[0], CPU.device)
     generator = training.model.generator
@@ -115,9 +116,13 @@ def test_the_loss_is_the_papers_where_the_share_is_met(data: Path, tmp_path: Pat
     tokens = replacements(generator, generator.transform(states), batch.draws)
     logits, labels = training._detected(batch, tokens)
     detection = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
-    share = len(batch.targets) / len(labels) / training.params.mask_share
+    share = len(batch.targets) / len(labels) / training._hidden_share
     torch.testing.assert_close(found.total / found.predicted, masked + 50 / share * detection)
-    assert abs(share - 1) < 0.2
+    assert abs(share - 1) < 0.05
+    lengths, hidden = training.train.lengths, 0
+    for row in range(len(lengths)):
+        hidden += len(training.train.batch(np.array([row]), CPU.device).targets)
+    assert training._hidden_share == pytest.approx(hidden / lengths.sum())
 
 
 def test_all_that_is_hidden_is_masked_and_has_a_draw_of_its_own(data: Path, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_the_bundle_fills_scores_detects_and_embeds(chain: Path, bundle: Languag
 
 def test_the_command_line_marks_what_rather_was_replaced(bundle: LanguageModel) -> None:
     texts = ["The film is dull.", "the the the the the", ""]
-    lines = options.answering(bundle, Namespace(command="detect"))(texts)
+    lines = [*options.answering(bundle, Namespace(command="detect"))(texts)]
     for text, line in zip(texts, lines, strict=True):
         found = bundle.detect(text)
         assert line.count("[") == sum(each.probability > 0.5 for each in found)

@@ -13,7 +13,7 @@ from transformer.encoded.tensors import pad
 from transformer.families.classifier.nn.model import build_model as build_classifier
 from transformer.families.seq2seq.nn.model import build_model
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
-from transformer.nn.recurrent import Layer
+from transformer.nn.recurrent import Cell, Layer
 
 SOURCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3], [4]]
 TARGET = [2, 4, 6, 11, 5, 9]
@@ -281,4 +281,6 @@ def test_the_factories_build_what_the_configuration_says() -> None:
 
 def test_both_directions_have_cells_of_their_own() -> None:
     layers = recurrent_classifier(layers=2).encoder.layers
-    assert all(isinstance(layer, Layer) and layer.backwards is not layer.forwards for layer in layers)
+    for layer in layers:
+        assert isinstance(layer, Layer) and isinstance(layer.backwards, Cell)
+        assert layer.backwards is not layer.forwards

@@ -209,6 +209,26 @@ def test_parameters_of_translations_training_that_do_not_fit(
 
 
 @pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"translation.evaluate.mbr_utility": "chrf"},
+            "mbr_utility `chrf` needs method `beam` and a beam_size above 1",
+        ),
+        ({"sentiment.train.wide_dropout": 0.1}, r"wide_dropout and .* must be 0 where model\.wide_ngrams is 0"),
+        ({"sentiment.train.network_loss": 0.1}, r"network_loss must be 0 where model\.wide_ngrams is 0"),
+        ({"translation.evaluate.temperature": 1e-310}, r"greater than or equal to 0\.000001, not 1e-310"),
+    ],
+)
+def test_parameters_that_would_change_nothing_are_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    ((leaf, value),) = changes.items()
+    with pytest.raises(UserError, match=message):
+        check_params(written(tmp_path, leaf, value))
+
+
+@pytest.mark.parametrize(
     ("leaf", "message"),
     [
         ("wide_vectors", r"model\.wide_vectors must be 0 where model\.wide_ngrams is 0"),

@@ -111,18 +111,6 @@ def test_hooks_go_with_the_block_also_after_an_exception() -> None:
     assert all(torch.equal(weights, before[name]) for name, weights in maps.items())
 
 
-def test_the_steps_of_a_generation_give_the_maps_of_the_whole_target() -> None:
-    model = seq2seq()
-    with collect_attention(model) as together:
-        model(SOURCE, TARGET)
-    with torch.no_grad(), collect_attention(model) as stepwise:
-        cache = model.start(SOURCE)
-        for position in range(TARGET.shape[1]):
-            model.step(TARGET[:, position], cache)
-    for name, weights in together.items():
-        torch.testing.assert_close(stepwise[name], weights, rtol=0, atol=1e-12)
-
-
 class Additive(nn.Module):
     """Stands for a recurrent decoder's attention, whose output is its weights."""
 

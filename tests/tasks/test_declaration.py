@@ -1,10 +1,14 @@
 """Declarations that would give wrong results, or none, are refused in one line."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+from dvc.repo import Repo
 
 from tests.conftest import ROOT
+from transformer.core.code import files_of
 from transformer.core.declared import WORKFLOW
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
@@ -38,6 +42,20 @@ def test_a_classifier_without_classes_is_refused_before_anything_runs() -> None:
     params = stage_params(read_params(ROOT / "params.yaml"), "sentiment", Params, where=Path("params.yaml"))
     with pytest.raises(ValueError, match="names no classes"):
         check(Task(name="t", family="classifier"), params)
+
+
+def test_what_editors_and_desktops_leave_is_no_code(tmp_path: Path) -> None:
+    names = [".DS_Store", ".loop.py.swp", "loop.py~", ".#loop.py", "__pycache__/a.pyc", ".ipynb_checkpoints/a.py"]
+    for name in ("loop.py", *names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [path.name for path in files_of(tmp_path)] == ["loop.py"]
+    for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    shutil.copy(ROOT / ".dvcignore", tmp_path)
+    with Repo(str(tmp_path)) as repo:
+        assert all(repo.dvcignore.is_ignored_file(str(tmp_path / name)) for name in names)
+        assert not repo.dvcignore.is_ignored_file(str(tmp_path / "loop.py"))
 
 
 def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

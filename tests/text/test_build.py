@@ -9,10 +9,10 @@ import pytest
 
 from tests.builders import small_runtime
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, write_json, write_rows
+from transformer.core.files import read_json, read_rows, write_json, write_rows
 from transformer.core.observer import Observer
 from transformer.encoded.store import EncodedColumn, read_labels
-from transformer.encoded.vocabulary import read_bpe_dropout, read_vocabularies, same_vocabulary
+from transformer.encoded.vocabulary import read_bpe_dropout, read_vocabularies
 from transformer.vocabulary.build import _quantiles, build
 from transformer.vocabulary.config import VocabParams
 
@@ -48,7 +48,7 @@ def tokens(tmp_path: Path) -> Path:
 
 
 def run(tokens: Path, params: VocabParams) -> Path:
-    root = tokens.parent
+    root, labelled = tokens.parent, "label" in next(read_rows(tokens / "train.jsonl"))
     build(
         tokens,
         root / "vocab",
@@ -56,7 +56,7 @@ def run(tokens: Path, params: VocabParams) -> Path:
         root / "figures.json",
         params,
         small_runtime(),
-        labelled=True,
+        labelled=labelled,
         observer=Observer(),
     )
     return root
@@ -102,28 +102,18 @@ def pairs(tmp_path: Path) -> Path:
     return folder
 
 
-def run_pairs(tokens: Path, params: VocabParams) -> Path:
-    root = tokens.parent
-    build(
-        tokens,
-        root / "vocab",
-        root / "encoded",
-        root / "figures.json",
-        params,
-        small_runtime(),
-        labelled=False,
-        observer=Observer(),
-    )
-    return root
+def tokenizers(root: Path) -> set[bytes]:
+    """The vocabularies of all sides."""
+    return {path.read_bytes() for path in root.glob("vocab/*/tokenizer.json")}
 
 
 @pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe", "unigram"])
 def test_a_joint_vocabulary_knows_all_sides(kind: str, pairs: Path) -> None:
     limit = {"kind": kind, "max_size": 60, "min_frequency": 2}
-    separate = run_pairs(pairs, params(**limit))
-    assert not same_vocabulary(separate / "vocab")
-    joint = run_pairs(pairs, params(**limit, joint=True))
-    assert same_vocabulary(joint / "vocab")
+    separate = run(pairs, params(**limit))
+    assert len(tokenizers(separate)) == 2
+    joint = run(pairs, params(**limit, joint=True))
+    assert len(tokenizers(joint)) == 1
     source = read_vocabularies(joint / "vocab")["source"]
     (ids,) = source.encode(["Hund dog"])
     assert source.unknown_id not in ids
@@ -131,15 +121,26 @@ def test_a_joint_vocabulary_knows_all_sides(kind: str, pairs: Path) -> None:
     assert figures["source"]["size"] == figures["target"]["size"] == source.size
 
 
+@pytest.mark.parametrize(("length", "warned"), [(400, False), (600, True)])
+def test_long_texts_without_spaces_are_unknown_words_of_wordpiece(
+    length: int, warned: bool, tokens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Observer, "say", lambda self, line: said.append(line))
+    write_rows(tokens / "train.jsonl", iter([{"text": "ab" * (length // 2), "label": 1}] * 2))
+    run(tokens, params(kind="wordpiece", max_size=60))
+    assert any("set vocab.kind to `bpe`" in line for line in said) == warned
+
+
 def test_bytes_count_as_unknown(pairs: Path) -> None:
-    root = run_pairs(pairs, params(kind="bpe", max_size=320, min_frequency=2, byte_fallback=True))
+    root = run(pairs, params(kind="bpe", max_size=320, min_frequency=2, byte_fallback=True))
     row = EncodedColumn(root / "encoded" / "validation", "source")[0]
     figures = read_json(root / "figures.json")["source"]["validation"]
     assert figures["unknown_rate"] == round(2 / (len(row) - 2), 6)  # the two bytes of the ü
 
 
 def test_what_training_drops_is_noted_beside_the_vocabularies(pairs: Path) -> None:
-    root = run_pairs(pairs, params(kind="bpe", max_size=60, bpe_dropout=0.25))
+    root = run(pairs, params(kind="bpe", max_size=60, bpe_dropout=0.25))
     assert read_bpe_dropout(root / "vocab") == 0.25
     assert set(read_vocabularies(root / "vocab")) == {"source", "target"}
 

@@ -46,6 +46,13 @@ def test_splitting(changes: dict[str, Any], text: str, tokens: str) -> None:
     assert PreTokenizer(params(**changes))([text]) == [tokens]
 
 
+def test_a_run_of_spaces_takes_no_time_that_grows_with_its_square() -> None:
+    """It would be minutes."""
+    spaces = " " * 200_000
+    split = PreTokenizer(params(kind="none", html_breaks="space"))
+    assert split([f"a{spaces}b{spaces}<br>{spaces}c"]) == [f"a{spaces}b c"]
+
+
 def test_spacy_sees_words_of_500_characters_at_most() -> None:
     split = PreTokenizer(params())
     assert split([f"{'a' * 500} {'b' * 1001}"]) == [f"{'a' * 500} {'b' * 500} {'b' * 500} b"]

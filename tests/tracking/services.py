@@ -5,7 +5,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,17 +19,11 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.kit import clean_environment
+from tests.kit import clean_environment, free_port
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
 _PLACES = "/usr/lib/postgresql/*/bin/initdb"
 _UNPRIVILEGED = "postgres"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def composed() -> dict[str, Any]:

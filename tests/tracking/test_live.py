@@ -27,10 +27,12 @@ METRICS = {"event": "metrics", "step": 120, "time": 1795230000123, "values": {"t
 END = {"event": "end", "status": "FINISHED"}
 
 
-def observe(root: Path, *events: Any, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def observe(
+    root: Path, *events: Any, env: Mapping[str, str] | None = None, stage: str = "download"
+) -> subprocess.CompletedProcess[str]:
     lines = "".join(event if isinstance(event, str) else json.dumps(event) + "\n" for event in events)
-    shell = environment() | dict(env or {})
-    return subprocess.run(WARM, cwd=root, input=lines, env=shell, text=True, capture_output=True, timeout=60)
+    command, shell = (*WARM[:-1], stage), environment() | dict(env or {})
+    return subprocess.run(command, cwd=root, input=lines, env=shell, text=True, capture_output=True, timeout=60)
 
 
 def runs(store: Store) -> list[Any]:
@@ -107,6 +109,25 @@ def test_the_times_of_a_training_stay_beside_its_result(dvc_root: Path) -> None:
         chain, stages=tuple(replace(stage, outs=dict.fromkeys(stage.outs, "0" * 32)) for stage in chain.stages)
     )
     assert times_of(dvc_root, other) == []
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_training_of_other_code_is_no_child_of_the_row(long: bool, dvc_root: Path) -> None:
+    """Code is in no key, so all else of the run is as in the row's own training."""
+    run_in(dvc_root, "dvc", "repro", "export@translation")
+    weights = dvc_root / "models" / "translation" / "trained" / "model.safetensors"
+    own = weights.read_text()
+    weights.write_text("of other code")
+    assert observe(dvc_root, *[METRICS] * (600 if long else 1), END, stage="train").stderr == ""
+    weights.write_text(own)
+    run_in(dvc_root, "transformer", "sync")
+    store = open_store(dvc_root, "translation")
+    found = store.client.search_runs([store.experiment_id], "tags.stage = 'train'")
+    assert len({run.data.tags["output"] for run in found}) == len(found) == 2
+    (row,) = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
+    (child,) = [run for run in found if run.data.tags.get("mlflow.parentRunId") == row.info.run_id]
+    (chain,) = all_chains((dvc_root / "dvc.lock").read_bytes())
+    assert child.data.tags["output"] == chain.outs["models/translation/trained"]
 
 
 def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Path) -> None:

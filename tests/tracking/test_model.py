@@ -1,5 +1,6 @@
 import json
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 import transformer
 from transformer.export.converted import bundle_digest, engines_of
-from transformer.tracking.model import log_converted, log_model, save_model
+from transformer.tracking.model import log_converted, log_model, log_model_files, save_model
 from transformer.tracking.store import Store
 
 
@@ -56,8 +57,9 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
     assert opened == [location / "artifacts" / "bundle" / "torch"], "once, by the first request"
     assert model.input_example.to_dict("list") == {"text": ["good"]}
     required = (location / "requirements.txt").read_text()
-    assert all(f"{name}==" in required for name in ("torch", "ctranslate2", "onnxruntime"))
-    assert "spacy" not in required
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    names = [each.partition(">")[0] for each in project["dependencies"]]
+    assert [name for name in names if f"{name}==" not in required] == ["spacy"]
     outputs = store.client.get_run(run).outputs
     assert outputs is not None and [output.model_id for output in outputs.model_outputs] == [model_id]
 
@@ -118,3 +120,23 @@ def test_converted_models_bring_the_bundle_that_they_are_of(store: Store, root: 
     assert engines_of(artifacts / "bundle") == ["onnx"]
     shutil.rmtree(converted)
     log_converted(store, run, logged, result, "sentiment")  # `convert.formats: []`
+    assert engines_of(artifacts / "bundle") == []
+
+
+def test_read_only_files_are_written_again(store: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in DVC's cache are, and so are MLflow's copies. Whoever is not root could not open them."""
+    result, run = result_in(root / "result"), store.client.create_run(store.experiment_id).info.run_id
+    for path in (result / "models").rglob("*.json"):
+        path.chmod(0o444)
+    logged = store.client.get_logged_model(log_model(store, run, result, "sentiment"))
+    folder = root / "mlartifacts" / "models" / logged.model_id / "artifacts"
+    modes: list[int] = []
+    write = store.client.log_model_artifacts
+
+    def spied(*arguments: Any) -> None:
+        modes.extend(path.stat().st_mode & 0o200 for path in folder.rglob("*") if path.is_file())
+        write(*arguments)
+
+    monkeypatch.setattr(store.client, "log_model_artifacts", spied)
+    log_model_files(store, run, logged, result, "sentiment")
+    assert modes and all(modes)

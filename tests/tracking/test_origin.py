@@ -1,22 +1,17 @@
 """Which commit a result was made on, and whether it used that commit's code."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.kit import git
 from transformer.core.errors import UserError
 from transformer.results.chain import STAGES, Chain, Stage, chains_in_lock
 from transformer.results.find import find_results
 from transformer.results.git import blob, blobs, files, snapshots
 from transformer.results.origin import origin_of, uncommitted_code
 from transformer.results.workspace import content_md5, folder_md5
-
-
-def git(root: Path, *arguments: str) -> str:
-    own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def lock_of(rate: float) -> str:

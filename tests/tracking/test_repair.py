@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
+from tests.kit import free_port
 from tests.tracking.conftest import environment, run_in
 from tests.tracking.test_workflow import Reader
 from transformer.core.errors import UserError
@@ -234,9 +234,7 @@ def test_a_deleted_experiment_is_gone_or_back_by_the_commands_that_sync_names(pr
 @pytest.mark.stress
 def test_the_ui_opens_the_same_store_from_any_folder(project: Project) -> None:
     """In a copy that nothing else has opened, so that its links do not point into the original."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).with_name("transformer")), "ui", "--port", str(port)]
     env = environment() | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # its workers take longer to start
     server = subprocess.Popen(command, cwd=project.root / "data", env=env, stderr=subprocess.DEVNULL)

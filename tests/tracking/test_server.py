@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 from mlflow.tracking import MlflowClient
 
+from tests.kit import free_port
 from tests.tracking.conftest import environment, run_in
 from tests.tracking.test_live import COMMAND, END, METRICS
 from tests.tracking.test_workflow import SYNC, edit
@@ -32,9 +32,7 @@ class Server:
     """`mlflow server` on loopback with its own database and artifacts."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -109,6 +109,46 @@ def test_attention_of_a_text_is_shown_and_drawn(workflow: Clone, tmp_path: Path)
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_attention_shows_gaps_and_says_what_is_cut(
+    workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def title(*arguments: str) -> str:
+        in_this_process(workflow, monkeypatch, "attention", *arguments)
+        return capsys.readouterr().out.partition("\n")[0]
+
+    language = ("-m", "models/language/bundle")
+    assert title(*language, "The [MASK] is hardly dull.").endswith(": the [MASK] is hardly dull .")
+    assert title(*language, "dull " * 60).endswith("(the first 38 tokens)")
+    assert title("Ein Hund läuft. " * 20).endswith("(the first 38 tokens)")
+
+
+def test_closed_streams_are_no_trouble(
+    workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)  # where `print` would write to stdout
+    in_this_process(workflow, monkeypatch, "fill", "No gap.")
+    assert capsys.readouterr().out == "No gap.\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    in_this_process(workflow, monkeypatch, "fill", "No gap.")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit, match=r"^error: stdin is closed: give texts, or --file$"):
+        in_this_process(workflow, monkeypatch, "fill")
+
+
+def test_output_that_cannot_be_written_is_one_line(workflow: Clone) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        found = subprocess.run(
+            ("transformer", "parameters", "runtime"),
+            cwd=workflow.root,
+            env=workflow.commands,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (found.returncode, found.stderr) == (1, "error: the output cannot be written: No space left on device\n")
+
+
 def test_a_text_with_a_line_end_stays_on_one_line(
     workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +170,7 @@ def test_faults_of_the_command_line_are_one_line(
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
         (("translate", "-f", str(tmp_path / "bad"), "a"), "give texts or --file, not both"),
         (("translate", "-f", str(tmp_path / "bad")), "line 2: not UTF-8"),
+        (("translate", "-m", "params.yaml", "a"), "params.yaml is a file: name the folder of an exported model"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),
         (("translate", "--temperature", "2", "a"), "--temperature has no effect without --sample"),

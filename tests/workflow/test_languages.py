@@ -1,7 +1,6 @@
 """Other scripts, orders and label sets, with the commands of docs/own-data.md: from files to a served answer."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.conftest import ROOT, Clone, make_clone
+from tests.kit import free_port
 from tests.workflow.languages import LANGUAGES, pairs
 from transformer.commands.profiles import default_params
 from transformer.core.files import read_json
@@ -41,9 +41,7 @@ def clone(tmp_path: Path) -> Clone:
 @contextmanager
 def server(model: Path) -> Iterator[str]:
     """MLflow's scoring server for a saved model; the address for questions."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", str(model), "--env-manager", "local"]
     process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)])
     try:

@@ -6,7 +6,6 @@ SCREENSHOTS=docs/screenshots retakes the screenshots in docs/.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import Clone
+from tests.kit import free_port
 
 pytestmark = pytest.mark.stress
 RATES = ("5e-3", "2e-2")
@@ -46,9 +46,7 @@ def swept(workflow: Clone) -> Clone:
 @pytest.fixture(scope="module")
 def address(swept: Clone) -> Iterator[str]:
     """MLflow's UI, started like `make ui`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         ["make", "ui", f"PORT={port}", "--old-file=.venv/.installed"],
         cwd=swept.root,

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write, read_json, write_json
+from transformer.core.files import atomic_write, read_json, reading, write_json
 from transformer.core.schema import Section
 from transformer.core.validation import validate
 
@@ -50,13 +50,23 @@ def put_state(model: nn.Module, state: dict[str, Tensor]) -> None:
 
 def load_weights(folder: Path, model: nn.Module) -> None:
     """Load a trained model's weights into `model`. Raises UserError when the file is missing, corrupt or mismatched."""
-    path = folder / WEIGHTS
     try:
-        put_state(model, load_file(path))
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
-    except (SafetensorError, OSError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{path} is corrupt or belongs to another model ({reason}): run `dvc repro` to make it again"
-        ) from error
+        put_state(model, read_weights(folder))
+    except RuntimeError as error:
+        raise _unfit(folder, error) from error
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """A trained model's weights by name. Raises UserError when the file is missing or corrupt."""
+    try:
+        with reading(folder / WEIGHTS):
+            return load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise _unfit(folder, error) from error
+
+
+def _unfit(folder: Path, error: Exception) -> UserError:
+    reason = " ".join(str(error).split())[:200]
+    return UserError(
+        f"{folder / WEIGHTS} is corrupt or belongs to another model ({reason}): run `dvc repro` to make it again"
+    )

@@ -19,10 +19,9 @@ from transformer.core.code import CODE
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.core.versions import FOLDER
+from transformer.results.lockfile import LOCK, has_conflict
 
-_LOCK = "dvc.lock"
 _ACCEPTABLE = (*CODE, FOLDER)
-_CONFLICT = "<<<<<<< "
 
 
 def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
@@ -31,10 +30,10 @@ def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
     Returns the accepted files by stage. All or nothing: raises UserError, one line that says why, when a stage
     differs in anything but code and versions, or an output does not match dvc.lock.
     """
-    _lock_text(root / _LOCK)  # a missing or broken file is said first
+    _lock_text(root / LOCK)  # a missing or broken file is said first
     try:
         with Repo(str(root)) as repo, repo.lock:
-            text = _lock_text(root / _LOCK)  # as it is now: a stage that was running may have ended meanwhile
+            text = _lock_text(root / LOCK)  # as it is now: a stage that was running may have ended meanwhile
             wrote = {out.fs_path: out for stage in repo.index.stages for out in stage.outs}
             accepted = {}
             for stage in _stages(repo, address):
@@ -44,7 +43,7 @@ def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
                 if files:
                     accepted[stage] = files
             if accepted:
-                _write(root / _LOCK, text, accepted)
+                _write(root / LOCK, text, accepted)
     except DvcException as error:
         raise UserError(f"DVC says: {' '.join(str(error).split())}") from error
     return {stage.name: files for stage, files in accepted.items()}
@@ -57,7 +56,7 @@ def _lock_text(path: Path) -> str:
         raise UserError(f"{path.name} is missing, so there is no result to accept for: run `dvc repro`") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path.name} cannot be read ({error})") from error
-    if any(line.startswith(_CONFLICT) for line in text.splitlines()):
+    if has_conflict(text.encode()):
         raise UserError(f"{path.name} has conflict markers: take one side with `git checkout --ours {path.name}` first")
     return text
 
@@ -103,7 +102,7 @@ def _require_the_rest_unchanged(stage: PipelineStage, wrote: Mapping[str, Any]) 
         if state == "deleted":
             raise _missing(stage, str(out))
         if state:
-            raise UserError(f"{stage.name}: {out} is not what {_LOCK} says: run `dvc checkout` or `dvc repro`")
+            raise UserError(f"{stage.name}: {out} is not what {LOCK} says: run `dvc checkout` or `dvc repro`")
 
 
 def _require_only_code_changed(stage: PipelineStage, wrote: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def _warn_of_another_result(model: Path) -> None:
         print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)
 
 
-def _answer(arguments: Namespace, answer: Callable[[list[str]], list[str]]) -> None:
+def _answer(arguments: Namespace, answer: Callable[[list[str]], Iterable[str]]) -> None:
     """Print the answers as they become available, one line per text."""
     if arguments.texts:
         for line in answer(arguments.texts):

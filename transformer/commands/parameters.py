@@ -1,10 +1,7 @@
 """What each parameter means and may be, from the sections that declare them: `transformer parameters`."""
 
-import ast
 import inspect
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from itertools import groupby
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -65,9 +62,8 @@ def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[
                 yield from _leaves(field.annotation, f"{path}.{name}", _section(section, name))
                 continue
             default = _shown(section[name]) if chosen and name in section else ""
-            yield Parameter(
-                f"{path}.{name}", _values(field), default, _meanings(schema).get(name, "") + suffix, _file(schema)
-            )
+            meaning = " ".join((field.description or "").split()) + suffix
+            yield Parameter(f"{path}.{name}", _values(field), default, meaning, _file(schema))
 
 
 def _file(schema: type[Section]) -> str:
@@ -110,19 +106,6 @@ def _type(annotation: Any) -> str:
 def _shown(value: Any) -> str:
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _SHORT else text[: _SHORT - 3] + "..."
-
-
-@cache
-def _meanings(schema: type[Section]) -> dict[str, str]:
-    """The docstring below each field, of the class and of those that it extends."""
-    found: dict[str, str] = {}
-    for each in reversed([each for each in schema.__mro__ if issubclass(each, Section) and each is not Section]):
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        assert isinstance(body, ast.ClassDef)
-        for field, doc in zip(body.body, body.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(field.target, ast.Name):
-                found[field.target.id] = " ".join(str(ast.literal_eval(doc.value)).split())
-    return found
 
 
 def as_text(given: Iterable[Parameter]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.core.task import MOST_CLASSES
 from transformer.corpora.columns import Columns
-from transformer.corpora.corpus import Row
+from transformer.corpora.corpus import Fault, Part, Row
 from transformer.corpora.files import read_folder
 from transformer.corpora.layouts import text_extensions
 from transformer.families.classifier.download import is_number, label_name
@@ -56,7 +56,17 @@ def recognise(folder: Path, languages: Sequence[str] | None = None) -> Found:
     corpus.require(("train",))
     read = (row for part in corpus.splits["train"] for row in part.read())
     rows = _spread(row for row in read if isinstance(row, dict))
+    if not rows:
+        _say_why(corpus.splits["train"])
     return _by_columns(folder, rows, languages)
+
+
+def _say_why(parts: Sequence[Part]) -> None:
+    """Raise UserError with what is wrong with the first row, if there is one that cannot be read."""
+    for part in parts:
+        for number, row in enumerate(part.read(), start=part.first):
+            if isinstance(row, Fault):
+                raise UserError(f"{part.name}, {part.unit} {number}: {row.reason}")
 
 
 def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | None) -> Found:

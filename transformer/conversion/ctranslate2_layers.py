@@ -1,5 +1,6 @@
 """A Transformer's weights in the specifications of CTranslate2's layers."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,14 @@ def fill_norm(theirs: Any, ours: Any) -> None:
 def entries(vocabulary: Vocabulary, *more: str) -> list[str]:
     """The entries in the order of their ids, followed by `more`."""
     return [*vocabulary.entries(range(vocabulary.size)), *more]
+
+
+def save(spec: Any, folder: Path, vocabulary: Vocabulary, *, int8: bool) -> None:
+    """Write a filled specification into `folder`, which must not exist. vocabulary: what the model writes, or reads."""
+    special = vocabulary.specials
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = special.unknown, special.begin, special.end
+    spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
+    spec.validate()
+    spec.optimize(quantization="int8" if int8 else None)
+    folder.mkdir(parents=True)
+    spec.save(str(folder))

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from transformer.core.files import sha256
 CODE = ("transformer", "stages")
 """The folders with the project's code."""
 ROOT = Path(__file__).parents[2]
-_COMPILED = "__pycache__"
+_PASSING = ("__pycache__", ".ipynb_checkpoints", ".DS_Store", "*.swp", "*.swo", "*~", ".#*")
+"""Files and folders that Python, editors and desktops leave; .dvcignore has them too."""
 
 
 @cache
@@ -45,6 +47,10 @@ def code_now(name: str) -> dict[str, str]:
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """The file itself, or all files in a folder except Python's bytecode caches."""
+    """The file itself, or all files in a folder except those that Python, editors and desktops leave."""
     found = path.rglob("*") if path.is_dir() else (path,)
-    return (file for file in found if file.is_file() and _COMPILED not in file.parts)
+    return (file for file in found if file.is_file() and not _passing(file.relative_to(path)))
+
+
+def _passing(path: Path) -> bool:
+    return any(fnmatch(part, pattern) for part in path.parts for pattern in _PASSING)

@@ -52,6 +52,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested mappings to dotted names, with values normalized by `plain`. An empty mapping has no leaf."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        path = f"{prefix}.{name}" if prefix else str(name)
+        found |= leaves(value, path) if isinstance(value, Mapping) else {path: plain(value)}
+    return found
+
+
 _SIGNED = {
     "download": ("data/{}/corpus/provenance.json", (KEY,)),
     "build_vocab": ("reports/{}/vocabulary.json", (KEY,)),

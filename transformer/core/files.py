@@ -67,6 +67,19 @@ def writing(path: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise UserError for an OSError in the block, which reads `path`, a file of a stage."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read ({error.strerror or error}): fix its permissions, or make it again"
+        ) from error
+
+
 def _host() -> str:
     """The name of this machine or container, safe for use in a file name."""
     return re.sub(r"[^\w-]", "-", platform.node())[:40] or "-"
@@ -92,17 +105,8 @@ def _alive(process: int) -> bool:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file's content, atomically. Raises UserError when the file is missing or cannot be read."""
-    try:
-        with source.open("rb") as stream, atomic_write(target) as copy:
-            shutil.copyfileobj(stream, copy)
-    except FileNotFoundError as error:
-        raise UserError(f"{source} is missing: run `dvc repro` to make it") from error
-    except OSError as error:
-        raise _unreadable(source, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path} cannot be read ({error.strerror or error}): fix its permissions, or make it again")
+    with reading(source), source.open("rb") as stream, atomic_write(target) as copy:
+        shutil.copyfileobj(stream, copy)
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -124,12 +128,12 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises UserError when it is missing or not JSON."""
+    """The content of a JSON file. Raises UserError when it is missing, unreadable or not JSON."""
+    with reading(path):
+        content = path.read_bytes()
     try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
-    except (ValueError, OSError) as error:
+        return json.loads(content)
+    except ValueError as error:
         raise UserError(f"{path} cannot be read as JSON ({error}): run `dvc repro` to make it again") from error
 
 
@@ -145,19 +149,14 @@ def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Stream the rows of a JSON lines file that `write_rows` wrote. Raises UserError when it is missing or corrupt."""
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise UserError(
-                        f"{path}, line {number}: not JSON ({error}); run the stage that wrote it again"
-                    ) from error
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with reading(path), path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise UserError(
+                    f"{path}, line {number}: not JSON ({error}); run the stage that wrote it again"
+                ) from error
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -172,14 +171,10 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 def read_table(path: Path) -> Iterator[dict[str, str]]:
     """Stream the rows of a TSV that `write_table` wrote, as dicts keyed by its header."""
     try:
-        with path.open(encoding="utf-8", newline="\n") as stream:
+        with reading(path), path.open(encoding="utf-8", newline="\n") as stream:
             header = next(stream).rstrip("\n").split("\t")
             for line in stream:
                 yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
-    except OSError as error:
-        raise _unreadable(path, error) from error
     except (ValueError, StopIteration) as error:
         raise UserError(f"{path} is not a table: run `dvc repro` to make it again") from error
 

@@ -10,9 +10,14 @@ _LARGEST = 2**53
 
 
 class Section(BaseModel):
-    """One typed, frozen section of params.yaml. Unknown keys, wrong types and values out of range are rejected."""
+    """One typed, frozen section of params.yaml. Unknown keys, wrong types and values out of range are rejected.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    The docstring below a field is its description.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -30,6 +30,8 @@ MOST_CLASSES = 128
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
 NOWHERE = Path("data/local/none")
 """What stands for an input that a task does without."""
+UNSUPERVISED = "unsupervised"
+"""The split of texts without a label."""
 PRETRAINING = "pretraining.json"
 """Beside the weights of a model that did not start from random ones: `path`, `sha256` and `config` of what it did."""
 LABELS = "labels.json"

@@ -11,7 +11,7 @@ from typing import Any
 
 from transformer.core.code import CODE, code_at_start_of, code_now, files_of, within
 from transformer.core.declared import WORKFLOW, dependencies
-from transformer.core.digest import plain
+from transformer.core.digest import leaves
 from transformer.core.errors import UserError
 from transformer.core.params import declared_sections, read_params
 from transformer.core.schema import StageParams
@@ -51,8 +51,10 @@ class Started:
         return declared_sections(read_params(self._path), self._task, self._schema, where=self._path)
 
     def _changed_params(self) -> Iterator[str]:
-        now = dict(_leaves(self._now()))
-        was = dict(_leaves(self.sections))
+        now, was = (
+            {name: json.dumps(value, ensure_ascii=False) for name, value in leaves(sections).items()}
+            for sections in (self._now(), self.sections)
+        )
         for name in _differing(was, now):
             yield f"{name} ({was.get(name, 'missing')} -> {now.get(name, 'missing')})"
 
@@ -81,12 +83,3 @@ def _stamps(paths: list[Path]) -> dict[str, tuple[int, int, int]]:
     """Modification time, size and inode of every input file: hashing all of them again would take too long."""
     stats = {str(file): file.stat() for path in paths for file in files_of(path)}
     return {name: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in stats.items()}
-
-
-def _leaves(sections: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The values as JSON, by dotted name."""
-    for name, value in sections.items():
-        if isinstance(value, Mapping):
-            yield from _leaves({f"{name}.{leaf}": item for leaf, item in value.items()})
-        else:
-            yield name, json.dumps(plain(value), ensure_ascii=False)

@@ -122,6 +122,11 @@ def clean_text(row: Row, column: str) -> str:
     text = one_line(text)
     if not text:
         raise ValueError(f"`{column}` is empty")
+    return storable(text, column)
+
+
+def storable(text: str, column: str) -> str:
+    """The text. Raises ValueError if it contains what cannot be stored."""
     if "\0" in text:
         raise ValueError(f"`{column}` has a NUL character")
     try:

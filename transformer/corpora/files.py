@@ -80,19 +80,12 @@ def _parts(files: SplitFiles, columns: Columns) -> list[Part]:
     ]
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str | Fault]:
     r"""Stream the lines of a UTF-8 text file; `.gz` means compressed. Only \n and \r\n end a line.
 
-    Raises UserError when the file is damaged, a line is not UTF-8, or lone \r are its only line ends.
+    A Fault is in place of a line that is not UTF-8. Raises UserError when the file is damaged, or lone \r are its only
+    line ends.
     """
-    for number, line in enumerate(_lines(path), start=1):
-        if isinstance(line, Fault):
-            raise UserError(f"{path}, line {number}: {line.reason}")
-        yield line
-
-
-def _lines(path: Path) -> Iterator[str | Fault]:
-    """As `read_lines`, with a Fault in place of a line that is not UTF-8."""
     number, content = 0, b""
     with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
@@ -121,7 +114,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row | Fault]:
-    readers, first = [_lines(path) for path in paths], ""
+    readers, first = [read_lines(path) for path in paths], ""
     for number, lines in enumerate(zip_longest(*readers)):
         for path, line in zip(paths, lines, strict=True):
             if isinstance(line, Fault):
@@ -138,7 +131,7 @@ def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Ro
 
 
 def _json_rows(path: Path) -> Iterator[Row | Fault]:
-    for line in _lines(path):
+    for line in read_lines(path):
         if isinstance(line, Fault):
             yield line
             continue
@@ -151,8 +144,8 @@ def _json_rows(path: Path) -> Iterator[Row | Fault]:
 
 
 def _tsv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
-    quoted = all(isinstance(line, Fault) or _QUOTED_LINE.fullmatch(line) for line in _lines(path))
-    lines = (line if isinstance(line, Fault) else _fields(line, quoted=quoted) for line in _lines(path))
+    quoted = all(isinstance(line, Fault) or _QUOTED_LINE.fullmatch(line) for line in read_lines(path))
+    lines = (line if isinstance(line, Fault) else _fields(line, quoted=quoted) for line in read_lines(path))
     yield from _table_rows(path, lines, columns)
 
 
@@ -161,23 +154,26 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
 
     Fields are separated by what the header has: commas, or, as some countries' Excel writes, semicolons, or tabs.
     """
-    header = next(_lines(path), "")
+    header = next(read_lines(path), "")
     separator = next((each for each in ",;\t" if isinstance(header, str) and each in header), ",")
 
     def decoded(faults: list[Fault]) -> Iterator[str]:
-        for line in _lines(path):
+        for line in read_lines(path):
             faults += [line] if isinstance(line, Fault) else []
             yield f"{line.text if isinstance(line, Fault) else line}\n"
 
     def rows() -> Iterator[list[str] | Fault]:
         faults: list[Fault] = []
         csv.field_size_limit(_LONGEST_FIELD)
+        reader = csv.reader(decoded(faults), delimiter=separator, strict=True)
         try:
-            for fields in csv.reader(decoded(faults), delimiter=separator, strict=True):
+            for fields in reader:
                 yield faults[0] if faults else fields or Fault("a blank line")
                 faults.clear()
         except csv.Error as error:
-            raise UserError(f"{path} cannot be read as CSV ({error}): quote its fields, or use JSON lines") from error
+            raise UserError(
+                f"{path}, line {reader.line_num}: not CSV ({error}): quote its fields, or use JSON lines"
+            ) from error
 
     yield from _table_rows(path, rows(), columns)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
-from transformer.core.files import sha256, write_json, write_rows
+from transformer.core.files import sha256, write_json, write_rows, writing
 from transformer.core.observer import Observer
 from transformer.corpora.corpus import Row
 
@@ -20,12 +20,8 @@ CORE_SPLITS = ("train", "validation", "test")
 def scratch_folder(path: Path) -> Iterator[Path]:
     """An empty folder at `path`, removed when the block ends; leftovers of a killed run are removed first."""
     shutil.rmtree(path, ignore_errors=True)
-    try:
+    with writing(path):
         path.mkdir(parents=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}; free some disk space or fix the permissions"
-        ) from error
     try:
         yield path
     finally:

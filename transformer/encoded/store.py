@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write
+from transformer.core.files import atomic_write, reading
 
 
 class Sequences(NamedTuple):
@@ -102,8 +102,7 @@ def _header(stream: Any, dtype: np.dtype[Any], length: int) -> None:
 
 def _open(path: Path) -> NDArray[Any]:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
-    except (ValueError, OSError, EOFError) as error:
+        with reading(path):
+            return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except (ValueError, EOFError) as error:
         raise UserError(f"{path} is corrupt ({error}): run `dvc repro` to make it again") from error

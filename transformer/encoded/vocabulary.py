@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, write_json
+from transformer.core.files import read_json, reading, write_json
 from transformer.encoded.store import Sequences
 
 Ids = NDArray[np.int64]
@@ -57,9 +57,9 @@ class Vocabulary:
     def load(cls, path: Path) -> Self:
         """Open a tokenizer.json. Raises UserError when it is missing or invalid."""
         try:
-            return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
-        except FileNotFoundError as error:
-            raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
+            with reading(path):
+                text = path.read_text(encoding="utf-8")
+            return cls(Tokenizer.from_str(text))
         except UserError:
             raise
         except Exception as error:  # the tokenizers library raises bare Exception
@@ -111,11 +111,6 @@ def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
             f"{where}: the vocabulary has {vocabulary.size} tokens, but the model {size}: run `dvc repro`, or export"
             " again"
         )
-
-
-def same_vocabulary(folder: Path) -> bool:
-    """Whether all sides of a folder share one vocabulary, so that their embeddings may be shared too."""
-    return len({path.read_bytes() for path in folder.glob("*/tokenizer.json")}) == 1
 
 
 def write_bpe_dropout(folder: Path, dropout: float) -> None:

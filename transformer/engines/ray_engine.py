@@ -110,10 +110,8 @@ class _Actors:
         while True:
             lost = waiting[0].actor
             try:
-                result = ray.get(waiting[0].reference)
-            except RayTaskError as error:
-                if isinstance(error.cause, UserError):
-                    raise UserError(str(error.cause)) from error
+                result = _found(waiting[0].reference)
+            except RayTaskError:
                 raise
             except RayError as error:
                 self._replace(lost, error)
@@ -173,14 +171,15 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
         if not address_of(runtime):
             only_here()
         stack.enter_context(joined(runtime, (size - 1) * hardware.threads))
-        gpus = 1 if hardware.device == "cuda" else 0
+        # Ray does not know of the leader's GPU, so in a private cluster each takes that of its own number.
+        gpus = 1 if hardware.device == "cuda" and address_of(runtime) else 0
         _require_room(size - 1, hardware.threads, gpus)
         actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
         trainers = [actor.remote(str(Path.cwd()), code_digest()) for _ in range(1, size)]
         stack.callback(_end, trainers)
         try:
             for reference in [each.open.remote(rank, opening) for rank, each in enumerate(trainers, start=1)]:
-                _opened(reference)
+                _found(reference)
         except RayActorError as error:
             raise LostError(one_line(error)) from error
         host = get_node_ip_address() if address_of(runtime) else HERE
@@ -208,9 +207,10 @@ def _end(trainers: list[Any]) -> None:
         ray.kill(trainers.pop())
 
 
-def _opened(reference: Any) -> None:
+def _found(reference: Any) -> Any:
+    """What an actor returns. Raises the UserError that it raised."""
     try:
-        ray.get(reference)
+        return ray.get(reference)
     except RayTaskError as error:
         if isinstance(error.cause, UserError):
             raise UserError(str(error.cause)) from error

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.core.schema import Section
+from transformer.encoded.store import EncodedColumn
 
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 """A commit id, possibly abbreviated."""
@@ -59,9 +61,14 @@ class EvaluationOutputs:
     """Tables with texts of the corpus, for the report."""
 
 
-def evaluated_splits(corpus: Path) -> list[str]:
-    """Validation, test and any further test splits of the corpus."""
-    return sorted(
-        (split for split in read_json(corpus / "provenance.json")["rows"] if split.startswith(("validation", "test"))),
-        key=lambda split: (not split.startswith("validation"), split),
-    )
+def evaluated_splits(inputs: EvaluationInputs, column: str) -> list[str]:
+    """Validation, test and any further test splits of the corpus; column: of their encoded texts.
+
+    Raises UserError where these are of another corpus, as after `download` alone.
+    """
+    rows = read_json(inputs.corpus / "provenance.json")["rows"]
+    found = [split for split in rows if split.startswith(("validation", "test"))]
+    for split in found:
+        if (encoded := len(EncodedColumn(inputs.encoded / split, column))) != rows[split]:
+            raise UserError(f"{split} has {rows[split]:,} rows, and {encoded:,} encoded ones: run `dvc repro`")
+    return sorted(found, key=lambda split: (not split.startswith("validation"), split))

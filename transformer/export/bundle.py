@@ -78,6 +78,8 @@ def open_bundle(
 def config_of(path: Path) -> tuple[dict[str, Any], Task]:
     """A bundle's config.json, and the task of its model. Raises UserError when it is not a bundle of this format."""
     if not (path / CONFIG).is_file():
+        if path.is_file():
+            raise UserError(f"{path} is a file: name the folder of an exported model, such as models/TASK/bundle")
         what = f"is not an exported model ({CONFIG} is missing)" if path.is_dir() else "does not exist"
         raise UserError(f"{path} {what}: run `dvc repro` or name another folder")
     config = read_json(path / CONFIG)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from transformer.core.code import files_of
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
 
@@ -28,7 +29,7 @@ MADE_FROM = "made_from"
 def bundle_digest(bundle: Path) -> str:
     """64 hexadecimal digits for the names and the content of a bundle's files."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in bundle.rglob("*") if path.is_file()):
+    for path in sorted(files_of(bundle)):
         digest.update(f"{path.relative_to(bundle).as_posix()}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -188,5 +188,10 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
     shown = {name: value for name, value in rows.items() if name not in _NOT_FOR_PEOPLE}
-    lines = [f"| {left} | {right} |", "|---|---|", *(f"| {name} | {value} |" for name, value in shown.items())]
+    lines = [f"| {left} | {right} |", "|---|---|"]
+    lines += [f"| {_cell(name)} | {_cell(value)} |" for name, value in shown.items()]
     return "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    return " ".join(str(value).split()).replace("|", "\\|")

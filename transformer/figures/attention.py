@@ -47,11 +47,11 @@ def chosen_layers(maps: Maps, *, layers: str) -> Maps:
     return maps if layers == "all" else dict(list(maps.items())[-1:])
 
 
-def head_panels(maps: Maps, *, row: int = 0) -> dict[str, Weights]:
-    """One panel (T, S) per head, by its title; maps: (B, H, T, S) per module; row: of the batch."""
+def head_panels(maps: Maps) -> dict[str, Weights]:
+    """One panel (T, S) per head, by its title; maps: (1, H, T, S) per module."""
     panels = {}
     for name, weights in maps.items():
-        for head, panel in enumerate(weights[row].float().cpu().numpy(), start=1):
+        for head, panel in enumerate(weights[0].float().cpu().numpy(), start=1):
             panels[", ".join((*_layer(name), f"head {head}"))] = panel
     return panels
 

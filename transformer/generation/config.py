@@ -30,7 +30,7 @@ class SearchParams(Section):
     """No n-gram of this length occurs twice in a hypothesis."""
     max_length: int = Field(ge=1)
     """Maximum number of generated tokens, including the end token."""
-    temperature: float = Field(gt=0)
+    temperature: float = Field(ge=1e-6)
     """Logits are divided by it before `sample` draws."""
     top_k: int | None = Field(ge=1)
     """`sample` draws from the k most probable tokens."""

@@ -42,6 +42,15 @@ class Cache:
         self.held[layer] = new
         return new
 
+    def select(self, rows: Tensor) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
+        self.held = {layer: selected(held, rows) for layer, held in self.held.items()}
+
+
+def selected(held: KeyValue, rows: Tensor) -> KeyValue:
+    """Rows of keys and values; rows: (B',), integer indices, repeats allowed."""
+    return KeyValue(held.key.index_select(0, rows), held.value.index_select(0, rows))
+
 
 class Layout(ABC):
     """What a stack of layers knows about its tokens; its states have the same layout."""
@@ -123,6 +132,13 @@ class Packed(Layout):
         places = torch.empty_like(rows)
         places[rows] = torch.arange(len(rows))
         return by_group[places]
+
+
+def layout_of(token_ids: Tensor, pad_id: int, *, packed: bool) -> Layout:
+    """The layout of token_ids (B, T), padded at the end."""
+    if not packed:
+        return Padded(token_ids, pad_id)
+    return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
 
 
 def groups_of_like_length(lengths: Tensor) -> list[NDArray[np.int64]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer.core.digest import plain as plain
+from transformer.core.digest import leaves, plain
 from transformer.core.task import STAGES as ALL_STAGES
 from transformer.results.dvc_inside import declared_of
 from transformer.results.lockfile import LOCK, parse_lock
@@ -237,15 +237,6 @@ def declared(stage: Stage) -> dict[tuple[str, str], Any]:
         for file, values in stage.params.items()
         for name, value in (leaves(values) | {name: plain(section) for name, section in values.items()}).items()
     }
-
-
-def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested mappings to dotted names, with values normalized by `plain`. An empty mapping has no leaf."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        path = f"{prefix}.{name}" if prefix else str(name)
-        found |= leaves(value, path) if isinstance(value, Mapping) else {path: plain(value)}
-    return found
 
 
 def running_chain(directory: Path, task: str, stage: str) -> Chain:

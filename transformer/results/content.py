@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dvc.repo import Repo
 
+from transformer.core.code import files_of
 from transformer.results import git
 from transformer.results.chain import Chain
 from transformer.results.dvc_inside import cached_object
@@ -62,8 +63,7 @@ class Content:
 
     def _in_workspace(self, out: str) -> dict[str, str]:
         folder = self.directory / out
-        files = (file for file in folder.rglob("*") if file.is_file())
-        return {file.relative_to(folder).as_posix(): content_md5(file.read_bytes()) for file in files}
+        return {file.relative_to(folder).as_posix(): content_md5(file.read_bytes()) for file in files_of(folder)}
 
     def _in_git(self, out: str) -> dict[str, str]:
         if self._commit is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from transformer.core.digest import leaves as leaves_of
 from transformer.core.task import Task, family_module, open_task
 from transformer.evaluation.bootstrap import Floats, interval, p_value
 from transformer.results.chain import DATA_STAGES, Chain
-from transformer.results.chain import leaves as leaves_of
 from transformer.results.find import Results, Row
 from transformer.results.headline import main_first, measured
 from transformer.results.naming import languages

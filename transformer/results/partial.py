@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from transformer.core.digest import parameters_digest, signature, signed_output
-from transformer.results.chain import STAGES, Chain, leaves
+from transformer.core.digest import leaves, parameters_digest, signature, signed_output
+from transformer.results.chain import STAGES, Chain
 
 _PARAMS = "params.yaml"
 _NAMED = 3

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.results.chain import STAGES, VIEWS, Chain, Stage, declared, plain, stage_from_entry, with_view
+from transformer.core.digest import plain
+from transformer.results.chain import STAGES, VIEWS, Chain, Stage, declared, stage_from_entry, with_view
 from transformer.results.lockfile import parse_lock
 
 # A stage is identified by an output that only it writes (docs/design.md).

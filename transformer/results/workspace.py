@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformer.core.code import files_of
 from transformer.core.errors import UserError
 from transformer.results.dvc_inside import recorded_md5
 from transformer.results.git import is_tracked
@@ -71,8 +72,7 @@ def folder_is_as_locked(root: Path, path: str) -> bool:
 
 def md5_of_folder(folder: Path) -> str:
     """The MD5 that DVC would record for a folder, computed from its files."""
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return folder_md5({file.relative_to(folder).as_posix(): _file_md5(file) for file in files})
+    return folder_md5({file.relative_to(folder).as_posix(): _file_md5(file) for file in files_of(folder)})
 
 
 def _file_md5(path: Path) -> str:

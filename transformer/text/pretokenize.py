@@ -16,7 +16,7 @@ from transformer.text.rules import RuleTokenizer, rules_of
 
 PRETOKENIZERS = "pretokenizer.json"
 RULES = "rules.json"
-_BREAKS = re.compile(r"\s*(?:<br\s*/?>\s*)+", re.IGNORECASE)
+_BREAKS = re.compile(r"(?<!\s)\s*(?:<br\s*/?>\s*)+", re.IGNORECASE)  # without the first part, quadratic in spaces
 SPACE = "\u2581"
 """Replaces a space inside a token: spaCy makes a second space a token, and tokens are separated by spaces."""
 

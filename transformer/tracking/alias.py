@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from transformer.results.chain import Chain
 from transformer.results.headline import measured
 from transformer.results.naming import export_params, languages
 from transformer.results.origin import Origin
-from transformer.tracking.store import repeated
+from transformer.tracking.store import existing, repeated
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -147,15 +148,9 @@ def _moved(client: "MlflowClient", name: str, alias: str) -> bool:
 
 def remove_versions(client: "MlflowClient", run_id: str) -> None:
     """Delete a run's registered versions, and give their aliases to the best of the others."""
-    from mlflow.exceptions import MlflowException
-
     versions = [*client.search_model_versions(f"run_id = '{run_id}'")]
     for version in versions:
-        try:
-            client.delete_model_version(version.name, version.version)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # somebody else has just done it
-                raise
+        existing(partial(client.delete_model_version, version.name, version.version))  # or somebody else has done it
     for name, alias in sorted({(each.name, each.tags[_ALIAS]) for each in versions if _ALIAS in each.tags}):
         place_alias(client, name, alias)
 
@@ -176,14 +171,7 @@ def _counts(client: "MlflowClient", version: "ModelVersion") -> bool:
 
 def living_run(client: "MlflowClient", run_id: str | None) -> Any:
     """The run with this id; None if it does not exist or is in the trash."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        run = client.get_run(run_id) if run_id else None
-    except MlflowException as error:
-        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise
-        return None
+    run = existing(partial(client.get_run, run_id)) if run_id else None
     return run if run is not None and run.info.lifecycle_stage == "active" else None
 
 

@@ -1,5 +1,8 @@
 """A row's files in the artifact store; those on this machine can be checked."""
 
+import shutil
+import stat
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -9,9 +12,26 @@ MODEL = "MLmodel"
 
 
 def local_folder(uri: str | None) -> Path | None:
-    """The local folder of an MLflow artifact URI; None if it is on another machine."""
+    """The local folder of an MLflow artifact URI or path; None if it is on another machine."""
+    if uri and uri.startswith("/"):
+        return Path(uri)
     parts = urlsplit(uri or "")
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def let_replace(uri: str | None, *anew: str) -> None:
+    """Let the files of a local artifact folder be written again: copies of files in DVC's cache are read-only.
+
+    anew: its subfolders that are written as a whole, and so are removed; a store on another machine keeps them.
+    """
+    if (folder := local_folder(uri)) is None:
+        return
+    for name in anew:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.stat().st_mode & stat.S_IWUSR:
+            with suppress(PermissionError):  # another user's, which may not be among those to be written
+                path.chmod(path.stat().st_mode | stat.S_IWUSR)
 
 
 def has_files(folder: Path) -> bool:

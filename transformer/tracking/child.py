@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
 Event = dict[str, Any]
+OUTPUT = "output"
+"""The tag of a finished training with the MD5 of the model that it wrote: code is in no stage's key."""
 PARTIAL = "partial"
 """Replaces the key of a stage that belongs to no result."""
 _SYSTEM_METRICS_SECONDS = 10
@@ -56,8 +58,10 @@ def status_of(events: Iterable[Event]) -> str | None:
     return next((str(event["status"]) for event in events if event.get("event") == "end"), None)
 
 
-def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -> tuple[str, str]:
-    """Log the run batch by batch, with system metrics.
+def write_live(
+    store: Store, child: Child, batches: Iterable[Sequence[Event]], outcome: Callable[[], Mapping[str, str]]
+) -> tuple[str, str]:
+    """Log the run batch by batch, with system metrics, and the tags that `outcome` gives a stage that succeeded.
 
     Returns its id and the stage's status, which is KILLED if no event gives one.
     """
@@ -69,6 +73,9 @@ def write_live(store: Store, child: Child, batches: Iterable[Sequence[Event]]) -
         status = status or status_of(batch)
     monitor.finish()
     status = status or "KILLED"
+    if status == "FINISHED":
+        for name, value in outcome().items():
+            store.client.set_tag(run_id, name, value)
     store.client.set_terminated(run_id, status=status)
     return run_id, status
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain as concatenated
 from pathlib import Path
 from typing import IO
@@ -25,14 +26,15 @@ from transformer.results.chain import (
     chains_in_lock,
     conversion_path,
     running_chain,
+    trained_path,
     with_view,
 )
 from transformer.results.lockfile import LOCK
 from transformer.results.origin import current_origin, origin_of
 from transformer.results.partial import in_words as partial_in_words
 from transformer.results.times import TRAIN, noted
-from transformer.results.workspace import hashes
-from transformer.tracking.child import Event, child_of, keep, status_of, write_kept, write_live
+from transformer.results.workspace import hashes, md5_of_folder
+from transformer.tracking.child import OUTPUT, Event, child_of, keep, status_of, write_kept, write_live
 from transformer.tracking.store import Store, find_root, in_words, open_store
 
 _BATCH_SECONDS = 5.0
@@ -95,13 +97,14 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
     stream = batches(events, seconds=0.0 if stage in (_LAST, CONVERT) else _SHORT_SECONDS)
     if stage == TRAIN:
         stream = noted(stream, directory, root, task)
+    outcome = partial(_outcome, directory, task, stage)
     beginning = next(stream)
     if status_of(beginning) == "FINISHED" and stage not in (_LAST, CONVERT):
-        keep(root, child, beginning)
+        keep(root, replace(child, tags={**child.tags, **outcome()}), beginning)
         return
     store = open_store(root, task)
     write_kept(store, task)
-    run_id, status = write_live(store, child, concatenated([beginning], stream))
+    run_id, status = write_live(store, child, concatenated([beginning], stream), outcome)
     if stage == _LAST and status == "FINISHED":
         if chain.stale:
             raise PartialResultError(partial_in_words(chain, LOCK))
@@ -112,6 +115,11 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
             raise
     if stage == CONVERT and status == "FINISHED" and not chain.stale and chain.holds(CONVERT):
         _write_row(store, _with_converted(chain, directory), directory, root)
+
+
+def _outcome(directory: Path, task: str, stage: str) -> dict[str, str]:
+    """Tags of a finished run."""
+    return {OUTPUT: md5_of_folder(directory / trained_path(task))} if stage == TRAIN else {}
 
 
 def _with_converted(chain: Chain, directory: Path) -> Chain:

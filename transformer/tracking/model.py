@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from transformer.export.serving import BEST
 from transformer.results.chain import CONVERT, VIEWS, bundle_path
 from transformer.text.pretokenize import read_pretokenizers, read_rules
 from transformer.tracking.alias import place_alias
-from transformer.tracking.artifacts import local_folder
+from transformer.tracking.artifacts import let_replace, local_folder
 from transformer.tracking.mlflow_inside import global_uri
-from transformer.tracking.store import Store
+from transformer.tracking.store import Store, existing
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 BUNDLE, ARTIFACTS = "bundle", "artifacts"
 """The name of the model's artifact; and where MLflow puts artifacts, each under its folder's name."""
-_PACKAGES = ("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "ctranslate2", "onnxruntime")
+_PACKAGES = (
+    *("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "threadpoolctl", "ctranslate2"),
+    "onnxruntime",
+)
 
 
 def log_model(store: Store, run_id: str, folder: Path, task: str) -> str:
@@ -54,6 +58,7 @@ def log_model_files(store: Store, run_id: str, model: "LoggedModel", folder: Pat
         example = first.get(_serving(task).QUESTION)
         reference = Model(artifact_path=path, model_uuid=model_id, run_id=run_id, model_id=model_id)
         save_model(local, bundle, task, example=example, model=reference)
+        let_replace(path)
         store.client.log_model_artifacts(model.model_id, str(local))
 
 
@@ -64,6 +69,7 @@ def log_converted(store: Store, run_id: str, model: "LoggedModel", folder: Path,
     """
     if not _has_bundle(model, folder / bundle_path(task)):
         log_model_files(store, run_id, model, folder, task)
+    let_replace(model.artifact_location, f"{ARTIFACTS}/{CONVERTED}")
     if (converted := folder / VIEWS[CONVERT].path(task)).is_dir():
         store.client.log_model_artifacts(model.model_id, str(converted), f"{ARTIFACTS}/{CONVERTED}")
 
@@ -75,15 +81,9 @@ def _has_bundle(model: "LoggedModel", bundle: Path) -> bool:
 
 def model_of(store: Store, row: "Run") -> "LoggedModel | None":
     """The row's model; if one was deleted, its replacement."""
-    from mlflow.exceptions import MlflowException
-
-    for output in row.outputs.model_outputs if row.outputs else []:
-        try:
-            return store.client.get_logged_model(output.model_id)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-    return None
+    outputs = row.outputs.model_outputs if row.outputs else []
+    models = (existing(partial(store.client.get_logged_model, output.model_id)) for output in outputs)
+    return next((model for model in models if model is not None), None)
 
 
 def save_model(
@@ -140,13 +140,7 @@ def register(
 
     One registered by older code gets missing tags.
     """
-    from mlflow.exceptions import MlflowException
-
-    try:
-        client.get_registered_model(name)
-    except MlflowException as error:
-        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise
+    if existing(partial(client.get_registered_model, name)) is None:
         client.create_registered_model(name)
     known = [version for version in versions_of(client, name, tags["row_key"]) if version.run_id == run_id]
     for version in known:

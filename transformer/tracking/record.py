@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer.core.digest import leaves
 from transformer.core.files import read_json
-from transformer.results.chain import Chain, leaves
+from transformer.results.chain import Chain
 
 HYPERPARAMETERS = ("tokenize", "vocab", "model", "train", "evaluate", "hardware")
 _WHERE_FROM = {"vocab.path", "vocab.repository", "vocab.revision"}

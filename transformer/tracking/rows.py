@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from transformer.core.files import read_json, write_json
 from transformer.core.task import PRETRAINING, family_module, open_task
 from transformer.results import git
-from transformer.results.chain import CONVERT, FIGURES, VIEWS, Chain, bundle_path, chains_in_lock, conversion_path
+from transformer.results.chain import (
+    CONVERT,
+    FIGURES,
+    VIEWS,
+    Chain,
+    bundle_path,
+    chains_in_lock,
+    conversion_path,
+    trained_path,
+)
 from transformer.results.content import Content, MissingContentError, file_content, file_md5, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
@@ -19,7 +28,8 @@ from transformer.results.place import is_page_of, page_path
 from transformer.results.workspace import folder_md5
 from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, living_run, version_tags
-from transformer.tracking.artifacts import PARAMETERS, REPORTS
+from transformer.tracking.artifacts import PARAMETERS, REPORTS, let_replace
+from transformer.tracking.child import OUTPUT
 from transformer.tracking.store import Store, all_runs, locked, repeated
 from transformer.tracking.unique import (
     PARENT,
@@ -126,13 +136,20 @@ def views(chain: Chain, directory: Path) -> Views:
 def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
     """Log changed views, which replace earlier ones by name. Views whose files cannot be found are skipped."""
     run_id, tags, new = row.info.run_id, row.data.tags, views(chain, content.directory)
+
+    def begin(view: str, *anew: str) -> None:
+        store.client.set_tag(run_id, view, "")  # until its files are there: the process may end meanwhile
+        let_replace(row.info.artifact_uri, *anew)
+
     if new.report not in (None, tags.get("report")):
+        begin("report")
         store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), REPORTS)
         store.client.set_tag(run_id, "report", new.report)
     near = store.root / ".dvc" / "tmp"
     if new.figures not in (None, tags.get("figures")):
         path = VIEWS[FIGURES].path(chain.task)
         with suppress(MissingContentError), gathered(content, [path], near) as folder:
+            begin("figures", f"{REPORTS}/{FIGURES}")
             store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
             store.client.set_tag(run_id, "figures", new.figures)
     if new.converted not in (None, tags.get("converted")):
@@ -140,6 +157,7 @@ def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None
         if new.converted != folder_md5({}):  # `convert.formats: []`
             paths.append(VIEWS[CONVERT].path(chain.task))
         with suppress(MissingContentError), gathered(content, paths, near) as folder:
+            begin("converted")
             _log_converted(store, chain, row, folder)
             store.client.set_tag(run_id, "converted", new.converted)
 
@@ -172,10 +190,16 @@ def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
     return len(rows)
 
 
-def orphan_stage_keys(store: Store) -> set[str]:
-    """The stage keys of child runs that do not belong to a row yet."""
-    children = all_runs(store, "tags.kind = 'stage'")
-    return {run.data.tags["stage_key"] for run in children if PARENT not in run.data.tags}
+def orphans(store: Store) -> set[tuple[str, str | None]]:
+    """The child runs that do not belong to a row yet: their stages' keys, and the models that they wrote."""
+    children = [run.data.tags for run in all_runs(store, "tags.kind = 'stage'")]
+    return {(tags["stage_key"], tags.get(OUTPUT)) for tags in children if PARENT not in tags}
+
+
+def executions(chain: Chain) -> set[tuple[str, str | None]]:
+    """The same of all child runs that are a result's. Code is in no key, so that of a training may be of others."""
+    models = None, chain.outs.get(trained_path(chain.task))
+    return {(chain.stage_key(stage.name), model) for stage in chain.executed for model in models}
 
 
 def row_paths(chain: Chain) -> list[str]:
@@ -252,6 +276,7 @@ def register_row(store: Store, chain: Chain, origin: Origin, run_id: str, model_
 def log_files(store: Store, chain: Chain, run_id: str, folder: Path) -> None:
     """Log the parameters as DVC recorded them, and the reports that are in `folder` at their own paths."""
     write_json(folder / PARAMETERS, chain.params)
+    let_replace(store.client.get_run(run_id).info.artifact_uri)
     store.client.log_artifact(run_id, str(folder / PARAMETERS))
     store.client.log_artifacts(run_id, str(folder / "reports" / chain.task), REPORTS)
 
@@ -291,9 +316,12 @@ def _log_inputs(store: Store, chain: Chain, run_id: str, corpus: Path) -> None:
 
 
 def _adopt_children(store: Store, chain: Chain, row_id: str) -> None:
+    own = executions(chain)
     for stage in chain.executed:
         filter_string = f"tags.stage_key = '{chain.stage_key(stage.name)}'"
         for run in store.client.search_runs([store.experiment_id], filter_string):
+            if (run.data.tags["stage_key"], run.data.tags.get(OUTPUT)) not in own:
+                continue
             if run.info.status == "RUNNING":  # its result exists, but its end was never reported
                 store.client.set_terminated(run.info.run_id, status="KILLED")
             parent = run.data.tags.get(PARENT)

@@ -70,6 +70,18 @@ def in_words(error: Exception) -> str:
     return without_password(reason)
 
 
+def existing(act: Callable[[], _Result]) -> _Result | None:
+    """What `act` returns; None if the store does not have what it asks for, such as a deleted run."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return act()
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return None
+
+
 def quiet_mlflow() -> None:
     """Configure mlflow, before it is imported: no telemetry, errors only, and short timeouts for a dead server.
 

@@ -115,7 +115,7 @@ class _Recorded:
     store: "Store"
     rows: "dict[str, Views]"
     """By key."""
-    orphans: set[str]
+    orphans: set[tuple[str, str | None]]
     damaged: "dict[str, list[Run]]"
     """By key: rows whose files or registered versions are missing."""
 
@@ -123,7 +123,7 @@ class _Recorded:
 def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
     from transformer.tracking.child import write_kept
     from transformer.tracking.repair import damaged_rows
-    from transformer.tracking.rows import mark_mixed, orphan_stage_keys, recorded_views
+    from transformer.tracking.rows import mark_mixed, orphans, recorded_views
     from transformer.tracking.unique import settle_rows
 
     store = open_store(root, task)
@@ -132,20 +132,19 @@ def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
         settle_rows(store)
     if mixed:
         mark_mixed(store, mixed)
-    return _Recorded(store, recorded_views(store), orphan_stage_keys(store), damaged_rows(store))
+    return _Recorded(store, recorded_views(store), orphans(store), damaged_rows(store))
 
 
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.results.content import Content, MissingContentError
     from transformer.tracking.repair import repair_row
-    from transformer.tracking.rows import UnrunParametersError, views, write_row
+    from transformer.tracking.rows import UnrunParametersError, executions, views, write_row
 
     chain = known.chain
     damaged = recorded.damaged.get(chain.row_key(), [])
-    stage_keys = {chain.stage_key(stage.name) for stage in chain.executed}
     has = recorded.rows.get(chain.row_key())
     shown = has and all(new in (None, old) for new, old in zip(views(chain, Path(repo.root_dir)), has, strict=True))
-    if shown and not damaged and not stage_keys & recorded.orphans:
+    if shown and not damaged and not executions(chain) & recorded.orphans:
         return "there"
     try:
         content = Content(repo, chain, known.commit)

@@ -9,12 +9,12 @@ from pathlib import Path
 import torch
 
 from transformer.checkpoint.device import Compute
-from transformer.core.code import code_at_start_of
+from transformer.core.code import code_at_start_of, files_of
 from transformer.core.files import json_bytes, sha256
 from transformer.core.schema import StageParams
 
 _LIBRARIES = ("numpy", "tokenizers", "torch")
-_IF_LOADED = {"sklearn": "scikit-learn"}
+_IF_LOADED = {"sklearn": "scikit-learn", "scipy": "scipy"}
 """Libraries that only some training runs load, by module."""
 
 
@@ -40,8 +40,7 @@ def _loaded() -> list[str]:
 
 
 def _content(folder: Path) -> dict[str, str]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files_of(folder)}
 
 
 def _device(device: torch.device) -> list[str]:

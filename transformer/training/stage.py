@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import torch
 from pydantic import model_validator
 
 from transformer.checkpoint.device import Compute
@@ -79,11 +80,14 @@ def train_and_write(
             " their last bits; on CUDA, hardware.deterministic makes them reproducible, but slower"
         )
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
-    others = partial(open_training, task, params, paths, Observer())
+    # What `auto` is here, on machines of other kinds too: another precision would be another result.
+    same = {"device": compute.device.type, "precision": compute.precision}
+    alike = params.model_copy(update={"hardware": params.hardware.model_copy(update=same)})
+    others = partial(open_training, task, alike, paths, Observer())
     inputs = (paths.encoded, paths.vocab, *opened.read)
     with (
         resumable(paths.states, params, compute, inputs, paths.code, observer) as resume,
-        _team(params, others, compute, observer) as team,
+        _team(alike, others, compute, observer) as team,
     ):
         fitted = fit(
             opened.trainable,
@@ -110,7 +114,11 @@ def _team(
     runtime, shared = params.runtime, shared_cores(params.runtime, params.hardware.threads)
     if compute.device.type == "cpu" and shared:
         observer.say(shared)
-    start = ray_engine().starter(runtime, params.hardware) if runtime.engine == "ray" else None
+    start, here = None, True
+    if runtime.engine == "ray":
+        start, here = ray_engine().starter(runtime, params.hardware), not ray_engine().address_of(runtime)
+    if here and compute.device.type == "cuda" and size > (found := torch.cuda.device_count()):
+        raise UserError(f"runtime.trainers is {size}, and this machine has {found} GPU{'s'[: found - 1]}: lower it")
     return Processes(size, opening, compute, retries=runtime.retries, observer=observer, start=start)
 
 

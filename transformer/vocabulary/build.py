@@ -13,6 +13,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Runtime
 from transformer.encoded.store import ColumnWriter, Sequences, write_labels
 from transformer.encoded.vocabulary import Vocabulary, read_vocabularies, write_bpe_dropout
+from transformer.text.clean import LONGEST_WORD
 from transformer.text.parallel import OrderedMap, chunks, worker_processes
 from transformer.text.pretokenize import PreTokenizerParams, read_pretokenizers
 from transformer.vocabulary.built import built_vocabulary
@@ -51,9 +52,7 @@ def build(
                 split: _encode_split(tokens, encoded, split, side, vocabulary, ordered_map, observer)
                 for split in splits
             }
-        if params.source != "trained" and (
-            line := _foreign(metrics[side].get("train"), side, _UNKNOWN_WORDS if params.kind == "word" else _UNKNOWN)
-        ):
+        if line := _unfamiliar(metrics[side].get("train"), side, params):
             observer.say(line)
     write_bpe_dropout(vocab, params.bpe_dropout)
     if labelled:
@@ -63,15 +62,20 @@ def build(
     return {f"{side}_size": float(vocabulary.size) for side, vocabulary in vocabularies.items()}
 
 
-def _foreign(counts: int | dict[str, float] | None, side: str, most: float) -> str | None:
-    """A warning if a vocabulary that was not trained on these texts lacks more than `most` of the tokens; else None."""
+def _unfamiliar(counts: int | dict[str, float] | None, side: str, params: VocabParams) -> str | None:
+    """A warning if a vocabulary that has no choice of words lacks more of the tokens than it should; else None."""
     rate = counts["unknown_rate"] if isinstance(counts, dict) else 0.0
-    if rate <= most:
+    trained = params.source == "trained"
+    if rate <= (_UNKNOWN_WORDS if params.kind == "word" else _UNKNOWN) or (trained and params.kind != "wordpiece"):
         return None
-    return (
-        f"warning: {rate:.1%} of the tokens of {side} in train are unknown to this vocabulary, which is not of these"
-        " texts: set vocab.source to `trained` (and model.init, where there is one, to `random`)"
+    reason = (
+        f"{LONGEST_WORD} characters without a space are one word, and an unknown one if they are more: set vocab.kind"
+        " to `bpe`"
+        if trained
+        else "which is not of these texts: set vocab.source to `trained` (and model.init, where there is one, to"
+        " `random`)"
     )
+    return f"warning: {rate:.1%} of the tokens of {side} in train are unknown to this vocabulary, {reason}"
 
 
 def _vocabularies(tokens: Path, params: VocabParams, runtime: Runtime, observer: Observer) -> dict[str, Vocabulary]:

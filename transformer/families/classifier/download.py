@@ -12,14 +12,13 @@ from pydantic import field_validator
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import MOST_CLASSES, Task, write_labels
-from transformer.corpora.corpus import Check, Corpus, Fault, Part, Row, clean_text
+from transformer.core.task import MOST_CLASSES, UNSUPERVISED, Task, write_labels
+from transformer.corpora.corpus import Check, Corpus, Fault, Part, Row, clean_text, storable
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import AddingDownload, open_corpus, sample_of
 from transformer.text.clean import one_line
 
-UNSUPERVISED = "unsupervised"
 UNLABELLED = -1
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
@@ -187,13 +186,14 @@ def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
 def label_name(label: Any) -> str | None:
     """A label as text: whole numbers without a fraction, since a column with gaps makes floats of them.
 
-    None for no label: null, NaN or an empty text. Raises ValueError for a list or a mapping.
+    None for no label: null, NaN or an empty text. Raises ValueError for a list or a mapping, and for
+    what cannot be stored.
     """
     if label is None or label != label:  # NaN
         return None
     if isinstance(label, list | dict):
         raise ValueError(f"`label` must be a text or a number, not {type(label).__name__}")
-    text = one_line(str(label))
+    text = storable(one_line(str(label)), "label")
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text or None
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer.checkpoint.device import prepare
 from transformer.core.files import write_json
 from transformer.core.observer import Observer
-from transformer.core.task import PRETRAINING, Task, with_labels
+from transformer.core.task import PRETRAINING, UNSUPERVISED, Task, with_labels
 from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.encoded.vocabulary import read_vocabularies
@@ -39,10 +39,6 @@ if TYPE_CHECKING:  # a network alone is trained without scikit-learn
     from transformer.families.classifier.data.wide import FittedWide
 
 
-UNSUPERVISED = "unsupervised"
-"""The split of texts without a label."""
-
-
 class Params(TrainStageParams):
     """The stage's parameters."""
 
@@ -50,9 +46,11 @@ class Params(TrainStageParams):
     train: ClassifierTrainParams
 
     @model_validator(mode="after")
-    def _two_passes_would_differ_by_the_ngrams(self) -> Self:
+    def _the_wide_branch_is_there_and_in_both_passes(self) -> Self:
         if self.train.r_drop and self.train.wide_dropout:
             raise ValueError("train.r_drop compares two passes of the network: train.wide_dropout must be 0")
+        if (self.train.wide_dropout or self.train.network_loss) and not self.model.wide_ngrams:
+            raise ValueError("train.wide_dropout and train.network_loss must be 0 where model.wide_ngrams is 0")
         return self
 
 

@@ -11,13 +11,11 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import NOWHERE, Task
+from transformer.core.task import NOWHERE, UNSUPERVISED, Task
 from transformer.corpora.corpus import Corpus, Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
 from transformer.corpora.sources import Download, open_corpus, sample_of
-
-UNSUPERVISED = "unsupervised"
 
 
 class TextDownload(Download):

@@ -14,6 +14,7 @@ from transformer.encoded.vocabulary import clip
 from transformer.families.language.decoding.config import AnsweringParams
 from transformer.families.language.decoding.with_torch import TorchLanguageModel
 from transformer.families.language.nn.hiding import LanguageTrainParams
+from transformer.families.language.nn.mask_token import MASK
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import collect_attention
 from transformer.figures.explorer import write_explorer
@@ -56,12 +57,15 @@ def drawings_of(model: TorchLanguageModel, text: str, *, layers: str) -> list[Dr
 
 
 def _drawings(model: TorchLanguageModel, text: str, *, layers: str) -> Iterator[Drawing]:
-    ids = clip(model.encode([text])[0], min(_LONGEST, model.engine.positions))
+    whole = model.encode_gaps(text)
+    ids = clip(whole, min(_LONGEST, model.engine.positions))
     device = next(model.model.parameters()).device
     with torch.inference_mode(), collect_attention(model.model) as maps:
         model.model(torch.from_numpy(ids)[None].to(device))
-    tokens = model.vocabulary.entries(ids)
+    tokens = [MASK if number == model.engine.mask_id else model.vocabulary.entries([number])[0] for number in ids]
     kind = "to itself and to tokens before it" if model.engine.causal else "to all tokens"
     title = f"Self-attention, from each token {kind}: {plain(' '.join(tokens[1:-1]), TITLE)}"
+    if len(ids) < len(whole):
+        title += f" (the first {len(tokens[1:-1])} tokens)"
     axes = Axis("token that looks", tokens), Axis("token looked at", tokens)
     yield Drawing("self_attention", title, head_panels(chosen_layers(maps, layers=layers)), *axes)

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
@@ -44,7 +44,8 @@ def add_options(parser: ArgumentParser, command: str) -> None:
     """Add the options of one command."""
     if command == DETECT:
         return
-    parser.add_argument("--n-best", type=int, metavar="N", help="print N answers per text, the best first")
+    missing = "; missing: 0" if command == FILL else " (fewer if there are no more)"
+    parser.add_argument("--n-best", type=int, metavar="N", help=f"print N answers per text, the best first{missing}")
     if command == FILL:
         return
     group = parser.add_argument_group("generation", "Default: as the model was evaluated.")
@@ -56,7 +57,7 @@ def add_options(parser: ArgumentParser, command: str) -> None:
         group.add_argument(name, type=kind, metavar={int: "N", float: "A"}[kind], help=text)
 
 
-def answering(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+def answering(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
     """A function that turns texts, chunk by chunk, into lines to print. Raises UserError for odd options."""
     if arguments.command == DETECT:
         return lambda texts: [_marked(model.detect(text)) for text in texts]
@@ -70,16 +71,21 @@ def _marked(found: "list[Detection]") -> str:
     )
 
 
-def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
     count = 1 if arguments.n_best is None else arguments.n_best
     if count < 1:
         raise UserError(f"--n-best ({count}) must be 1 or more")
 
-    def lines(texts: list[str]) -> list[str]:
+    def lines(texts: list[str]) -> Iterator[str]:
         if not all("[MASK]" in text for text in texts):
             print(_NO_GAP, file=sys.stderr)
-        found = [each for text in texts for each in model.fill(text, count)]
-        return [each.text if arguments.n_best is None else f"{each.probability:.4f}\t{each.text}" for each in found]
+        for text in texts:
+            found = model.fill(text, count)
+            if arguments.n_best is None:
+                yield found[0].text
+            else:
+                yield from (f"{each.probability:.4f}\t{each.text}" for each in found)
+                yield from ["0.0000\t"] * (count - len(found))
 
     return lines
 

@@ -1,6 +1,7 @@
 """train: trains the language model on windows of the encoded texts."""
 
 import math
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -104,16 +105,22 @@ class ReplacedTraining(CorpusTraining[EncodedWindows, ReplacedTransformer]):
     def loss(self, rows: Ids) -> BatchLoss:
         """The generator's summed loss of the hidden tokens, and the discriminator's of all tokens times its weight.
 
-        The weight is that of means per token (Clark et al. 2020, section 2), so a sum counts times the share of hidden
-        tokens: like this, losses of parts of an update add up.
+        The weight is that of means per token (Clark et al. 2020, section 2), so a sum counts times the share of tokens
+        that the training split hides: like this, losses of parts of an update add up.
         """
         batch, generator = self.seen.batch(rows, self.compute.device), self.model.generator
         states = generator.transform(_at_places(generator, batch, packed=not self.pads))
         total, nll = linear_cross_entropy(states, batch.targets, generator.output, self.params.label_smoothing)
         logits, labels = self._detected(batch, replacements(generator, states, batch.draws))
         detection = F.binary_cross_entropy_with_logits(logits.float(), labels, reduction="sum")
-        weighted = self.model.config.model.detection_weight * self.params.mask_share * detection
+        weighted = self.model.config.model.detection_weight * self._hidden_share * detection
         return BatchLoss(total + weighted, nll + weighted.detach(), len(batch.targets), self.tokens(rows))
+
+    @cached_property
+    def _hidden_share(self) -> float:
+        """Of the tokens that the discriminator judges; whole words hide a few more."""
+        lengths = self.train.lengths
+        return float(self.train.masking.wanted(lengths - 2).sum() / lengths.sum())
 
     def validate(self) -> dict[str, float]:
         """As `LanguageTraining.validate`, of the generator, and the discriminator's loss and accuracy per token.

@@ -42,6 +42,8 @@ class AttendedTranslation:
     """The translation as normally written text."""
     maps: Maps
     """(1, H, T, S), (1, H, S, S) or (1, H, T, T) by name of the attention module."""
+    cut: bool
+    """Whether the source, and so the translation, lacks the sentence's last tokens."""
 
 
 def translate_with_attention(translator: TorchTranslator, sentence: str, *, longest: int) -> AttendedTranslation:
@@ -53,7 +55,8 @@ def translate_with_attention(translator: TorchTranslator, sentence: str, *, long
     if not tokens:
         raise UserError(f"the sentence {sentence!r} has no token: write another")
     source, target = translator.vocabularies["source"], translator.vocabularies["target"]
-    ids = clip(source.encode([tokens])[0], min(longest, translator.model.config.model.max_length))
+    (whole,) = source.encode([tokens])
+    ids = clip(whole, min(longest, translator.model.config.model.max_length))
     (answer,) = translator.decode_ids([ids], Observer())
     device = next(translator.model.parameters()).device
     given = [target.begin_id, *answer]
@@ -65,6 +68,7 @@ def translate_with_attention(translator: TorchTranslator, sentence: str, *, long
         predicted=target.entries([*answer, target.end_id]),
         text=translator.text(target.decode(answer)),
         maps=maps,
+        cut=len(ids) < len(whole),
     )
 
 
@@ -109,15 +113,16 @@ def drawings(attended: AttendedTranslation, *, layers: str, self_attention: bool
     """
     source, given = Axis("source token", attended.source), Axis("target token given", attended.given)
     predicted = Axis("target token predicted", attended.predicted)
+    first = f" (the first {len(attended.source) - 2} tokens)" if attended.cut else ""
     cross = chosen_layers(_cross_attention(attended), layers=layers)
     if cross:
         source_text = plain(" ".join(attended.source[1:-1]), TITLE)
-        title = f"Cross-attention: {source_text}\n→ {plain(attended.text, TITLE)}"
+        title = f"Cross-attention: {source_text}{first}\n→ {plain(attended.text, TITLE)}"
         yield Drawing("cross_attention", title, head_panels(cross), predicted, source)
     for side, tokens in (("encoder", source), ("decoder", given)):
         own = chosen_layers(_self_attention(attended, side), layers=layers)
         if own and self_attention:
-            yield Drawing(f"{side}_attention", f"Self-attention of the {side}", head_panels(own), tokens, tokens)
+            yield Drawing(f"{side}_attention", f"Self-attention of the {side}{first}", head_panels(own), tokens, tokens)
 
 
 def _self_attention(attended: AttendedTranslation, side: str) -> Maps:

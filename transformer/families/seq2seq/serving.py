@@ -14,7 +14,7 @@ QUESTION = "source"
 def params_of(config: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
     """MLflow type, name and default of a request's parameters. config: the bundle's."""
     decoding = config["decoding"]
-    beam_size = decoding["beam_size"] if decoding["method"] == "beam" else 1
+    beam_size = {"beam": decoding["beam_size"], "greedy": 1, "sample": 0}[decoding["method"]]
     return (("long", "beam_size", beam_size), ("long", "n_best", decoding["n_best"]))
 
 
@@ -27,7 +27,8 @@ def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any
         name: int(params[name]) for _, name, default in params_of(config) if params.get(name) not in (None, default)
     }
     if "beam_size" in changes:
-        changes |= {"method": "beam" if changes["beam_size"] > 1 else "greedy"}
+        beam = changes["beam_size"] > 1
+        changes = {"method": "beam"} | changes if beam else {"method": "greedy", "n_best": 1} | changes
     decoding = config["decoding"] | changes
     return {**config, "decoding": _validated(decoding).model_dump() if changes else decoding}
 

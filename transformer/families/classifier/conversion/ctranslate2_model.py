@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from ctranslate2.specs import TransformerEncoderModelSpec
 
-from transformer.conversion.ctranslate2_layers import encoder_spec, entries
+from transformer.conversion.ctranslate2_layers import encoder_spec, entries, save
 from transformer.conversion.onnx_layers import array
 from transformer.core.files import atomic_write
 from transformer.encoded.vocabulary import Vocabulary
@@ -24,18 +24,8 @@ def write_ctranslate2(folder: Path, model: TransformerClassifier, vocabulary: Vo
     assert isinstance(params, ClassifierParams)
     encoder = encoder_spec(params.layers, params, model.embedding, model.encoder)
     spec = TransformerEncoderModelSpec(encoder, pooling_layer=False)
-    specials = vocabulary.specials
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
-        specials.unknown,
-        specials.begin,
-        specials.end,
-    )
-    spec.config.layer_norm_epsilon = 1e-5
     spec.register_vocabulary(entries(vocabulary, *([CLS] if model.extra else [])))
-    spec.validate()
-    spec.optimize(quantization="int8" if int8 else None)
-    folder.mkdir(parents=True)
-    spec.save(str(folder))
+    save(spec, folder, vocabulary, int8=int8)
     head = {"weight": array(model.output.weight), "bias": array(model.output.bias)}
     if isinstance(model.pooling, AttentionPooling):
         hidden = model.pooling.hidden

@@ -64,13 +64,6 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares
 
 
-def class_probabilities(
-    model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer
-) -> NDArray[np.float64]:
-    """The softmax of `class_logits`."""
-    return softmax(class_logits(model, sequences, batch_size=batch_size, observer=observer))
-
-
 class ClassificationParams(Section):
     """How texts are classified."""
 

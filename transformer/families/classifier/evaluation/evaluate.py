@@ -78,7 +78,7 @@ def run(
 ) -> dict[str, float]:
     """Write metrics per split, every prediction, and tables. Returns the main validation metrics."""
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
-    task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs.corpus)
+    task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs, "text")
     opened = inputs, params.evaluate, params.hardware, task.classes
     runtime = with_own_cores(params.runtime, params.hardware.threads)
     with worker_processes(runtime, initializer=open_classifier, arguments=opened) as ordered_map:

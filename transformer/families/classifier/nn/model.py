@@ -9,7 +9,7 @@ from transformer.families.classifier.nn.pooling import make_pooling
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
 from transformer.nn.dropout import Dropout
 from transformer.nn.layers import Encoder, initialise
-from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
+from transformer.nn.layout import layout_of
 from transformer.nn.positions import TokenEmbedding, embedding_positions
 
 
@@ -32,16 +32,10 @@ class TransformerClassifier(ClassifierModel):
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
         """As `ClassifierModel.forward`."""
-        layout = self._layout(self._with_cls(token_ids), packed=packed)
+        layout = layout_of(self._with_cls(token_ids), self.config.pad_id, packed=packed)
         states = self.encoder(self.embedding(layout.token_ids, layout.positions), layout)
         logits: Tensor = self.output(self.dropout(layout.pooled(states, self.pooling)))
         return logits
-
-    def _layout(self, token_ids: Tensor, *, packed: bool) -> Layout:
-        pad_id = self.config.pad_id
-        if not packed:
-            return Padded(token_ids, pad_id)
-        return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
 
     def _with_cls(self, token_ids: Tensor) -> Tensor:
         """token_ids (B, S), with a [CLS] token in front if pooling needs one; its id follows the vocabulary's."""

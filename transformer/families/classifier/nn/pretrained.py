@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from transformer.checkpoint.trained import CONFIG, WEIGHTS
+from transformer.checkpoint.trained import CONFIG, WEIGHTS, read_weights
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, sha256
 from transformer.core.schema import Section
@@ -93,7 +91,7 @@ def start_from(model: ClassifierModel, params: InitialisedParams, vocabulary: Pa
             f"{folder} has another vocabulary than {vocabulary}: set vocab.source to `built`, and vocab.path to the"
             " folder of the language model's vocabulary, such as data/language/vocab"
         )
-    _put(model, _read(folder / WEIGHTS), folder)
+    _put(model, read_weights(folder), folder)
     return {"path": params.pretrained, "sha256": sha256(folder / WEIGHTS), "config": config}
 
 
@@ -113,15 +111,6 @@ def _require_same(folder: Path, params: InitialisedParams, their: dict[str, Any]
             f"model.max_length is {params.max_length}, but {folder} has learned {their['max_length']} positions: lower"
             " it, or pretrain with others"
         )
-
-
-def _read(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run `dvc repro` to make it") from error
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is corrupt ({' '.join(str(error).split())[:200]}): train it again") from error
 
 
 def _put(model: ClassifierModel, state: dict[str, Tensor], folder: Path) -> None:

@@ -4,9 +4,15 @@ from pathlib import Path
 
 import numpy as np
 from ctranslate2.specs import TransformerDecoderModelSpec, TransformerDecoderSpec
-from torch import nn
 
-from transformer.conversion.ctranslate2_layers import entries, fill_embedding, fill_layer, fill_norm, stack_options
+from transformer.conversion.ctranslate2_layers import (
+    entries,
+    fill_embedding,
+    fill_layer,
+    fill_norm,
+    save,
+    stack_options,
+)
 from transformer.conversion.onnx_layers import array
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.nn.model import LanguageTransformer
@@ -24,15 +30,5 @@ def write_ctranslate2(folder: Path, model: LanguageTransformer, vocabulary: Voca
     decoder.projection.weight = array(model.output.weight)
     decoder.projection.bias = np.zeros(model.config.entries, dtype=np.float32)
     spec = TransformerDecoderModelSpec(decoder)
-    specials = vocabulary.specials
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
-        specials.unknown,
-        specials.begin,
-        specials.end,
-    )
-    spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
     spec.register_vocabulary(entries(vocabulary))
-    spec.validate()
-    spec.optimize(quantization="int8" if int8 else None)
-    folder.mkdir(parents=True)
-    spec.save(str(folder))
+    save(spec, folder, vocabulary, int8=int8)

@@ -66,9 +66,14 @@ class Masking:
         given[swapped] = draw.choice(self._ordinary, int(swapped.sum()))
         return Masked(given, hidden, np.empty(0))
 
+    def wanted(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many tokens to hide of so many between begin and end token."""
+        counts: NDArray[np.int64] = np.rint(self._share * tokens).astype(np.int64).clip(min=1)
+        return counts
+
     def _chosen(self, tokens: Ids, draw: np.random.Generator) -> NDArray[np.bool_]:
         """The given share of the tokens, or words in random order until they have as many."""
-        wanted = max(1, round(self._share * len(tokens)))
+        wanted = int(self.wanted(np.array(len(tokens))))
         if self._continues is None:
             ranks: NDArray[np.int64] = draw.permutation(len(tokens))
             return ranks < wanted

@@ -12,6 +12,7 @@ from transformer.families.language.decoding.interface import Floats
 from transformer.families.language.nn.mask_token import MASK
 
 _PREFIX = "##"
+_SHOWN = 60  # characters of a text that cannot be filled
 
 
 class Filling(NamedTuple):
@@ -40,8 +41,8 @@ def _keeps_spaces(vocabulary: Vocabulary) -> bool:
     return SPACE in vocabulary.tokenizer.get_vocab()
 
 
-def around_gaps(ids: Ids, mask: int, positions: int) -> Ids:
-    """The part of a text with all gaps in its middle that fits into the context, between begin and end token.
+def around_gaps(ids: Ids, mask: int, positions: int, text: str) -> Ids:
+    """The part of a `text` with all gaps in its middle that fits into the context, between begin and end token.
 
     Raises UserError if the gaps lie too far apart.
     """
@@ -50,7 +51,9 @@ def around_gaps(ids: Ids, mask: int, positions: int) -> Ids:
         return ids
     gaps = np.flatnonzero(inner == mask)
     if gaps[-1] - gaps[0] >= size:
-        raise UserError(f"the gaps lie {gaps[-1] - gaps[0] + 1} tokens apart, and the model reads {size}: fill fewer")
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        apart = gaps[-1] - gaps[0] + 1
+        raise UserError(f"in {shown!r} the gaps lie {apart} tokens apart, and the model reads {size}: fill fewer")
     start = min(max(int(gaps[0] + gaps[-1]) // 2 - size // 2, 0), len(inner) - size)
     start = min(max(start, int(gaps[-1]) - size + 1), int(gaps[0]))
     return np.concatenate((ids[:1], inner[start : start + size], ids[-1:]))
@@ -63,7 +66,7 @@ def fillings(text: str, log_probabilities: Floats, vocabulary: Vocabulary, count
     """
     found: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     for row in log_probabilities:
-        best = np.argsort(-row, kind="stable")[:count]
+        best = [token for token in np.argsort(-row, kind="stable")[:count] if np.isfinite(row[token])]
         longer = [(total + float(row[token]), (*ids, int(token))) for total, ids in found for token in best]
         found = sorted(longer, key=lambda each: -each[0])[:count]
     return [_filled(text, ids, float(np.exp(total)), vocabulary) for total, ids in found]

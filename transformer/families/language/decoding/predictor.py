@@ -47,7 +47,7 @@ class LanguageModel:
         if MASK not in text:
             return [Filling(text, 1.0, ())]
         mask = self.engine.mask_id
-        ids = around_gaps(encode_gaps(text, self.vocabulary, self._pretokenize, mask), mask, self.engine.positions)
+        ids = around_gaps(self.encode_gaps(text), mask, self.engine.positions, text)
         found = self.engine.log_probabilities(ids[None], np.flatnonzero(ids == mask)).astype(np.float64)
         found[:, self._never] = -np.inf
         return fillings(text, found, self.vocabulary, n_best)
@@ -127,6 +127,12 @@ class LanguageModel:
     def encode(self, texts: Iterable[str]) -> list[Ids]:
         """The ids of raw texts, from begin to end token."""
         return self.vocabulary.encode(self.pretokenize(texts))
+
+    def encode_gaps(self, text: str) -> Ids:
+        """The ids of a raw text with its gaps, from begin to end token; a causal model knows no gap."""
+        if self.engine.causal or MASK not in text:
+            return self.encode([text])[0]
+        return encode_gaps(one_line(text), self.vocabulary, self._pretokenize, self.engine.mask_id)
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
         """The texts as the vocabulary is given them: tokens separated by spaces."""

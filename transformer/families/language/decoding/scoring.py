@@ -86,13 +86,12 @@ def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> It
     inner, mask = ids[1:-1], engine.mask_id
     for start, stop, first in windows(len(inner), size, params.stride):
         whole = np.concatenate((ids[:1], inner[start:stop], ids[-1:]))
-        for number in range(params.apart):
-            chosen = np.arange(first, stop)
+        chosen = np.arange(first, stop)
+        for number in np.unique(chosen % params.apart):
             places = chosen[chosen % params.apart == number] - start + 1
-            if len(places):
-                given = whole.copy()
-                given[places] = mask
-                yield Pass(text, given, places, whole[places])
+            given = whole.copy()
+            given[places] = mask
+            yield Pass(text, given, places, whole[places])
 
 
 def windows(tokens: int, size: int, stride: int | None) -> Iterator[tuple[int, int, int]]:

@@ -103,7 +103,7 @@ def run(
     """Write metrics per split, every text's score, and tables. Returns the main validation metrics."""
     compute = prepare(params.hardware)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
-    model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs.corpus)
+    model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs, "text")
     sequences = {split: first_texts(inputs.encoded / split, params.evaluate.max_texts) for split in splits}
     unknown = {split: _unknown(ids, model.vocabulary) for split, ids in sequences.items()}
     cut = any(len(ids) < len(EncodedColumn(inputs.encoded / split, "text")) for split, ids in sequences.items())

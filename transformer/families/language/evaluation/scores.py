@@ -66,7 +66,7 @@ def scores(texts: Texts, weights: Floats | None = None) -> dict[str, float]:
 def resampled(texts: Texts, samples: int) -> dict[str, Floats]:
     """`METRICS` of every bootstrap resample of the texts, (samples,) each."""
     found = bootstrap(lambda weights: [*scores(texts, weights).values()], len(texts.nats), samples)
-    return {name: found[:, number] if samples else np.empty(0) for number, name in enumerate(METRICS)}
+    return {name: found[:, number] if found.size else np.empty(0) for number, name in enumerate(METRICS)}
 
 
 def split_figures(

@@ -2,10 +2,9 @@
 
 from torch import Tensor, nn
 
-from transformer.families.language.nn.cache import PrefixCache
 from transformer.families.language.nn.config import LanguageConfig
 from transformer.nn.layers import Encoder, initialise
-from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
+from transformer.nn.layout import Cache, Layout, Padded, layout_of
 from transformer.nn.model import Model
 from transformer.nn.positions import TokenEmbedding, embedding_positions
 
@@ -43,14 +42,14 @@ class LanguageTransformer(Model):
         logits: Tensor = self.output(self.transform(states))
         return logits
 
-    def start(self, token_ids: Tensor) -> PrefixCache:
+    def start(self, token_ids: Tensor) -> Cache:
         """Read the beginnings of texts, (B, T) without padding; T may be 0. Returns the cache for `step`."""
-        cache = PrefixCache()
+        cache = Cache()
         if token_ids.shape[1]:
             self._encode(Padded(token_ids, self.config.pad_id, cache))
         return cache
 
-    def step(self, token_ids: Tensor, cache: PrefixCache) -> Tensor:
+    def step(self, token_ids: Tensor, cache: Cache) -> Tensor:
         """The states (B, C) after one more token per text, token_ids (B,), which is added to the cache."""
         return self._encode(Padded(token_ids[:, None], self.config.pad_id, cache))[:, 0]
 
@@ -58,13 +57,6 @@ class LanguageTransformer(Model):
         embedded = self.embedding(layout.token_ids, layout.positions)
         states: Tensor = self.encoder(embedded, layout, causal=self.causal)
         return states
-
-
-def layout_of(token_ids: Tensor, pad_id: int, *, packed: bool) -> Layout:
-    """The layout of token_ids (B, T), padded at the end."""
-    if not packed:
-        return Padded(token_ids, pad_id)
-    return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
 
 
 class OutputTransform(nn.Module):

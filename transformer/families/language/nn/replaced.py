@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
-from transformer.families.language.nn.model import LanguageTransformer, OutputTransform, layout_of
+from transformer.families.language.nn.model import LanguageTransformer, OutputTransform
 from transformer.nn.layers import Encoder, initialise
-from transformer.nn.layout import Layout
+from transformer.nn.layout import Layout, layout_of
 from transformer.nn.model import Model
 from transformer.nn.positions import TokenEmbedding, embedding_positions
 

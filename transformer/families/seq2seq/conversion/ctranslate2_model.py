@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 from ctranslate2.specs import TransformerDecoderSpec, TransformerSpec
-from torch import nn
 
 from transformer.conversion.ctranslate2_layers import (
     encoder_spec,
@@ -13,6 +12,7 @@ from transformer.conversion.ctranslate2_layers import (
     fill_layer,
     fill_linear,
     fill_norm,
+    save,
     stack_options,
 )
 from transformer.conversion.onnx_layers import array
@@ -34,14 +34,7 @@ def write_ctranslate2(
     decoder = TransformerDecoderSpec(params.decoder_layers, **stack_options(params))
     encoder = encoder_spec(params.encoder_layers, params, model.source_embedding, model.encoder)
     spec = TransformerSpec(encoder, decoder)
-    specials = target.specials
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
-        specials.unknown,
-        specials.begin,
-        specials.end,
-    )
-    spec.config.decoder_start_token = specials.begin
-    spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
+    spec.config.decoder_start_token = target.specials.begin
     spec.register_source_vocabulary(entries(source))
     spec.register_target_vocabulary(entries(target))
     fill_embedding(decoder, decoder.embeddings, model.target_embedding, params)
@@ -57,7 +50,4 @@ def write_ctranslate2(
     bias = array(model.output.bias).copy()
     bias[[target.pad_id, target.begin_id]] = _NEVER
     decoder.projection.weight, decoder.projection.bias = array(model.output.weight), bias.astype(np.float32)
-    spec.validate()
-    spec.optimize(quantization="int8" if int8 else None)
-    folder.mkdir(parents=True)
-    spec.save(str(folder))
+    save(spec, folder, target, int8=int8)

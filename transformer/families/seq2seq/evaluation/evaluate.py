@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+from pydantic import model_validator
 from tokenizers.models import WordPiece
 
 from transformer.checkpoint.machine import with_own_cores
@@ -45,6 +47,12 @@ _MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", 
 class EvaluateParams(DecodingParams, ScoringParams):
     """`evaluate`: how translations are made and scored."""
 
+    @model_validator(mode="after")
+    def _chooses_from_a_beam(self) -> Self:
+        if self.mbr_utility != "none" and not self.reranks:
+            raise ValueError(f"mbr_utility `{self.mbr_utility}` needs method `beam` and a beam_size above 1: set them")
+        return self
+
 
 class Params(StageParams):
     """The stage's parameters."""
@@ -82,7 +90,9 @@ def _evaluated(
     leakage, counts = LeakageCheck(train), word_counts(train)
     figures: dict[str, dict[str, float] | dict[str, str]] = {}
     tables = _Tables(counts)
-    for split in evaluated_splits(inputs.corpus):
+    # A perplexity is per token of the vocabulary, and of what the model's positions leave of a pair.
+    per_token = f"vocabulary:{sha256(inputs.vocab / 'target' / 'tokenizer.json')[:12]}"
+    for split in evaluated_splits(inputs, "source"):
         pairs = EncodedPairs(inputs.encoded / split, translator.model.config)
         pairs.report(observer)
         texts = _translated(split, pairs, translator, inputs, observer)
@@ -97,10 +107,9 @@ def _evaluated(
         ) | _perplexities(pairs, texts, params.evaluate.batch_size, ordered_map)
         observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN if name in own))
         figures[split] = own
-        vocabulary = sha256(inputs.vocab / "target" / "tokenizer.json")[:12]  # a perplexity is per token of it
-        figures["signatures"] = {name: metric.signature for name, metric in metrics.items()} | {
-            "perplexity": f"vocabulary:{vocabulary}"
-        }
+        if pairs.truncated and "cut" not in per_token:
+            per_token += f"|cut:{translator.model.config.model.max_length}"
+        figures["signatures"] = {name: metric.signature for name, metric in metrics.items()} | {"perplexity": per_token}
         tables.add(split, texts, metrics)
     tables.write(outputs)
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from transformer.families.seq2seq.nn.recurrent_attention import Memory
 from transformer.nn.attention import KeyValue
-from transformer.nn.layout import Cache
+from transformer.nn.layout import Cache, selected
 from transformer.nn.recurrent import State
 
 
@@ -29,18 +29,14 @@ class DecoderCache(Cache):
 
     def select(self, rows: Tensor) -> None:
         """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
-        self.held = {layer: _rows(held, rows) for layer, held in self.held.items()}
+        super().select(rows)
         owners = rows // self.rows_per_source
         runs, counts = torch.unique_consecutive(owners, return_counts=True)
         self.rows_per_source = int(counts[0]) if len(counts) and bool(counts.eq(counts[0]).all()) else 1
         kept = runs if self.rows_per_source > 1 else owners
         if len(kept) != len(self.source_mask) or bool(kept.diff().ne(1).any()):
-            self.source = [_rows(held, kept) for held in self.source]
+            self.source = [selected(held, kept) for held in self.source]
             self.source_mask = self.source_mask[kept]
-
-
-def _rows(held: KeyValue, rows: Tensor) -> KeyValue:
-    return KeyValue(held.key.index_select(0, rows), held.value.index_select(0, rows))
 
 
 @dataclass
