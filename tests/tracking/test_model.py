@@ -9,6 +9,7 @@ import pytest
 
 import transformer
 from transformer.export.converted import bundle_digest, engines_of
+from transformer.tracking.artifacts import let_replace
 from transformer.tracking.model import log_converted, log_model, log_model_files, save_model
 from transformer.tracking.store import Store
 
@@ -140,3 +141,14 @@ def test_read_only_files_are_written_again(store: Store, root: Path, monkeypatch
     monkeypatch.setattr(store.client, "log_model_artifacts", spied)
     log_model_files(store, run, logged, result, "sentiment")
     assert modes and all(modes)
+
+
+def test_a_view_is_written_as_a_whole_and_other_files_stay(tmp_path: Path) -> None:
+    figures, scores = tmp_path / "reports" / "figures" / "old.svg", tmp_path / "reports" / "scores.json"
+    figures.parent.mkdir(parents=True)
+    for path in (figures, scores):
+        path.touch(0o444)
+    for uri in (tmp_path.as_uri(), str(tmp_path), "s3://elsewhere/reports", None):
+        let_replace(uri, "reports/figures")
+    assert not figures.exists()
+    assert scores.stat().st_mode & 0o200

@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from transformer.results.chain import Chain, bundle_path
+
 PARAMETERS = "params.json"
 REPORTS = "reports"
 MODEL = "MLmodel"
@@ -17,6 +19,14 @@ def local_folder(uri: str | None) -> Path | None:
         return Path(uri)
     parts = urlsplit(uri or "")
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def row_paths(chain: Chain) -> list[str]:
+    """The outputs that a row is built from."""
+    task = chain.task
+    outs = (path for stage in chain.stages for path in stage.outs)
+    reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
+    return [f"data/{task}/corpus/provenance.json", bundle_path(task), *reports]
 
 
 def let_replace(uri: str | None, *anew: str) -> None:

@@ -9,9 +9,10 @@ from transformer.results.content import Content, gathered
 from transformer.results.origin import Origin
 from transformer.tracking import model
 from transformer.tracking.alias import Entry, all_versions
-from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder
-from transformer.tracking.rows import Views, log_files, register_row, row_paths
+from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder, row_paths
+from transformer.tracking.rows import log_files, register_row
 from transformer.tracking.store import Store, all_runs, locked
+from transformer.tracking.views import Views
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

@@ -1,34 +1,27 @@
 """The row of a result: the one flat MLflow run that contains all of it, found by its key."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from transformer.core.files import read_json, write_json
 from transformer.core.task import PRETRAINING, family_module, open_task
 from transformer.results import git
 from transformer.results.chain import (
-    CONVERT,
-    FIGURES,
-    VIEWS,
     Chain,
     bundle_path,
     chains_in_lock,
-    conversion_path,
     trained_path,
 )
-from transformer.results.content import Content, MissingContentError, file_content, file_md5, gathered
+from transformer.results.content import Content, file_content, gathered
 from transformer.results.headline import headline, shortfall
 from transformer.results.lockfile import LOCK
 from transformer.results.naming import export_params, registered_name, row_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.results.partial import claim_in_words, never_run
-from transformer.results.place import is_page_of, page_path
-from transformer.results.workspace import folder_md5
 from transformer.tracking import model, record
 from transformer.tracking.alias import MIXED, entry_of, living_run, version_tags
-from transformer.tracking.artifacts import PARAMETERS, REPORTS, let_replace
+from transformer.tracking.artifacts import PARAMETERS, REPORTS, let_replace, row_paths
 from transformer.tracking.child import OUTPUT
 from transformer.tracking.store import Store, all_runs, locked, repeated
 from transformer.tracking.unique import (
@@ -40,9 +33,7 @@ from transformer.tracking.unique import (
     settled_row,
     writer,
 )
-
-if TYPE_CHECKING:
-    from mlflow.entities import Run
+from transformer.tracking.views import log_views
 
 _MIXED_NOTE = "**Not one result:** its stages did not read what the stages above them wrote."
 _BATCH = 1000
@@ -67,7 +58,7 @@ def write_row(
     with locked(store.root):
         row = settled_row(store, key)
         if row is not None:
-            _log_views(store, chain, content, row)
+            log_views(store, chain, content, row)
             _adopt_children(store, chain, row.info.run_id)
             return False
         origin = noted_origin(store.root, key) or origin
@@ -81,7 +72,7 @@ def write_row(
             return True
         if kept is not None:
             move_children(store, run_id, kept.info.run_id)
-            _log_views(store, chain, content, kept)
+            log_views(store, chain, content, kept)
             _adopt_children(store, chain, kept.info.run_id)
     return False
 
@@ -101,7 +92,7 @@ def _written(
         model_id = _fill(store, chain, run_id, folder)
         confirm()
         register_row(store, chain, origin, run_id, model_id, folder)
-        _log_views(store, chain, content, store.client.get_run(run_id))
+        log_views(store, chain, content, store.client.get_run(run_id))
         store.client.set_terminated(run_id, status="FINISHED", end_time=origin.time * 1000)
         store.client.delete_tag(run_id, WRITER)
         _adopt_children(store, chain, run_id)
@@ -110,71 +101,6 @@ def _written(
         if not isinstance(error, MlflowException) or settled_row(store, chain.row_key()) is None:
             raise
     return run_id
-
-
-class Views(NamedTuple):
-    """The MD5 of a row's views, by tag: its figures, its converted models and its report page."""
-
-    figures: str | None
-    converted: str | None
-    report: str | None
-
-
-def recorded_views(store: Store) -> dict[str, Views]:
-    """The keys of all complete rows of the task, with their views."""
-    rows = all_runs(store, f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'")
-    return {run.data.tags["row_key"]: Views(*map(run.data.tags.get, Views._fields)) for run in rows}
-
-
-def views(chain: Chain, directory: Path) -> Views:
-    """The views of a result that DVC and the workspace have; None for a missing one."""
-    page = page_path(directory, chain.task)
-    report = file_md5(page) if is_page_of(directory, chain) else None
-    return Views(chain.view_md5(FIGURES), chain.view_md5(CONVERT), report)
-
-
-def _log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
-    """Log changed views, which replace earlier ones by name. Views whose files cannot be found are skipped."""
-    run_id, tags, new = row.info.run_id, row.data.tags, views(chain, content.directory)
-
-    def begin(view: str, *anew: str) -> None:
-        store.client.set_tag(run_id, view, "")  # until its files are there: the process may end meanwhile
-        let_replace(row.info.artifact_uri, *anew)
-
-    if new.report not in (None, tags.get("report")):
-        begin("report")
-        store.client.log_artifact(run_id, str(page_path(content.directory, chain.task)), REPORTS)
-        store.client.set_tag(run_id, "report", new.report)
-    near = store.root / ".dvc" / "tmp"
-    if new.figures not in (None, tags.get("figures")):
-        path = VIEWS[FIGURES].path(chain.task)
-        with suppress(MissingContentError), gathered(content, [path], near) as folder:
-            begin("figures", f"{REPORTS}/{FIGURES}")
-            store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
-            store.client.set_tag(run_id, "figures", new.figures)
-    if new.converted not in (None, tags.get("converted")):
-        paths = [*row_paths(chain), conversion_path(chain.task)]
-        if new.converted != folder_md5({}):  # `convert.formats: []`
-            paths.append(VIEWS[CONVERT].path(chain.task))
-        with suppress(MissingContentError), gathered(content, paths, near) as folder:
-            begin("converted")
-            _log_converted(store, chain, row, folder)
-            store.client.set_tag(run_id, "converted", new.converted)
-
-
-def _log_converted(store: Store, chain: Chain, row: "Run", folder: Path) -> None:
-    """Add the converted models to the row's model, and their sizes to the row; `folder` has all of the files."""
-    from mlflow.entities import Metric
-
-    run_id, report = row.info.run_id, folder / conversion_path(chain.task)
-    if logged := model.model_of(store, row):
-        model.log_converted(store, run_id, logged, folder, chain.task)
-    store.client.log_artifact(run_id, str(report), REPORTS)
-    sizes = {f"{CONVERT}.{engine}.bytes": found.get("bytes") for engine, found in read_json(report).items()}
-    changed = [name for name, size in sizes.items() if size not in (None, row.data.metrics.get(name))]
-    # A step for each conversion, since MLflow shows the last one's.
-    steps = {name: len(store.client.get_metric_history(run_id, name)) for name in changed}
-    store.client.log_batch(run_id, metrics=[Metric(name, sizes[name], 0, step) for name, step in steps.items()])
 
 
 def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
@@ -200,14 +126,6 @@ def executions(chain: Chain) -> set[tuple[str, str | None]]:
     """The same of all child runs that are a result's. Code is in no key, so that of a training may be of others."""
     models = None, chain.outs.get(trained_path(chain.task))
     return {(chain.stage_key(stage.name), model) for stage in chain.executed for model in models}
-
-
-def row_paths(chain: Chain) -> list[str]:
-    """The outputs that a row is built from."""
-    task = chain.task
-    outs = (path for stage in chain.stages for path in stage.outs)
-    reports = sorted(path for path in outs if path.startswith(f"reports/{task}/"))
-    return [f"data/{task}/corpus/provenance.json", bundle_path(task), *reports]
 
 
 def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:

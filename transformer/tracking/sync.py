@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dvc.repo import Repo
     from mlflow.entities import Run
 
-    from transformer.tracking.rows import Views
     from transformer.tracking.store import Store
+    from transformer.tracking.views import Views
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,9 @@ class _Recorded:
 def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
     from transformer.tracking.child import write_kept
     from transformer.tracking.repair import damaged_rows
-    from transformer.tracking.rows import mark_mixed, orphans, recorded_views
+    from transformer.tracking.rows import mark_mixed, orphans
     from transformer.tracking.unique import settle_rows
+    from transformer.tracking.views import recorded_views
 
     store = open_store(root, task)
     write_kept(store, task)
@@ -138,7 +139,8 @@ def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
 def _write(recorded: _Recorded, known: _Known, repo: "Repo") -> str:
     from transformer.results.content import Content, MissingContentError
     from transformer.tracking.repair import repair_row
-    from transformer.tracking.rows import UnrunParametersError, executions, views, write_row
+    from transformer.tracking.rows import UnrunParametersError, executions, write_row
+    from transformer.tracking.views import views
 
     chain = known.chain
     damaged = recorded.damaged.get(chain.row_key(), [])
