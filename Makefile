@@ -96,10 +96,12 @@ endif
 # own_commands.pth: .venv/bin/dvc runs stages with the `python` beside it, even if the environment is not activated.
 # compat: the repository on sys.path itself, so that a folder of its name beside a script is not taken for the package.
 # pip would compile all modules first, which takes as long as everything else; most are never imported.
+# The pip of Python 3.11 takes 94 s for what a new one does in 54 s.
 $(READY): requirements.lock pyproject.toml
 	@if [ -e $@ ] && ! $(OWN); then rm -rf $(VENV); fi
 	@echo "installing into $(VENV): about 2 GB, a minute or more"
 	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . --config-settings editable_mode=compat
 	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"

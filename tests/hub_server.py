@@ -147,7 +147,7 @@ def serve(hub: Hub) -> Iterator[Hub]:
     server = _Server(("127.0.0.1", 0), _Handler)
     server.hub = hub
     hub.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield hub

@@ -24,6 +24,7 @@ CHANGED_SINCE = frozenset(
         *((name, f".{task}.figures.sentences") for name in (DEFAULT, "seed", "paper", "rnn") for task in TASKS),
         (DEFAULT, ".sentiment.vocab.source"),
         (DEFAULT, ".sentiment.vocab.path"),
+        ("smoke", ".sentiment.figures.sentences"),
         ("seed", ".translation.train.averaging"),
         ("seed", ".translation.train.ema_decay"),
     ]
