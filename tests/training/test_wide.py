@@ -177,11 +177,18 @@ def test_a_broken_branch_is_refused(content: Any, message: str, tmp_path: Path) 
         read_wide(tmp_path, longest=3 if content == "other" else 2, size=SIZE, classes=2)
 
 
+LONG = "The film is a triumph, and the cast shines. " * 3
+"""More tokens than the model has positions."""
+
+
 @pytest.fixture(scope="module", params=[{}, VECTORS], ids=["ngrams", "vectors"])
 def stages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         found = Stages(
-            tmp_path_factory.mktemp("wide"), "sentiment", patch, ON | request.param | {"model.max_length": 12}
+            tmp_path_factory.mktemp("wide"),
+            "sentiment",
+            patch,
+            ON | request.param | {"model.max_length": 12, "figures.sentences": [LONG]},
         )
         found.content["sentiment"]["convert"] |= {"formats": ["ctranslate2", "onnx"], "int8": False}
         found.run("download", "tokenize", "build_vocab", "train", "evaluate", "export", "convert")
