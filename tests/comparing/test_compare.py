@@ -121,6 +121,12 @@ def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> No
     assert {*scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
 
 
+def test_an_answer_at_one_half_is_that_answer() -> None:
+    rows = [{"label": name, "prediction": name, "probability": "0.5"} for name in ("negative", "positive")]
+    (found,) = scored(open_task("sentiment"), [rows], 10)
+    assert found["accuracy"][0] == 1
+
+
 def test_two_of_three_labels_are_not_taken_for_two() -> None:
     """The split has no `neutral`: an answer may be `positive` with less than a half."""
     rows = [{"text": f"{n}", "label": "positive", "prediction": "positive", "probability": "0.4"} for n in range(9)]

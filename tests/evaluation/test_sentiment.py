@@ -85,7 +85,14 @@ def test_a_baseline_gives_the_probability_of_its_own_prediction(probability: str
     with pytest.raises(UserError, match=rf"x: `negative` at `{probability}` is not a prediction: .* from 0.5 to 1"):
         _probabilities({"prediction": "negative", "probability": probability}, classes, "x")
     third = {"prediction": "b", "probability": "0.333333"}
-    assert _probabilities(third, ("a", "b", "c"), "x") == pytest.approx([1 / 3] * 3, abs=1e-6)
+    assert _probabilities(third, ("a", "b", "c"), "x") == pytest.approx([1 / 3] * 3, abs=2e-6)
+
+
+@pytest.mark.parametrize(("classes", "probability"), [("ab", "0.5"), ("abc", "0.333333"), ("abc", "0.34")])
+def test_the_answer_of_a_baseline_that_can_hardly_decide_stays_its_own(classes: str, probability: str) -> None:
+    rows = [{"prediction": name, "probability": probability} for name in classes]
+    found = np.array([_probabilities(row, [*classes], "x") for row in rows])
+    assert scores(np.arange(len(classes), dtype=np.int8), found)["accuracy"] == 1
 
 
 def test_reliability_is_scikit_learns_curve() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 import transformer
 from tests.builders import LAYERS, TRAIN
@@ -55,9 +56,10 @@ def texts_in(folder: Path, texts: Sequence[Sequence[int]], labels: Sequence[int]
     return EncodedTexts(folder, ClassifierConfig(model=params, size=SIZE, pad_id=0, classes=classes))
 
 
-def fitted(train: EncodedTexts, most: int = 1000, vectors: int = 0) -> FittedWide:
+def fitted(train: EncodedTexts, most: int = 1000, vectors: int = 0, weights: Tensor | None = None) -> FittedWide:
     model = WideParams(wide_ngrams=3, wide_features=most, wide_vectors=vectors)
-    return fit_wide(train, train, model, ClassifierTrainParams(**{**TRAIN, **WIDE_TRAIN}), Observer())
+    params = ClassifierTrainParams(**{**TRAIN, **WIDE_TRAIN})
+    return fit_wide(train, train, model, params, Observer(), weights=weights)
 
 
 @pytest.mark.parametrize("vectors", [0, 4])
@@ -117,6 +119,18 @@ def test_a_single_block_is_refused() -> None:
     """No fold would have others to learn from: all would be scored 0."""
     with pytest.raises(UserError, match=r"^train.wide_block is 120, but there are 120 texts: lower it"):
         folds_of_blocks(np.zeros(120), 4, 120, seed=1)
+
+
+@pytest.mark.parametrize("vectors", [0, 4])
+def test_weights_of_classes_count_texts_as_often(vectors: int, tmp_path: Path) -> None:
+    """The texts say nothing, and one of five is of class 1: weighted four times, it is as probable as class 0."""
+    labels = [int(row % 5 == 4) for row in range(40)]
+    train = texts_in(tmp_path, [[9, 10 + row % 2, 13] for row in range(40)], labels)
+    alone, weighted = (fitted(train, vectors=vectors, weights=weights) for weights in (None, torch.tensor([1.0, 4.0])))
+    assert (alone.validation.argmax(dim=1) == 0).all()
+    gaps = weighted.validation[:, 1] - weighted.validation[:, 0]
+    assert gaps.abs().max() < 0.2
+    assert (weighted.train[:, 1] - weighted.train[:, 0]).abs().max() < 0.5
 
 
 def test_the_most_frequent_ngrams_are_kept() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.builders import TRAIN
@@ -14,6 +15,7 @@ from tests.training.test_wide import ON, SIZE, WIDE_TRAIN, texts_in
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.store import read_labels
+from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, margins, occurrence_matrix
 from transformer.families.classifier.data.vectors import vector_margins, vectors_of
 from transformer.families.classifier.data.wide import FittedWide, fit_wide, shares
@@ -61,13 +63,15 @@ def test_the_held_out_logits_are_those_of_the_shares(tmp_path: Path) -> None:
     assert shares((found.train.numpy().astype(np.float64),), labels) == pytest.approx([1], abs=1e-2)
 
 
-def test_branch_and_held_out_logits_mix_the_regressions_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
+def test_branch_and_held_out_logits_mix_the_regressions_alike(weights: torch.Tensor | None, tmp_path: Path) -> None:
     labels = [int(row // 5 % 4 == 0) for row in range(80)]
     train = texts_in(
         tmp_path, [[9, 10 + label, 13 + row % 4, 17 + row % 3] for row, label in enumerate(labels)], labels
     )
     params = ClassifierTrainParams(**{**TRAIN, **WIDE_TRAIN, "wide_strength": 0.01, "wide_vector_strength": 1.0})
-    found = fit_wide(train, train, WideParams(wide_ngrams=2, wide_vectors=3), params, Observer())
+    found = fit_wide(train, train, WideParams(wide_ngrams=2, wide_vectors=3), params, Observer(), weights=weights)
+    factors = np.ones(80) if weights is None else weights.numpy().astype(np.float64)[labels]
     assert found.branch.vectors is not None
     occurring = Occurrences.of(train.whole(), SIZE, 2)
     matrix, given = occurrence_matrix(occurring, found.branch.keys), np.array(labels, dtype=np.int8)
@@ -77,8 +81,9 @@ def test_branch_and_held_out_logits_mix_the_regressions_alike(tmp_path: Path) ->
     def mixed(fold: Any, logits: Any) -> Any:
         """The shares of the two regressions in logits: of a fold, or of all texts by the branch itself."""
         seen = np.ones(80, dtype=bool) if fold is None else ~fold
-        first, bias = margins(matrix[seen], given[seen], 2, params.wide_strength)
-        slopes, other = vector_margins(along.directions[seen], given[seen], 2, params.wide_vector_strength)
+        first, bias = margins(matrix[seen], given[seen], 2, params.wide_strength, factors[seen])
+        strength = params.wide_vector_strength
+        slopes, other = vector_margins(along.directions[seen], given[seen], 2, strength, factors[seen])
         if fold is None:
             answering = along.fitted(slopes)
             second = np.stack([answering.logits(np.flatnonzero(row)) for row in matrix.toarray()])
@@ -184,6 +189,16 @@ def test_train_reads_the_texts_without_a_label(tmp_path: Path, monkeypatch: pyte
     more = len(read_labels(encoded / "test"))
     assert any(f" in 200 training texts and {more} texts without a label" in line for line in stages.observer.lines)
     assert (trained / WIDE).read_bytes() != alone
+
+
+def test_the_branch_has_the_weights_of_the_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"negative": 1.0, "positive": 1000.0}
+    stages = Stages(tmp_path, "sentiment", monkeypatch, {**ON, "train.class_weights": given})
+    stages.run("download", "tokenize", "build_vocab", "train")
+    size = read_vocabularies(tmp_path / "data/sentiment/vocab", "text")["text"].size
+    branch = read_wide(tmp_path / "models/sentiment/trained", longest=3, size=size, classes=2)
+    assert branch is not None
+    assert branch.bias[1] > branch.bias[0] + 1
 
 
 def test_blas_has_the_cores_of_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

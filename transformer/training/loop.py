@@ -98,6 +98,11 @@ class _Training:
         self.averaging: Averaging = make_averaging(params, self.monitor)
         self._updates_of = [len(accumulated(trainable.batches(epoch), params)) for epoch in range(1, params.epochs + 1)]
         self.schedule = Schedule(params, total=sum(self._updates_of), d_model=trainable.model.d_model)
+        if self.schedule.total == 1 and not self.schedule(1):
+            raise UserError(
+                f"the only update has a learning rate of 0, where train.schedule `{params.schedule}` ends: set it to"
+                " `constant`, or raise train.epochs"
+            )
         self.history = History()
         self.step = 0
         self.done = 0

@@ -133,7 +133,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     if params.model.wide_ngrams:
         further = paths.encoded / UNSUPERVISED
         unlabelled = EncodedTexts(further, config) if params.model.wide_vectors and further.exists() else None
-        training.wide = _fit_wide(train, validation, params, observer, unlabelled)
+        training.wide = _fit_wide(train, validation, params, observer, unlabelled, training.weights)
     record: dict[str, Any] | None = None
     if isinstance(params.model, InitialisedParams) and params.model.init == "pretrained":
         record = start_from(training.model, params.model, paths.vocab / "text" / "tokenizer.json")
@@ -165,9 +165,10 @@ def _fit_wide(
     params: Params,
     observer: Observer,
     unlabelled: EncodedTexts | None,
+    weights: Tensor | None,
 ) -> "FittedWide":
     from transformer.families.classifier.data.wide import fit_wide
     from transformer.families.classifier.nn.vectors import on_cores
 
     with on_cores(params.hardware.threads):
-        return fit_wide(train, validation, params.model, params.train, observer, unlabelled)
+        return fit_wide(train, validation, params.model, params.train, observer, unlabelled, weights)

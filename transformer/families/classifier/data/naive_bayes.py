@@ -57,20 +57,25 @@ def weighted(matrix: csr_array, ratio: Floats) -> csr_array:
     return product
 
 
-def regression(matrix: csr_array, labels: Labels, strength: float) -> tuple[Floats, LogisticRegression]:
+def regression(
+    matrix: csr_array, labels: Labels, strength: float, factors: Floats | None = None
+) -> tuple[Floats, LogisticRegression]:
     """The ratios (F,), and the regression on the matrix that they weight.
 
-    matrix, labels: as in `log_count_ratio`, both labels occur; strength: the inverse of the regularization's.
+    matrix, labels: as in `log_count_ratio`, both labels occur; strength: the inverse of the regularization's; factors:
+    (N,) of each text's loss, None for 1.
     """
     ratio = log_count_ratio(matrix, labels)
     model = LogisticRegression(C=strength, solver="liblinear", dual=True, random_state=0, max_iter=1000)
-    model.fit(weighted(matrix, ratio), labels)
+    model.fit(weighted(matrix, ratio), labels, factors)
     return ratio, model
 
 
-def margins(matrix: csr_array, labels: NDArray[Any], classes: int, strength: float) -> tuple[Floats, Floats]:
-    """Weights (F, K) and biases (K,) that give each class's logit. strength: as in `regression`."""
-    return one_against_rest(partial(_margin, matrix, strength), matrix.shape[1], labels, classes)
+def margins(
+    matrix: csr_array, labels: NDArray[Any], classes: int, strength: float, factors: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Weights (F, K) and biases (K,) that give each class's logit. strength, factors: as in `regression`."""
+    return one_against_rest(partial(_margin, matrix, strength, factors), matrix.shape[1], labels, classes)
 
 
 def one_against_rest(
@@ -95,8 +100,8 @@ def _fitted(fit: Callable[[Labels], tuple[Floats, float]], width: int, labels: L
     return fit(labels)
 
 
-def _margin(matrix: csr_array, strength: float, labels: Labels) -> tuple[Floats, float]:
-    ratio, model = regression(matrix, labels, strength)
+def _margin(matrix: csr_array, strength: float, factors: Floats | None, labels: Labels) -> tuple[Floats, float]:
+    ratio, model = regression(matrix, labels, strength, factors)
     return ratio * model.coef_[0], float(model.intercept_[0])
 
 

@@ -102,16 +102,15 @@ def _of_ngrams(found: csr_array, texts: Floats32) -> tuple[NDArray[np.int8], Bac
     return vectors, Background.of(directions(vectors), np.diff(columns.indptr))
 
 
-def vector_margins(coordinates: Floats32, labels: NDArray[Any], classes: int, strength: float) -> tuple[Floats, Floats]:
-    """Slopes (D, K) and biases (K,) that give each class's logit, as `margins` does for n-grams.
+def vector_margins(
+    coordinates: Floats32, labels: NDArray[Any], classes: int, strength: float, factors: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Slopes (D, K) and biases (K,) that give each class's logit, as `margins` does for n-grams."""
+    return one_against_rest(partial(_slopes, coordinates, strength, factors), coordinates.shape[1], labels, classes)
 
-    strength: the inverse of the regularization's.
-    """
-    return one_against_rest(partial(_slopes, coordinates, strength), coordinates.shape[1], labels, classes)
 
-
-def _slopes(coordinates: Floats32, strength: float, labels: Labels) -> tuple[Floats, float]:
-    model = LogisticRegression(C=strength, max_iter=1000).fit(coordinates.astype(np.float64), labels)
+def _slopes(coordinates: Floats32, strength: float, factors: Floats | None, labels: Labels) -> tuple[Floats, float]:
+    model = LogisticRegression(C=strength, max_iter=1000).fit(coordinates.astype(np.float64), labels, factors)
     return model.coef_[0], float(model.intercept_[0])
 
 

@@ -45,6 +45,7 @@ def fit_wide(
     params: ClassifierTrainParams,
     observer: Observer,
     unlabelled: EncodedTexts | None = None,
+    weights: Tensor | None = None,
 ) -> FittedWide:
     """Fit the branch on the training texts alone, on all and on all but each fold.
 
@@ -52,15 +53,17 @@ def fit_wide(
     branch, in a resumed run too. Trained with the network by Adam, it fits the training texts within an epoch, scores
     less, and leaves the network nothing to learn (docs/notes/results.md).
 
-    unlabelled: further texts, in which the vectors of n-grams are found as well.
+    unlabelled: further texts, in which the vectors of n-grams are found as well; weights: (K,) the factors of the loss
+    by class, None for 1.
     """
     size, classes = train.config.size, train.config.classes
     found = Occurrences.of(train.whole(), size, model.wide_ngrams)
     keys = known_keys(found, model.wide_features)
     labels, matrix = np.asarray(train.labels), occurrence_matrix(found, keys)
+    factors = None if weights is None else weights.cpu().numpy().astype(np.float64)[labels]
     del found  # as large as the matrix, and no longer needed
     folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed))
-    weights, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds)
+    slopes, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds, factors)
     vectors = None
     if model.wide_vectors:
         matrices = [matrix]
@@ -73,14 +76,14 @@ def fit_wide(
             f" {' and '.join(_counts(matrices))} (400,000 with 256 dimensions in 75,000 reviews take five minutes)"
         )
         along = vectors_of(matrices, model.wide_vectors, model.wide_vector_ngrams, params.seed, folds, observer)
-        slopes, intercept, second = _crossed(
-            vector_margins, along.directions, labels, classes, params.wide_vector_strength, folds
+        further, intercept, second = _crossed(
+            vector_margins, along.directions, labels, classes, params.wide_vector_strength, folds, factors
         )
-        share, other = shares((held_out, second), labels)
+        share, other = shares((held_out, second), labels, factors)
         held_out = share * held_out + other * second
-        weights, bias = share * weights, share * bias + other * intercept
-        vectors = along.fitted(other * slopes)
-    single = weights.astype(np.float32), bias.astype(np.float32)
+        slopes, bias = share * slopes, share * bias + other * intercept
+        vectors = along.fitted(other * further)
+    single = slopes.astype(np.float32), bias.astype(np.float32)
     branch = WideBranch(keys, *single, size=size, longest=model.wide_ngrams, vectors=vectors)
     alone = branch.logits(list(validation.whole()))
     observer.say(
@@ -91,12 +94,13 @@ def fit_wide(
 
 
 def _crossed(
-    fit: Callable[[Any, NDArray[Any], int, float], tuple[Floats, Floats]],
+    fit: Callable[[Any, NDArray[Any], int, float, Floats | None], tuple[Floats, Floats]],
     texts: Any,
     labels: NDArray[Any],
     classes: int,
     strength: float,
     folds: Sequence[NDArray[np.bool_]],
+    factors: Floats | None,
 ) -> tuple[Floats, Floats, Floats]:
     """Weights (F, K) and biases (K,) fitted to all texts, and the logits (N, K) of each fitted to the other folds.
 
@@ -104,25 +108,27 @@ def _crossed(
     """
     held_out = np.zeros((len(labels), classes))
     for fold in folds:
-        weights, bias = fit(texts[~fold], labels[~fold], classes, strength)
+        seen = None if factors is None else factors[~fold]
+        weights, bias = fit(texts[~fold], labels[~fold], classes, strength, seen)
         held_out[fold] = texts[fold] @ weights + bias
-    return *fit(texts, labels, classes, strength), held_out
+    return *fit(texts, labels, classes, strength, factors), held_out
 
 
-def shares(logits: Sequence[Floats], labels: NDArray[Any]) -> Floats:
+def shares(logits: Sequence[Floats], labels: NDArray[Any], factors: Floats | None = None) -> Floats:
     """The factors of each model's logits, from 0 to 1, whose sum has the smallest cross-entropy (Wolpert 1992).
 
     Above 1, logits that separate the labels would grow without end. logits: (N, K) of each, of texts that it has not
-    seen; labels: (N,).
+    seen; labels: (N,); factors: (N,) of each text's loss, None for 1.
     """
     each, rows = np.stack(logits), np.arange(len(labels))
+    counted = np.ones(len(labels)) if factors is None else factors
 
     def loss(factors: Floats) -> tuple[float, Floats]:
         total = np.tensordot(factors, each, axes=1)
         excess = softmax(total, axis=1)
         excess[rows, labels] -= 1
-        gradient = (each * excess).sum(axis=(1, 2)) / len(labels)
-        return float(-log_softmax(total, axis=1)[rows, labels].mean()), gradient
+        gradient = (each * (counted[:, None] * excess)).sum(axis=(1, 2)) / len(labels)
+        return float(-(counted * log_softmax(total, axis=1)[rows, labels]).mean()), gradient
 
     found: Floats = minimize(
         loss, np.full(len(each), 1 / len(each)), jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(each)

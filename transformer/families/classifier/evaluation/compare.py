@@ -40,7 +40,7 @@ def _scored(
     """of_the_second: whether the probabilities are the second class's; else only the predictions count."""
     labels = np.array([classes.index(row["label"]) for row in rows], dtype=np.int8)
     answered = np.array([classes.index(row["prediction"]) for row in rows])
-    probability = np.array([float(row["probability"]) for row in rows])
+    probability = np.array([max(float(row["probability"]), 0.500001) for row in rows])  # half is read as the second
     # With many classes the file has only the prediction's probability. A split may have one of them, or two.
     given = (
         np.where(answered == 1, probability, 1 - probability)

@@ -136,6 +136,7 @@ def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) ->
             f"{name}: `{row['prediction']}` at `{row['probability']}` is not a prediction: it must be one of"
             f" {', '.join(classes)}, and its own probability a number from {least:.3g} to 1"
         ) from error
+    probability = max(probability, least + _ROUNDED)  # a tie would be read as the answer of another class
     if len(classes) == 2:
         return probability if answer else 1 - probability
     rest = (1 - probability) / (len(classes) - 1)
