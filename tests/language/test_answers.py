@@ -84,6 +84,22 @@ def test_the_tokens_around_gaps_are_those_of_the_filled_text(kind: str, text: st
     assert (ids == found.engine.mask_id).sum() == text.count("[MASK]")
 
 
+@pytest.mark.parametrize(
+    ("text", "between"),
+    [("男人[MASK]在公园里。", "7"), ("ฉัน[MASK]ิน", "7"), ("un[MASK]able", "7"), ("a [MASK]2 b", "x"), ("a [MASK] 2", "7")],
+)
+def test_no_space_is_read_where_none_is_written(text: str, between: str) -> None:
+    """After a gap are the pieces of the text filled with a word of another class of characters."""
+    filled = text.replace("[MASK]", between)
+    other = f"a{text.partition('[MASK]')[2]}"  # whose first two characters become one piece
+    vocabulary = train_bpe(iter([*[filled] * 9, *[other] * 20]), min_frequency=1, max_size=40, byte_fallback=False)
+    ids = encode_gaps(text, vocabulary, list, 99).tolist()
+    (whole,) = vocabulary.encode([filled])
+    after = ids[ids.index(99) + 1 :]
+    assert whole[-len(after) :].tolist() == after
+    assert vocabulary.decode(whole[: -len(after)].tolist()) == filled[: text.index("[MASK]") + 1]
+
+
 def test_a_piece_within_a_word_continues_it() -> None:
     """▁ begins a word in a lossless vocabulary, as no ## does in WordPiece's."""
     vocabulary = VOCABULARIES["bpe"]()

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,30 @@ def test_parameters_that_would_change_nothing_are_refused(
     ((leaf, value),) = changes.items()
     with pytest.raises(UserError, match=message):
         check_params(written(tmp_path, leaf, value))
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({"translation.tokenize.kind": "spacy"}, "`translation.tokenize`: the target's kind `spacy` splits Chinese into"),
+        ({"translation.tokenize.source": "zh", "translation.tokenize.target": "en", "translation.tokenize.kind": "spacy"}, None),
+        ({"language.tokenize.kind": "spacy", "language.model.objective": "causal"}, "`language`: tokenize.kind `spacy`"),
+        ({"language.tokenize.kind": "spacy", "language.model.objective": "masked"}, None),
+    ],
+)
+def test_answers_that_cannot_be_joined_again_are_refused(
+    changes: dict[str, Any], refused: str | None, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "translation.tokenize.source": "en",
+        "translation.tokenize.target": "zh",
+        "translation.tokenize.kind": "none",
+        "translation.download.source": "hub",
+        "translation.download.languages": ["en", "zh"],
+    }
+    found = written(tmp_path, "language.tokenize.language", "zh", **settings | changes)
+    with pytest.raises(UserError, match=refused) if refused else nullcontext():
+        check_params(found)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,14 @@ class PreTokenizerParams(Section):
     html_breaks: Literal["keep", "space"] = "keep"
     """`space` reads HTML's `<br />`, which would otherwise be glued to the words beside it, as a space."""
 
+    def check_joined(self, leaf: str) -> None:
+        """Raise ValueError, naming the `leaf`, if the tokens of answers cannot be joined to texts again."""
+        if self.kind == "spacy" and self.language == "zh":
+            raise ValueError(
+                f"{leaf} `spacy` splits Chinese into characters, and words in Latin letters too, so answers cannot be"
+                " joined again: set it to `none`"
+            )
+
     @model_serializer(mode="wrap")
     def _without_the_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Where breaks are kept, pretokenizer.json is as it was before anything else could be asked for."""

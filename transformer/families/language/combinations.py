@@ -8,6 +8,7 @@ from transformer.core.schema import StageParams
 from transformer.core.task import Task
 from transformer.families.language.evaluation.evaluate import EvaluateParams
 from transformer.families.language.nn.config import LanguageParams
+from transformer.text.pretokenize import PreTokenizerParams
 
 
 class Params(StageParams):
@@ -15,12 +16,19 @@ class Params(StageParams):
 
     model: LanguageParams
     evaluate: EvaluateParams
+    tokenize: PreTokenizerParams
 
     @model_validator(mode="after")
     def _windows_overlap_or_touch(self) -> Self:
         stride, context = self.evaluate.stride, self.model.max_length
         if stride is not None and stride > context:
             raise ValueError(f"evaluate.stride ({stride}) must not be more than model.max_length ({context})")
+        return self
+
+    @model_validator(mode="after")
+    def _answers_can_be_joined(self) -> Self:
+        if self.model.objective == "causal":
+            self.tokenize.check_joined("tokenize.kind")
         return self
 
 

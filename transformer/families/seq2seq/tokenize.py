@@ -35,6 +35,7 @@ class TokenizeParams(Section):
             raise ValueError(f"source and target are both `{self.source}`: choose two languages of the corpus")
         if isinstance(self.kind, dict) and len(self.kind) < len(_SIDES):
             raise ValueError("kind must name both sides, such as {source: spacy, target: none}")
+        self.side("target")[1].check_joined("the target's kind")
         return self
 
     def side(self, side: Side) -> tuple[str, PreTokenizerParams]:

@@ -1,5 +1,6 @@
 """Texts with gaps: where [MASK] stands, and what may stand there."""
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -29,12 +30,17 @@ def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], 
     """The ids of a text, from begin to end token, with `mask` for each [MASK]; split: the pre-tokenizer."""
     parts: list[Ids] = []
     for number, piece in enumerate(text.split(MASK)):
-        attached = number > 0 and piece[:1] not in ("", " ") and not piece[:1].isalnum()
-        before = "a" if attached and _keeps_spaces(vocabulary) else ""  # a lossless vocabulary writes " ." otherwise
+        attached = number > 0 and piece[:1] not in ("", " ")
+        before = _of_another_class(piece) if attached and _keeps_spaces(vocabulary) else ""
         skipped = len(vocabulary.encode(split([before]))[0]) - 2 if before else 0
         ids = vocabulary.encode(split([before + piece.strip()]))[0]
         parts += [ids[1 + skipped : -1], np.array([mask])]
     return np.concatenate(([vocabulary.begin_id], *parts[:-1], [vocabulary.end_id])).astype(np.int64)
+
+
+def _of_another_class(piece: str) -> str:
+    """A character after which a piece without a space before it is split off: at first in a text it would get one."""
+    return "." if unicodedata.category(piece[0])[0] in "LMN" else "a"
 
 
 def _keeps_spaces(vocabulary: Vocabulary) -> bool:
