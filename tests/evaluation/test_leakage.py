@@ -1,6 +1,7 @@
 """Duplicates, compared with a brute-force search over all pairs."""
 
 import random
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from transformer.evaluation.leakage import (
     TrigramSets,
     WordNumbers,
     find_duplicates,
-    separates_words,
+    word_count,
     words,
 )
+from transformer.evaluation.scripts import separates_words, written_words
 
 
 def by_brute_force(text: str, others: list[str]) -> list[float]:
@@ -74,7 +76,7 @@ def test_exact_duplicates_have_the_same_words_in_the_same_order() -> None:
         "on a bench a man sleeps",
         "no!",
         "yes",
-        "...",
+        " ",
         "It rains, it rains, it rains.",
     ]
     found = find_duplicates(TrigramSets.of(texts, numbers), TrigramSets.of(seen, numbers))
@@ -96,10 +98,11 @@ def test_in_twelve_words_one_may_differ_and_no_two_that_are_apart() -> None:
     assert found.similarity[0] == pytest.approx(7 / 13)
 
 
-def test_emoji_stand_for_words_where_there_are_none() -> None:
+def test_emoji_and_punctuation_stand_for_words_where_there_are_none() -> None:
     numbers = WordNumbers()
-    seen = TrigramSets.of(["😡", "!!!"], numbers)
-    assert find_duplicates(TrigramSets.of(["😍", "😡", "..."], numbers), seen).any.tolist() == [False, True, True]
+    seen = TrigramSets.of(["😡", ":)", "👍"], numbers)
+    others = TrigramSets.of(["😍", "😡!", ":(", " :) ", "👍", "..."], numbers)
+    assert find_duplicates(others, seen).any.tolist() == [False, True, False, True, True, False]
 
 
 def test_nothing_is_like_nothing() -> None:
@@ -129,7 +132,7 @@ def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> Non
     [
         ("वह बच्चा सो रहा है।", ["वह", "बच्चा", "सो", "रहा", "है"]),
         ("वह बच्ची सो रही है।", ["वह", "बच्ची", "सो", "रही", "है"]),
-        ("Schlo\u0308sser, a\u0301!", ["schlo\u0308sser", "a\u0301"]),
+        ("X\u030cyz, a\u0301!", ["x\u030cyz", "á"]),
         ("İstanbul'da", ["i\u0307stanbul", "da"]),
         ("كَتَبَ", ["كَتَبَ"]),
     ],
@@ -163,3 +166,19 @@ def test_words_of_several_scripts_are_taken_apart() -> None:
     assert words("我用 Python 3写代码。") == ["我", "用", "python", "3", "写", "代", "码"]
     assert words("Straße, l'été, 한 남자가 кот_1") == ["straße", "l", "été", "한", "남자가", "кот_1"]
     assert separates_words("Straße, l'été, 한 남자가 кот_1")
+
+
+def test_an_accent_is_the_same_however_it_is_encoded() -> None:
+    """One letter, or a letter and a mark after it (Unicode's NFC and NFD)."""
+    text = "Zwei Männer hören schöne Flöten überall."
+    numbers = WordNumbers()
+    found = find_duplicates(*(TrigramSets.of([normalize(form, text)], numbers) for form in ("NFC", "NFD")))
+    assert found.exact.tolist() == [True]
+
+
+def test_words_are_counted_in_every_script() -> None:
+    assert [word_count(text) for text in ("a man , asleep.", "一个男人 Python 3。", "")] == [4, 6, 0]
+    for text in ("two  dogs, here", "两只狗 在雪地里。"):
+        parts, space = written_words(text)
+        assert space.join(parts) == (text if space == "" else "two dogs, here")
+    assert written_words("两只狗")[0] == ["两", "只", "狗"]

@@ -19,10 +19,12 @@ from transformer.families.language.decoding.filling import encode_gaps, fillings
 from transformer.families.language.decoding.predictor import LanguageModel, never_generated
 from transformer.families.language.decoding.scoring import windows
 from transformer.families.language.decoding.with_torch import TorchEngine
+from transformer.families.language.evaluation.samples import samples
+from transformer.families.language.evaluation.scores import counted
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.mask_token import mask_id
 from transformer.families.language.nn.model import LanguageTransformer
-from transformer.families.language.options import answering
+from transformer.families.language.options import answering, example
 from transformer.vocabulary.subword_training import train_bpe
 from transformer.vocabulary.training import train_wordpiece, word_vocabulary
 
@@ -86,7 +88,13 @@ def test_the_tokens_around_gaps_are_those_of_the_filled_text(kind: str, text: st
 
 @pytest.mark.parametrize(
     ("text", "between"),
-    [("男人[MASK]在公园里。", "7"), ("ฉัน[MASK]ิน", "7"), ("un[MASK]able", "7"), ("a [MASK]2 b", "x"), ("a [MASK] 2", "7")],
+    [
+        ("男人[MASK]在公园里。", "7"),
+        ("ฉัน[MASK]ิน", "7"),
+        ("un[MASK]able", "7"),
+        ("a [MASK]2 b", "x"),
+        ("a [MASK] 2", "7"),
+    ],
 )
 def test_no_space_is_read_where_none_is_written(text: str, between: str) -> None:
     """After a gap are the pieces of the text filled with a word of another class of characters."""
@@ -229,3 +237,20 @@ def test_scores_and_vectors_do_not_depend_on_the_batch(objective: str, tmp_path:
         assert alone.tokens == together[number].tokens
         np.testing.assert_allclose(found.embed([text])[0], vectors[number], atol=1e-5)
     assert found.score([]) == [] and found.embed([]).size == 0
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_samples_and_examples_of_a_script_without_spaces_are_parts_of_the_text(objective: str, tmp_path: Path) -> None:
+    text = "一个男人睡在公园里的长椅上。"
+    ((split, given, _),) = samples("test", [text], model(tmp_path, objective, "bpe"))
+    assert split == "test"
+    _, asked = example("language", {"language.model.objective": objective}, text)
+    if objective == "causal":
+        assert (given, asked) == (text[:6], text[:8])
+    else:
+        assert given == asked == f"{text[:7]}[MASK]{text[8:]}"
+
+
+def test_words_of_a_script_without_spaces_are_counted() -> None:
+    """Perplexity per word, not per text: a text is not one word."""
+    assert counted(["一个男人睡。", "a man sleeps ."], [(-3.0, 4, 1), (-2.0, 5, 2)]).words.tolist() == [5, 4]

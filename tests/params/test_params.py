@@ -232,9 +232,22 @@ def test_parameters_that_would_change_nothing_are_refused(
 @pytest.mark.parametrize(
     ("changes", "refused"),
     [
-        ({"translation.tokenize.kind": "spacy"}, "`translation.tokenize`: the target's kind `spacy` splits Chinese into"),
-        ({"translation.tokenize.source": "zh", "translation.tokenize.target": "en", "translation.tokenize.kind": "spacy"}, None),
-        ({"language.tokenize.kind": "spacy", "language.model.objective": "causal"}, "`language`: tokenize.kind `spacy`"),
+        (
+            {"translation.tokenize.kind": "spacy"},
+            "`translation.tokenize`: the target's kind `spacy` splits Chinese into",
+        ),
+        (
+            {
+                "translation.tokenize.source": "zh",
+                "translation.tokenize.target": "en",
+                "translation.tokenize.kind": "spacy",
+            },
+            None,
+        ),
+        (
+            {"language.tokenize.kind": "spacy", "language.model.objective": "causal"},
+            "`language`: tokenize.kind `spacy`",
+        ),
         ({"language.tokenize.kind": "spacy", "language.model.objective": "masked"}, None),
     ],
 )

@@ -166,7 +166,9 @@ def test_a_training_without_a_finite_validation_is_one_line(averaging: str) -> N
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_a_single_update_without_a_learning_rate_is_one_line(schedule: str) -> None:
-    with pytest.raises(UserError, match=f"^the only update has a learning rate of 0, where train.schedule `{schedule}`"):
+    with pytest.raises(
+        UserError, match=f"^the only update has a learning rate of 0, where train.schedule `{schedule}`"
+    ):
         run(Line(), epochs=1, accumulation=2, schedule=schedule, warmup=0)
     assert run(Line(), epochs=1, accumulation=2, schedule=schedule, warmup=1).steps == 1
 

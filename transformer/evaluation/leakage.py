@@ -17,39 +17,40 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
+from transformer.evaluation.scripts import UNSEPARATED, separates_words
 
 Ids = NDArray[np.int64]
 THRESHOLD = 0.5
-_UNSEPARATED = f"{HAN}{KANA}{SOUTH_EAST}"
-_LETTER = re.compile(f"[{_UNSEPARATED}]")
 _ASCII_WORD = re.compile(r"\w+")
 _JOINERS = "\u200c\u200d"
 _WORD_BITS = 21  # three word ids fit into 63 bits; beyond 2 million words, ids are reused
 _CHUNK = 500  # texts whose candidates are checked together
 
 
-def separates_words(text: str) -> bool:
-    """Whether the text has no letter of a script that does not separate words."""
-    return _LETTER.search(text) is None
-
-
 def words(text: str) -> list[str]:
     """The lowercased words of a text, without punctuation; single characters in scripts that do not separate words."""
-    return (_ASCII_WORD if text.isascii() else _word()).findall(text.lower())
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    return _word().findall(unicodedata.normalize("NFC", text).lower())
 
 
-def _symbols(text: str) -> list[str]:
-    """What stands for the words of a text without any: its emoji and signs, without punctuation."""
-    return [character for character in text if unicodedata.category(character).startswith("S")]
+def word_count(text: str) -> int:
+    """The words between white space, or those of `words` in a text of a script that does not separate words."""
+    return len(text.split() if separates_words(text) else words(text))
+
+
+def _compared(text: str) -> list[str]:
+    """The words of a text; of one without any, its emoji and signs; without these, its punctuation."""
+    symbols = (character for character in text if unicodedata.category(character).startswith("S"))
+    return words(text) or [*symbols] or text.split()
 
 
 @cache
 def _word() -> re.Pattern[str]:
     """A letter or digit and those after it, with their vowel signs and accents, which `re` takes for neither."""
     marks = "".join(map(chr, filter(_is_mark, range(0x300, 0x110000))))
-    kept = re.sub(f"[{_UNSEPARATED}]", "", marks)
-    return re.compile(rf"[{_UNSEPARATED}]|[^\W{_UNSEPARATED}](?:[^\W{_UNSEPARATED}]|[{kept}{_JOINERS}])*")
+    kept = re.sub(f"[{UNSEPARATED}]", "", marks)
+    return re.compile(rf"[{UNSEPARATED}]|[^\W{UNSEPARATED}](?:[^\W{UNSEPARATED}]|[{kept}{_JOINERS}])*")
 
 
 def _is_mark(number: int) -> bool:
@@ -80,7 +81,7 @@ class TrigramSets:
         """One set per text; a text of fewer than three words is one padded trigram."""
         sets, hashes = [], []
         for text in texts:
-            ids = [numbers[word] for word in words(text) or _symbols(text)]
+            ids = [numbers[word] for word in _compared(text)]
             hashes.append(hash(tuple(ids)))  # of integers: the same in every process
             row = np.array(ids + [0] * (3 - len(ids)), dtype=np.int64)
             sets.append(np.unique((row[:-2] << 2 * _WORD_BITS) | (row[1:-1] << _WORD_BITS) | row[2:]))

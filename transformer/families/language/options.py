@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
+from transformer.evaluation.scripts import written_words
 
 if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
     from transformer.encoded.vocabulary import Vocabulary
@@ -34,10 +35,11 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
     """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
-    words = text.split()
+    words, space = written_words(text)
+    place = len(words) // 2
     if params[f"{task}.model.objective"] == "causal":
-        return GENERATE, " ".join(words[: len(words) // 2 + 1])
-    return FILL, " ".join([*words[: len(words) // 2], "[MASK]", *words[len(words) // 2 + 1 :]])
+        return GENERATE, space.join(words[: place + 1])
+    return FILL, space.join([*words[:place], "[MASK]", *words[place + 1 :]])
 
 
 def add_options(parser: ArgumentParser, command: str) -> None:

@@ -3,6 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
+from unicodedata import normalize
 
 from pydantic import Field, field_validator
 
@@ -73,4 +74,4 @@ def _unequal(pair: Row, *, limit: float | None) -> str | None:
 
 def _letters(text: str) -> str:
     """The lowercased letters and digits: sentences that differ in case or punctuation alone stay in one split."""
-    return "".join(letter for letter in text.casefold() if letter.isalnum())
+    return "".join(letter for letter in normalize("NFC", text).casefold() if letter.isalnum())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from transformer.evaluation.scripts import written_words
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.evaluation.detection import Detected
 from transformer.families.language.nn.mask_token import MASK
@@ -13,15 +14,15 @@ _GUESSES = 3
 
 def samples(split: str, texts: Sequence[str], model: LanguageModel) -> Iterator[tuple[str, str, str]]:
     """Rows of split, what the model is given, and what it answers: a continuation, or the likeliest words for a gap."""
-    words = [text.split()[:_SHOWN] for text in texts[:_TEXTS]]
+    written = [(words[:_SHOWN], space) for words, space in map(written_words, texts[:_TEXTS])]
     if model.engine.causal:
-        prompts = [" ".join(each[:_PROMPT]) for each in words]
+        prompts = [space.join(words[:_PROMPT]) for words, space in written]
         for prompt, found in zip(prompts, model.generate_n_best(prompts), strict=True):
             yield split, prompt, found[0]
         return
-    for each in words:
-        place = len(each) // 2
-        given = " ".join([*each[:place], MASK, *each[place + 1 :]])
+    for words, space in written:
+        place = len(words) // 2
+        given = space.join([*words[:place], MASK, *words[place + 1 :]])
         guesses = model.fill(given, _GUESSES)
         yield split, given, ", ".join(f"{' '.join(found.words)} {found.probability:.2f}" for found in guesses)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figures, interval_figures
+from transformer.evaluation.leakage import word_count
 
 DIGITS = 6
 _HIGHEST = 700.0  # exp of a larger loss exceeds a float
@@ -30,7 +31,7 @@ class Texts(NamedTuple):
     tokens: Floats
     """Predicted ones."""
     words: Floats
-    """Between white space."""
+    """As `word_count`."""
     bytes: Floats
     """Of the text in UTF-8."""
     right: Floats
@@ -42,7 +43,7 @@ def counted(texts: Sequence[str], found: Sequence[tuple[float, int, int]]) -> Te
     return Texts(
         np.array([-log_probability for log_probability, _, _ in found]),
         np.array([float(tokens) for _, tokens, _ in found]),
-        np.array([float(len(text.split())) for text in texts]),
+        np.array([float(word_count(text)) for text in texts]),
         np.array([float(len(text.encode())) for text in texts]),
         np.array([float(right) for _, _, right in found]),
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transformer.evaluation.leakage import separates_words, words
+from transformer.evaluation.leakage import word_count, words
 from transformer.families.seq2seq.evaluation.scores import Metric
 
 _LENGTH_BINS = (8, 12, 16, 24)  # source words, upper ends; one more bin for longer sentences
@@ -61,5 +61,4 @@ def _length_names() -> list[str]:
 
 
 def _length(text: str) -> str:
-    length = len(text.split() if separates_words(text) else words(text))
-    return _length_names()[int(np.searchsorted(_LENGTH_BINS, length))]
+    return _length_names()[int(np.searchsorted(_LENGTH_BINS, word_count(text)))]
