@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pyarrow.parquet
 import pytest
@@ -185,11 +186,15 @@ def test_files_of_opus_alone_are_enough(tmp_path: Path) -> None:
     assert stored(other, "test") != splits["test"]
 
 
-def test_sentences_that_differ_in_case_and_punctuation_stay_together(tmp_path: Path) -> None:
-    rows = [row for each in pairs(100) for row in (each, {"de": each["de"].upper()[:-1] + "!", "en": each["en"]})]
+def test_sentences_that_differ_in_case_punctuation_and_encoding_stay_together(tmp_path: Path) -> None:
+    """An umlaut is one letter, or a letter and a mark after it."""
+    others = [{"de": normalize("NFD", each["de"].upper()[:-1] + "!"), "en": each["en"]} for each in pairs(100)]
+    rows = pairs(100) + others
     path = str(write(tmp_path / "in", {"train.jsonl": json_lines(rows)}))
     output = translate(tmp_path, path=path)
-    found = [{row["de"].casefold()[:-1] for row in stored(output, split)} for split in ("train", "validation", "test")]
+    splits = ("train", "validation", "test")
+    found = [{normalize("NFC", row["de"]).casefold()[:-1] for row in stored(output, split)} for split in splits]
+    assert len(set.union(*found)) == 100
     assert not found[0] & found[1] and not found[0] & found[2] and not found[1] & found[2]
 
 

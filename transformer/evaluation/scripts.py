@@ -16,5 +16,5 @@ def separates_words(text: str) -> bool:
 
 
 def written_words(text: str) -> tuple[list[str], str]:
-    """The words of a text and what is between them: its characters and nothing, if its script does not separate words."""
+    """The words of a text and what is between them; if its script does not separate words, its characters."""
     return (text.split(), " ") if separates_words(text) else ([*text], "")
