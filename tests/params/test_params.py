@@ -74,6 +74,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         ),
         ("sentiment.download.path", "x" * 5000, r"`sentiment.download.path`: 'xxx"),
         ("sentiment.vocab.path", "data/none", r"`sentiment.vocab.path`: 'data/none' does not exist"),
+        ("translation.vocab.path", "data/language/vocab", r"`translation.vocab`: vocab.path is data/lang"),
         ("translation.vocab.source", "path", r"`translation.vocab`: vocab.source must be `trained`"),
         (
             "sentiment.model.pooling",

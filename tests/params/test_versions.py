@@ -110,9 +110,9 @@ def test_what_runs_in_place_of_what_is_named(root: Path, monkeypatch: pytest.Mon
         f"numpy {numpy} instead of 0.1",
         "nothing none instead of 1",
     ]
-    assert "install requirements.lock" in remedy(other_versions("train", "seq2seq"), "train", "seq2seq")
+    assert "install requirements.lock" in remedy(other_versions("train", "seq2seq"), "train", "translation", "seq2seq")
     path.write_text(f"python==3.99\nnumpy=={numpy}\n")
-    assert remedy(other_versions("train", "seq2seq"), "train", "seq2seq") == (
+    assert remedy(other_versions("train", "seq2seq"), "train", "translation", "seq2seq") == (
         "its results may differ in their last bits; `make clean-venv`, then `make repro PYTHON=python3.99`"
     )
     path.unlink()
@@ -133,6 +133,7 @@ def test_a_stage_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
     (line,) = [line for line in done.stderr.splitlines() if "warning" in line]
     assert line == (
         f"download@translation: warning: runs under pyarrow {metadata.version('pyarrow')} instead of 0.1: install"
-        " requirements.lock, or write these into versions/seq2seq/download.txt"
+        " requirements.lock and run `dvc repro --force --single-item download@translation`, or write these into"
+        " versions/seq2seq/download.txt"
     )
     assert (tmp_path / "data/translation/corpus/provenance.json").is_file()

@@ -161,7 +161,7 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     found = other_versions(name, declared.family)
     observer = StageObserver(task, name, params.runtime)
     if found:
-        observer.say(f"warning: runs under {', '.join(found)}: {remedy(found, name, declared.family)}")
+        observer.say(f"warning: runs under {', '.join(found)}: {remedy(found, name, task, declared.family)}")
     try:
         metrics = script(Stage(declared, code, params, observer, started.code))
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))

@@ -31,13 +31,17 @@ def other_versions(stage: str, family: str) -> list[str]:
     return [f"{name} {runs[name]} instead of {version}" for name, version in named.items() if runs[name] != version]
 
 
-def remedy(differing: list[str], stage: str, family: str) -> str:
-    """What to do about them. Another Python is no package that a lock could install."""
+def remedy(differing: list[str], stage: str, task: str, family: str) -> str:
+    """What to do about them. Another Python is no package that a lock could install.
+
+    DVC knows the file alone: what ran under other versions would be up to date under those of the file, too.
+    """
     path = versions_file(stage, family)
     if all(each.startswith(f"{_PYTHON} ") for each in differing):
         pinned = read_versions(path)[_PYTHON]
         return f"its results may differ in their last bits; `make clean-venv`, then `make repro PYTHON=python{pinned}`"
-    return f"install requirements.lock, or write these into {path}"
+    again = f"`dvc repro --force --single-item {stage}@{task}`"
+    return f"install requirements.lock and run {again}, or write these into {path}"
 
 
 def _running(name: str) -> str:

@@ -1,11 +1,13 @@
 """The parameters of a vocabulary."""
 
+import re
 from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from transformer.core.schema import Section
 
+_BUILT = re.compile(r"data/[^/]+/vocab/?")
 _BYTES = 260  # with the four special tokens
 
 
@@ -62,6 +64,11 @@ class VocabParams(Section):
         kind, trained = KINDS[self.kind], self.source == "trained"
         if not (trained or kind.given or self.source == "built"):
             raise ValueError(f"vocab.source must be `trained` for kind `{self.kind}`; only `wordpiece` can be given")
+        if self.source != "built" and _BUILT.fullmatch(self.path):
+            raise ValueError(
+                f"vocab.path is {self.path}, which only vocab.source `built` reads, and DVC would run that task first:"
+                " set it to data/local/vocabulary"
+            )
         if trained and self.max_size is None and not kind.unlimited:
             raise ValueError(f"vocab.max_size must be a number for a trained `{self.kind}` vocabulary")
         if self.byte_fallback and not kind.bytes:
