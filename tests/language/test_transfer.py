@@ -91,7 +91,10 @@ def test_bundle_card_and_config_are_complete_without_the_language_model(
     [
         ({"model.heads": 4}, "model.heads is 4, but models/language/trained has 2: set it to this value"),
         ({"model.activation": "gelu"}, "model.activation is gelu, but models/language/trained has relu"),
-        ({"vocab.source": "trained"}, "has another vocabulary than data/sentiment/vocab/text/tokenizer.json"),
+        (
+            {"vocab.source": "trained", "vocab.path": "."},
+            "has another vocabulary than data/sentiment/vocab/text/tokenizer.json",
+        ),
         ({"vocab.kind": "bpe"}, "is a WordPiece vocabulary, and vocab.kind is `bpe`"),
         ({"vocab.path": "data/nothing"}, "no vocabulary at data/nothing/text/tokenizer.json"),
         ({"model.pretrained": "data/language"}, "data/language/config.json is missing"),
