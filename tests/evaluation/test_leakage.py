@@ -172,8 +172,8 @@ def test_an_accent_is_the_same_however_it_is_encoded() -> None:
     """One letter, or a letter and a mark after it (Unicode's NFC and NFD)."""
     text = "Zwei Männer hören schöne Flöten überall."
     numbers = WordNumbers()
-    found = find_duplicates(*(TrigramSets.of([normalize(form, text)], numbers) for form in ("NFC", "NFD")))
-    assert found.exact.tolist() == [True]
+    one, other = (TrigramSets.of([normalize(form, text)], numbers) for form in ("NFC", "NFD"))
+    assert find_duplicates(one, other).exact.tolist() == [True]
 
 
 def test_words_are_counted_in_every_script() -> None:
