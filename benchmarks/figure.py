@@ -1,6 +1,7 @@
 """A part's tables as bar charts of the median, with the lowest and highest round; or as curves."""
 
 from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def _height(table: Mapping[str, Any]) -> float:
 
 
 def _curves(axes: Axes, table: Mapping[str, Any]) -> None:
-    for (name, row), colour, dash in zip(table["rows"].items(), COLOURS, DASHES, strict=False):
+    for (name, row), colour, dash in zip(table["rows"].items(), cycle(COLOURS), cycle(DASHES), strict=False):
         axes.plot(table["axis"], row["values"], color=colour, linestyle=dash, label=name)
     axes.set_xlabel(table["axis_label"])
     axes.set_ylabel(table["unit"])

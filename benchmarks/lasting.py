@@ -77,7 +77,9 @@ class Training:
 
 
 def measure(options: Options) -> Report:
-    """The rates over the updates, and the last ones compared with the first."""
+    """The rates over the updates, and the last ones compared with the first. Raises UserError."""
+    if options.more.updates < _SPAN or options.more.updates % _SPAN:
+        raise UserError(f"--updates is {options.more.updates}: it must be a multiple of {_SPAN}")
     tables: list[Table] = []
     before = f"commit {options.more.before}"
     for task in options.more.tasks:

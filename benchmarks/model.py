@@ -70,7 +70,12 @@ def open_subject(options: Options, device: torch.device) -> Subject:
     if not isinstance(translator.model, Seq2SeqTransformer):
         raise UserError(f"{bundle} is not a translation Transformer: name such a bundle, or leave out --model")
     language = translator.pretokenizers["source"].language
-    texts = [row[language or ""] for row in read_rows(data / "corpus" / "test.jsonl")][: options.more.sentences]
+    rows = list(read_rows(data / "corpus" / "test.jsonl"))[: options.more.sentences]
+    if language not in rows[0]:
+        raise UserError(
+            f"{bundle} translates from `{language}`, and the corpus has {' and '.join(rows[0])}: name another"
+        )
+    texts = [row[language] for row in rows]
     source, target = (translator.vocabularies[side] for side in ("source", "target"))
     origin = f"{steps} updates" if bundle is None else "an exported bundle"
     return Subject(translator.model, source, target, source.encode(translator.pretokenize(texts)), decoding, origin)
@@ -79,10 +84,9 @@ def open_subject(options: Options, device: torch.device) -> Subject:
 def _train(options: Options, folder: Path, steps: int) -> None:
     print(f"  training for {steps} updates", file=sys.stderr)
     task = open_task(options)
-    params = task.params.train.model_copy(update={"averaging": "none"})
-    training = our_training(task, options.compute, params)
-    batches = random_batches(task.train.lengths.max(axis=1), params, 1)
+    training = our_training(task, options.compute)
+    batches = random_batches(task.train.lengths.max(axis=1), task.params.train, 1)
     batches = (batches * -(-steps // len(batches)))[:steps]
-    OurLoop(training, params, options.compute).steps(batches)
+    OurLoop(training, task.params.train, options.compute).steps(batches)
     state = {name: tensor.detach().cpu() for name, tensor in unique_state(training.model).items()}
     save_trained(folder, task.config, state)

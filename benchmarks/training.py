@@ -14,7 +14,7 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.loop import fit
-from transformer.training.team import Team
+from transformer.training.team import Single, Team
 from transformer.training.trainable import BatchLoss, Trainable
 
 
@@ -31,15 +31,19 @@ class OurLoop:
 
     def __init__(self, trainable: Trainable, params: TrainParams, compute: Compute) -> None:
         self.trainable, self.compute = trainable, compute
-        self.params = params.model_copy(update={"epochs": 1, "patience": None, "accumulation": 1})
+        plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}  # as the peers
+        self.params = params.model_copy(update=plain)
         self.model, self.paces = trainable.model, trainable.paces
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
-        self._untimed, self._seconds, self._clock = 0, 0.0, Clock(compute.device)
+        self._untimed = 0
+        """The losses of this process before the clock starts: one for each shard of an update that it computes."""
+        self._seconds, self._clock = 0.0, Clock(compute.device)
 
     def steps(self, batches: Sequence[Ids], *, untimed: int = 1, team: Team | None = None) -> Steps:
         """Train on these batches with a new optimizer; the first `untimed` ones are not timed. team: as in `fit`."""
-        self._batches, self._losses, self._untimed = batches, [], untimed
+        self._batches, self._losses = batches, []
+        self._untimed = untimed * self.params.shards // (team or Single()).size
         fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=Observer(), team=team)
         return Steps(self._seconds, [loss.item() for loss in self._losses])
 

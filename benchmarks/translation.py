@@ -1,6 +1,6 @@
 """The seed's translation model on the encoded store, ours and the peers'."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -18,11 +18,7 @@ from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs
 from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
-
-Translate = Callable[[Tensor, Tensor], Tensor]
-"""Padded source (B, S) and target so far (B, T) to logits (B, T, V)."""
 
 
 class Task(NamedTuple):
@@ -59,9 +55,9 @@ def open_task(options: Options) -> Task:
     return Task(workspace, params, config, train, validation, vocabularies)
 
 
-def our_training(task: Task, compute: Compute, params: Seq2SeqTrainParams | None = None) -> Seq2SeqTraining:
+def our_training(task: Task, compute: Compute) -> Seq2SeqTraining:
     """A training task with a freshly initialised model of ours."""
-    return Seq2SeqTraining(task.train, task.validation, params or task.params.train, compute, None)
+    return Seq2SeqTraining(task.train, task.validation, task.params.train, compute, None)
 
 
 def ours(training: Seq2SeqTraining) -> Seq2SeqTransformer:

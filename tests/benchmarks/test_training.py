@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.harness import Clock
 from benchmarks.peers.straightforward import load_ours
 from benchmarks.training import OurLoop, Sample
 from benchmarks.translation import Task, our_training, peer_loop, straightforward
@@ -50,6 +51,21 @@ def test_losses_are_the_same_step_by_step(task: Task) -> None:
     np.testing.assert_allclose(ours.losses, theirs.losses, rtol=1e-4)
     assert ours.losses[-1] < ours.losses[0]
     assert ours.seconds > 0
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_first_update_is_not_timed(shards: int, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = Compute(torch.device("cpu"), "fp32")
+    loop = OurLoop(our_training(task, compute), task.params.train.model_copy(update={"shards": shards}), compute)
+    started = []
+
+    def clock(device: torch.device) -> Clock:
+        started.append(len(loop._losses))
+        return Clock(device)
+
+    monkeypatch.setattr("benchmarks.training.Clock", clock)
+    loop.steps([np.arange(4), np.arange(4, 8), np.arange(8, 12)])
+    assert started == [shards]
 
 
 def test_all_contenders_get_the_same_rows() -> None:
