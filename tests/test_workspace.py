@@ -78,3 +78,12 @@ def test_a_command_that_needs_the_repository_says_so_outside_of_one(
         main()
     assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_removed_folder_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr(sys, "argv", ["transformer", "check", "params.yaml"])
+    with pytest.raises(SystemExit, match=r"^error: the current folder cannot be opened \(No such file"):
+        main()

@@ -26,6 +26,10 @@ def main() -> None:
     sys.stdout, sys.stderr = (stream or closed.open("w") for stream in (sys.stdout, sys.stderr))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # one that is not UTF-8
+    try:
+        Path.cwd()
+    except OSError as error:
+        sys.exit(f"error: the current folder cannot be opened ({error.strerror}): change to another one")
     arguments = _parser().parse_args()
     enter_workspace()
     try:
@@ -242,8 +246,10 @@ def _parameters(arguments: argparse.Namespace) -> None:
 
 def _profile(arguments: argparse.Namespace) -> None:
     from transformer.commands.profiles import DEFAULT, PARAMS, set_back, use_profile
+    from transformer.core.files import reading
 
-    before = PARAMS.read_bytes() if PARAMS.is_file() else b""
+    with reading(PARAMS):
+        before = PARAMS.read_bytes() if PARAMS.is_file() else b""
     done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
     print(f"params.yaml: {arguments.name or 'corpora'} {done}")
     if arguments.name not in (None, DEFAULT) and (back := set_back(Path.cwd(), before)):

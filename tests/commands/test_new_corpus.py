@@ -79,6 +79,13 @@ def test_sides_that_name_no_language_need_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="`source` names no language: say both, as in `--languages de en`"):
         recognise(folder)
     assert recognise(folder, ["fr", "en"]).columns == {"fr": "source", "en": "target"}
+    roles = write(tmp_path / "roles", {"train.src": text(0), "train.tgt": text(1)})
+    with pytest.raises(UserError, match="`src` names no language: say both"):
+        recognise(roles)
+    assert recognise(roles, ["fr", "en"]).columns == {"fr": "src", "en": "tgt"}
+    for languages in (None, ["fr", "en"]):
+        with pytest.raises(UserError, match="en and English both stand for `en`: rename one of them"):
+            recognise(write(tmp_path / "same", {"train.tsv": table(sides(("en", "English")), "\t")}), languages)
     half = write(tmp_path / "half", {"train.csv": table(sides(("translation", "en")), ",")})
     assert [*recognise(half, ["en", "fr"]).columns.items()] == [("en", "en"), ("fr", "translation")]
     assert [*recognise(write(tmp_path / "two", PAIRS["codes"][0]), ["en", "fr"]).columns.items()] == [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dvc.utils.serialize import ParseError, load_yaml
 from ruamel.yaml import YAML
 
 from tests.builders import small_runtime
@@ -280,12 +281,37 @@ def test_vectors_without_ngrams_and_what_they_replace(leaf: str, message: str, t
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\x00", b"- 1", b""])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"a: [1", b"\xff\xfe\x00", b"- 1", b""),
+        b"a: " + b"[" * 200_000,  # crashes libyaml's loader
+        b"a: " + b"9" * 5000,
+        b"a: 2026-02-30",
+    ],
+)
 def test_no_yaml_mapping_is_one_line(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_bytes(content)
     with pytest.raises(UserError) as caught:
         check_params(tmp_path / "params.yaml")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a:\t1\t# one\n", "%YAML 1.1\n---\na: 010\nb: yes\n", "\ufeffa: 1e-4\n", "a: on\nb: 0o10\nc: 1_0\n", "a: {b:1}\n"],
+)
+def test_dvc_reads_the_same(text: str, tmp_path: Path) -> None:
+    """Otherwise a stage would run with other values than dvc.lock records."""
+    path = tmp_path / "params.yaml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        values = load_yaml(path)
+    except ParseError:
+        with pytest.raises(UserError):
+            read_params(path)
+    else:
+        assert repr(read_params(path)) == repr(values)
 
 
 def test_yaml_1_2_numbers(tmp_path: Path) -> None:

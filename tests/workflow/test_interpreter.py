@@ -107,8 +107,8 @@ def test_without_any_it_is_one_line(clone: Clone, empty: Path) -> None:
     done = run(clone, f"{empty}:{BARE}", "python", "-m", "stages.download", "translation")
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        f"error: {empty}/python has no pydantic, tokenizers, torch, tqdm: activate the project's environment (`source"
-        " .venv/bin/activate`) or use `make repro`; `dvc checkout` restores removed outputs"
+        f"error: {empty}/python has no pydantic, ruamel, tokenizers, torch, tqdm: activate the project's environment"
+        " (`source .venv/bin/activate`) or use `make repro`; `dvc checkout` restores removed outputs"
     ]
 
 

@@ -11,7 +11,15 @@ from ruamel.yaml import YAML
 
 from tests.conftest import ROOT
 from transformer.commands.check import check_params
-from transformer.commands.profiles import DEFAULT, default_params, profile_params, profile_values, set_back, use_profile
+from transformer.commands.profiles import (
+    DEFAULT,
+    default_params,
+    profile_params,
+    profile_values,
+    set_back,
+    starts_from_samples,
+    use_profile,
+)
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
 from transformer.registry import TASKS
@@ -137,6 +145,8 @@ def test_a_parameter_that_the_default_leaves_out_may_be_set(project: Path) -> No
         ("translation:", r"profiles/mine.yaml: `translation` must be a section"),
         ("hardware: {threads: {a: 1}}", r"profiles/mine.yaml: `hardware.threads` must be one value"),
         ("hardware: [", r"profiles/mine.yaml cannot be read"),
+        (f"hardware: {'[' * 500}", r"profiles/mine.yaml cannot be read: maximum recursion depth exceeded"),
+        (f"hardware: {'9' * 5000}", r"profiles/mine.yaml cannot be read: Exceeds the limit"),
         ("- hardware", r"profiles/mine.yaml must be a mapping of sections, not CommentedSeq"),
         ("", r"profiles/mine.yaml must be a mapping of sections, not NoneType"),
         ("hardware: {threads: 1}\nhardware: {threads: 2}", r"profiles/mine.yaml cannot be read"),
@@ -174,6 +184,18 @@ def test_a_profile_follows_the_committed_default(project: Path) -> None:
     edited = (project / "params.yaml").read_text().replace("device: auto", "device: cuda")
     (project / "params.yaml").write_text(edited)
     commit(project)
+    use_profile(project, "seed", None)
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
+    use_profile(project, DEFAULT, None)
+    assert (project / "params.yaml").read_text() == edited
+
+
+def test_a_default_with_a_byte_order_mark_is_one(project: Path) -> None:
+    """As Windows' editors write it, committed."""
+    edited = (project / "params.yaml").read_text().replace("device: auto", "device: cuda")
+    (project / "params.yaml").write_text(edited, encoding="utf-8-sig")
+    commit(project)
+    assert default_params(project) == edited
     use_profile(project, "seed", None)
     assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
     use_profile(project, DEFAULT, None)
@@ -286,6 +308,26 @@ def test_one_local_corpus_is_enough(gone: str, task: str, other: str, project: P
     content = read_params(project / "params.yaml")
     assert (content[task]["download"]["source"], content[other]["download"]["source"]) == ("files", "hub")
     check_params(project / "params.yaml")
+
+
+@pytest.mark.parametrize("text", ["translation:", "translation: 3", "translation: {model: {}, vocab: {}, download:}"])
+def test_local_corpora_need_the_sections_that_they_change(text: str, data: Path, project: Path) -> None:
+    (project / "params.yaml").write_text(text)
+    with pytest.raises(UserError, match=r"^params.yaml: the section `translation.download` is missing or not a map"):
+        use_profile(project, None, data)
+    assert (project / "params.yaml").read_text() == text
+
+
+@pytest.mark.parametrize("language", [None, 3, {"download": None}, {"download": 3}])
+def test_a_broken_section_of_the_language_model_is_that_of_no_sample(language: Any) -> None:
+    model = {"init": "pretrained", "pretrained": "models/language/trained"}
+    assert not starts_from_samples({"sentiment": {"model": model}, "language": language}, "sentiment")
+    assert not starts_from_samples({"sentiment": {"model": {"pretrained": None}}}, "sentiment")
+
+
+def test_without_a_name_and_a_folder_the_profiles_are_listed(project: Path) -> None:
+    with pytest.raises(UserError, match=r"^say which profile: default, best, .*, wide$"):
+        use_profile(project, None, None)
 
 
 def test_make_runs_one_task_alone() -> None:

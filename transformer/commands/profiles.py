@@ -18,7 +18,8 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.representer import RoundTripRepresenter
 
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write
+from transformer.core.files import atomic_write, reading
+from transformer.core.params import parse
 from transformer.core.task import open_task, words_of
 from transformer.registry import TASKS
 
@@ -42,12 +43,15 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     """Write profile `name` (None: keep the current parameters) to params.yaml, with corpora from `data` if given.
 
     The profile is merged into the committed default, whatever profile is in place or committed. Returns whether the
-    file changed. Raises UserError when the profile or folder does not exist, when the profile names an unknown
-    parameter, and when params.yaml has edits that are neither committed nor written by this function.
+    file changed. Raises UserError when neither is given or the one given does not exist, when the profile names an
+    unknown parameter, and when params.yaml has edits that are neither committed nor written by this function.
     """
+    if name is None and data is None:
+        raise UserError(f"say which profile: {_known(root)}")
     text = _read(root / PARAMS) if name is None else _laid_over(root, name, _committed_default(root))
     wanted = (text if data is None else with_local_corpora(text, data)).encode()
-    current = (root / PARAMS).read_bytes() if (root / PARAMS).exists() else b""
+    with reading(PARAMS):
+        current = (root / PARAMS).read_bytes() if (root / PARAMS).exists() else b""
     if wanted == current:
         return False
     edited = bool(current) and not (_committed(root, current) or _placed(root, current))
@@ -79,7 +83,7 @@ def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str,
     """The default with these values, as if they were the profile `name`. Raises UserError."""
     content = _load(default_params(root), PARAMS)
     _lay_over(content, _load(_dump(values), PARAMS), "", _profile_path(name))
-    merged: dict[str, Any] = YAML(typ="safe", pure=True).load(_dump(content))
+    merged: dict[str, Any] = parse(_dump(content))
     return merged
 
 
@@ -113,7 +117,7 @@ def profile_params(root: Path, name: str) -> str:
 
 def profile_values(root: Path, name: str) -> dict[str, Any]:
     """The parsed params.yaml of a profile."""
-    values: dict[str, Any] = YAML(typ="safe", pure=True).load(profile_params(root, name))
+    values: dict[str, Any] = parse(profile_params(root, name))
     return values
 
 
@@ -138,8 +142,9 @@ def with_local_corpora(params: str, data: Path) -> str:
     for task, folder in folders.items():
         if folder is None:
             continue
+        _require_sections(content, task)
         content[task]["download"].update(source="files", path=str(folder.resolve()))
-        if content[task]["vocab"]["source"] == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
+        if content[task]["vocab"].get("source") == "hub" and (data / _VOCABULARY / "vocab.txt").is_file():
             content[task]["vocab"].update(source="path", path=str((data / _VOCABULARY).resolve()))
     for task in filter(folders.get, TASKS):
         if starts_from_samples(content, task):
@@ -151,9 +156,18 @@ def with_local_corpora(params: str, data: Path) -> str:
 def starts_from_samples(content: Mapping[str, Any], task: str) -> bool:
     """Whether a task's model starts from one of generated texts, whose words are not those of files."""
     model = content[task]["model"]
-    _, pretraining, *_ = *Path(model.get("pretrained", "")).parts, "", ""  # models/TASK/trained
-    download = content.get(pretraining, {}).get("download", {})
-    return bool(model.get("init") == "pretrained" and download.get("source") == "sample")
+    _, pretraining, *_ = *Path(str(model.get("pretrained"))).parts, "", ""  # models/TASK/trained
+    source = content.get(pretraining)
+    download = source.get("download") if isinstance(source, Mapping) else None
+    return model.get("init") == "pretrained" and isinstance(download, Mapping) and download.get("source") == "sample"
+
+
+def _require_sections(content: Mapping[str, Any], task: str) -> None:
+    """Raises UserError if one that `with_local_corpora` reads is none."""
+    section = content[task]
+    for name in ("download", *FROM_NOTHING):
+        if not isinstance(section, Mapping) or not isinstance(section.get(name), Mapping):
+            raise UserError(f"{PARAMS}: the section `{task}.{name}` is missing or not a mapping")
 
 
 def _laid_over(root: Path, name: str, default: str) -> str:
@@ -162,13 +176,16 @@ def _laid_over(root: Path, name: str, default: str) -> str:
         return default
     source = root / "profiles" / f"{name}.yaml"
     if not source.is_file():
-        known = ", ".join([DEFAULT, *sorted(path.stem for path in (root / "profiles").glob("*.yaml"))])
-        raise UserError(f"there is no profile `{name}`: choose one of {known}")
+        raise UserError(f"there is no profile `{name}`: choose one of {_known(root)}")
     (_, default_body), (head, body) = _parts(default), _parts(_read(source))
     where = source.relative_to(root)
     content = _load(default_body, PARAMS)
     _lay_over(content, _load(body, where), "", where)
     return f"# Profile {name}: the default with what {where} changes.\n{head}{_dump(content)}"
+
+
+def _known(root: Path) -> str:
+    return ", ".join([DEFAULT, *sorted(path.stem for path in (root / "profiles").glob("*.yaml"))])
 
 
 def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> None:
@@ -246,7 +263,7 @@ def _load(text: str, where: Path) -> Any:
     """Parse a YAML mapping, keeping comments. Raises UserError if it is not one."""
     try:
         content = _yaml().load(text)
-    except YAMLError as error:
+    except (YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{where} cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, MutableMapping):
         raise UserError(f"{where} must be a mapping of sections, not {type(content).__name__}")
@@ -261,7 +278,7 @@ def _dump(content: Any) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({error}): restore it with `git checkout {path}`") from error
 
@@ -285,7 +302,7 @@ def _committed_default(root: Path) -> str:
 def _defaults(root: Path, history: str) -> Iterator[tuple[str, str]]:
     """The commits of a params.yaml that says that it is the default, newest first; history: an option of rev-list."""
     for commit in (_git(root, "rev-list", history, "HEAD", "--", str(PARAMS)) or b"").decode().split():
-        text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode(errors="replace")
+        text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode("utf-8-sig", errors="replace")
         if text.startswith(_DEFAULT_HEAD):
             yield commit, text
 
@@ -301,7 +318,7 @@ def _git(root: Path, *command: str) -> bytes | None:
 
 def _placed(root: Path, current: bytes) -> bool:
     marker = root / _PLACED
-    return marker.is_file() and marker.read_text(encoding="utf-8") == _checksum(current)
+    return marker.is_file() and marker.read_bytes() == _checksum(current).encode()
 
 
 def _checksum(content: bytes) -> str:

@@ -20,6 +20,10 @@ _SHORT = 40  # characters of a label, at most
 _LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
 _CERTAIN = ["label", "labels", "class", "category", "intent"]
 """Names of a column that holds labels even if they are many and long."""
+_ROLES = ("src", "tgt", "trg", "ref")
+"""What sides are called that look like codes of languages."""
+_ROLES = ("src", "tgt", "trg", "ref")
+"""Names of sides that look like codes of languages."""
 _CODES = {
     **{"arabic": "ar", "chinese": "zh", "czech": "cs", "dutch": "nl", "english": "en", "finnish": "fi"},
     **{"french": "fr", "german": "de", "hindi": "hi", "italian": "it", "japanese": "ja", "korean": "ko"},
@@ -111,7 +115,11 @@ def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] 
     if languages and languages[0] == languages[1]:
         raise UserError(f"--languages: say two different codes, not {' and '.join(languages)}")
     codes = [code.lower() if code.isupper() else code for code in codes]  # Excel's headers
-    strange = [code for code in codes if not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)]
+    if codes[0] == codes[1]:
+        raise UserError(f"{' and '.join(names)} both stand for `{codes[0]}`: rename one of them")
+    strange = [
+        code for code in codes if code in _ROLES or not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)
+    ]
     if languages and {*languages} == {*codes}:
         return {code: names[codes.index(code)] for code in languages}
     said = [code for code in codes if code not in strange]

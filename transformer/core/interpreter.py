@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-_NEEDED = ("pydantic", "tokenizers", "torch", "tqdm")
+_NEEDED = ("pydantic", "ruamel", "tokenizers", "torch", "tqdm")
 _TAKEN_OVER = "TRANSFORMER_STAGE_TAKEN_OVER"
 _SHELLS = 3  # processes between DVC and a stage, at most
 

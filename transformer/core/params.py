@@ -1,4 +1,4 @@
-"""The only reader of params.yaml. Like DVC it reads YAML 1.2 (ruamel.yaml), where 1e-4 is a float."""
+"""The only reader of params.yaml, with DVC's own parser (ruamel.yaml with libyaml), where 1e-4 is a float."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import MappingEndEvent, MappingStartEvent, SequenceEndEvent, SequenceStartEvent
 
 from transformer.core.digest import RUNTIME
 from transformer.core.errors import UserError
@@ -13,19 +14,31 @@ from transformer.core.schema import StageParams
 from transformer.core.validation import SHARED_SECTIONS, validate
 
 Params = TypeVar("Params", bound=StageParams)
+_DEEPEST = 100  # sections within sections
 
 
 def read_params(path: Path) -> dict[str, Any]:
     """All of a params.yaml as plain values. Raises UserError when it is missing or not a YAML mapping."""
     try:
-        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        content = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: restore it with `git checkout {path}`") from error
-    except (YAMLError, UnicodeDecodeError, OSError) as error:
+    except (YAMLError, ValueError, OSError) as error:
         raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise UserError(f"{path} must be a mapping of sections, not {type(content).__name__}")
     return content
+
+
+def parse(text: str) -> Any:
+    """The plain values of a YAML text, as DVC reads it. Raises YAMLError or ValueError."""
+    depth = 0
+    for event in YAML(typ="safe").parse(text):  # libyaml's loader crashes where they are too many
+        depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        if depth > _DEEPEST:
+            raise ValueError(f"more than {_DEEPEST} sections within each other")
+    return YAML(typ="safe").load(text)
 
 
 def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, where: Path) -> Params:
