@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.workspace import enter_workspace, given_path, require_workspace
-from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
+from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.spinning import spin_briefly
 from transformer.core.task import family_names, import_family
 from transformer.export.converted import ENGINES
@@ -30,9 +30,9 @@ def main() -> None:
         Path.cwd()
     except OSError as error:
         sys.exit(f"error: the current folder cannot be opened ({error.strerror}): change to another one")
-    arguments = _parser().parse_args()
-    enter_workspace()
     try:
+        arguments = _parser().parse_args()
+        enter_workspace()
         _require_text(arguments)
         if not arguments.anywhere:
             require_workspace()
@@ -51,7 +51,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        if error.errno not in _UNWRITABLE or error.filename is not None:  # not a stream
+        if error.filename is not None:  # not a stream
+            sys.exit(f"error: {unusable(error)}")
+        if error.errno not in _UNWRITABLE:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain again at exit
         sys.exit(1 if error.errno == EPIPE else f"error: the output cannot be written: {error.strerror}")

@@ -34,6 +34,6 @@ def test_reads_scalars_as_dvc_writes_them() -> None:
 
 
 def test_what_is_no_mapping_is_refused() -> None:
-    for text in ("", "- 1", "a: [", "a: b: c"):
+    for text in ("", "- 1", "a: [", "a: b: c", "stages: 3", "stages: {train@translation: 3}", "stages: {1: {}}"):
         with pytest.raises(ValueError):
             parse_lock(text)

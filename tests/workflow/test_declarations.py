@@ -10,6 +10,7 @@ from dvc.repo import Repo
 from tests.closure import OWN, closure, imports
 from tests.conftest import ROOT
 from transformer.core.declared import dependencies
+from transformer.core.errors import UserError
 from transformer.core.params import read_params, section_path
 from transformer.core.task import family_names, open_task, stage_code
 from transformer.registry import STAGES, TASKS
@@ -224,3 +225,13 @@ def test_a_stage_knows_its_dependencies_as_dvc_does(stage: str, task: str, monke
         found = repo.stage.load_one("dvc.yaml", f"{stage}@{task}")
         expected = sorted({dep.def_path for dep in found.deps} - {dep.def_path for dep in found.params})
     assert sorted(dependencies(stage, task, read_params(ROOT / "params.yaml"))) == expected
+
+
+@pytest.mark.parametrize("text", ["stages: {download: {}}\nvars: [params.yaml]", f"a: {'9' * 5000}", "stages: 3"])
+def test_a_workflow_of_another_structure_is_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dvc.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"^dvc.yaml cannot be read \(\w+: .*\): fix it$"):
+        dependencies("download", "translation", {})

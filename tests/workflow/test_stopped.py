@@ -43,3 +43,11 @@ def test_a_signal_is_one_line_and_status_130(clone: Clone, code: str) -> None:
     assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [
         "error: download@translation: stopped"
     ]
+
+
+def test_a_file_that_cannot_be_used_is_one_line(clone: Clone) -> None:
+    done = clone.run("python", "-c", STOPPED, "open('data')", check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    *_, line = done.stderr.splitlines()
+    assert line == "error: download@translation: data cannot be used (Is a directory): check its path and permissions"

@@ -17,3 +17,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+
+
+def unusable(error: OSError) -> str:
+    """What to say of a file that cannot be used, wherever that is found: no permission, a name that is too long."""
+    return f"{error.filename} cannot be used ({error.strerror}): check its path and permissions"

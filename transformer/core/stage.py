@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 from tqdm import tqdm
 
 from transformer.core.digest import sign
-from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory
+from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.schema import Runtime, StageParams
@@ -147,6 +147,10 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         _run(name, task, script)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.exit(f"error: {name}@{task}: {unusable(error)}")
     except KeyboardInterrupt as interrupt:
         _say_stopped(name, task, interrupt)
         sys.exit(130)

@@ -40,6 +40,11 @@ def parse_lock(text: str | bytes) -> dict[str, Any]:
         raise ValueError(" ".join(str(error).split())) from error
     if not isinstance(content, dict):
         raise ValueError(f"expected a mapping, not {type(content).__name__}")
+    stages = content.get("stages") or {}
+    if not isinstance(stages, dict) or not all(
+        isinstance(name, str) and isinstance(entry, dict) for name, entry in stages.items()
+    ):
+        raise ValueError("`stages` is not a mapping of stages")
     return content
 
 
