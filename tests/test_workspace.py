@@ -91,5 +91,7 @@ def test_a_removed_folder_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["transformer", "translate", "-m", "x" * 300, "Hallo"])
-    with pytest.raises(SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its path and"):
+    with pytest.raises(
+        SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its path and"
+    ):
         main()

@@ -314,6 +314,13 @@ def test_dvc_reads_the_same(text: str, tmp_path: Path) -> None:
         assert repr(read_params(path)) == repr(values)
 
 
+def test_a_number_that_cannot_be_printed_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(profile_params(ROOT, DEFAULT).replace("threads: 2", f"threads: 0x{'9' * 5000}"))
+    with pytest.raises(UserError, match=r"`hardware.threads`: .*, not a number of thousands of digits$"):
+        check_params(path)
+
+
 def test_yaml_1_2_numbers(tmp_path: Path) -> None:
     shutil.copy(ROOT / "params.yaml", tmp_path)
     path = tmp_path / "params.yaml"

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -140,13 +141,22 @@ def test_the_ui_is_started_on_the_store_that_the_workflow_writes(copy: Path, mon
     """Repaired first, since MLflow's own command does not know how."""
     commands: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
-    serve(copy, 5001)
+    serve(copy, 0)
     assert commands[0][commands[0].index("--backend-store-uri") + 1] == locate(copy).uri
     assert not recorded_elsewhere(locate(copy))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:word@host")
     with pytest.raises(UserError, match=r"open http://\*\*\*@host"):
-        serve(copy, 5001)
+        serve(copy, 0)
     assert len(commands) == 1
+
+
+@pytest.mark.parametrize("port", [None, -1, 65536])
+def test_a_port_that_is_taken_or_not_allowed_is_one_line(port: int | None, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UserError, match=r"^port -?\d+ is taken or not allowed: choose another with --port"):
+            serve(tmp_path, taken.getsockname()[1] if port is None else port)
 
 
 def test_two_clones_on_one_database_write_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,5 +69,8 @@ def _without_kinds(fault: ErrorDetails, content: Any) -> list[str]:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints at most 4,300 digits
+        return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."

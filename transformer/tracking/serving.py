@@ -38,7 +38,7 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
     workspace. Raises UserError when there is no such model, or the port is taken.
     """
     quiet_mlflow()
-    _require_free(port)
+    require_free(port)
     tracking_uri = locate(root).uri
     try:
         served = _own(root, task) if model is None else _given(root, task, model)
@@ -56,7 +56,8 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
     os.execv(sys.executable, [sys.executable, *command, "--host", _HOST, "--port", str(port)])
 
 
-def _require_free(port: int) -> None:
+def require_free(port: int) -> None:
+    """Raises UserError if no server can take the port."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

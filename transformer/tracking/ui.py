@@ -7,6 +7,7 @@ from pathlib import Path
 from transformer.core.errors import UserError
 from transformer.tracking.location import locate
 from transformer.tracking.moved import settle
+from transformer.tracking.serving import require_free
 from transformer.tracking.store import in_words, locked, quiet_mlflow
 
 
@@ -15,6 +16,7 @@ def serve(root: Path, port: int) -> None:
     location = locate(root)
     if location.is_server:
         raise UserError(f"the results are on a server, which has a UI of its own: open {location}")
+    require_free(port)
     try:
         with locked(root):
             settle(location)
