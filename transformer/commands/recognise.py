@@ -21,8 +21,6 @@ _LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "
 _CERTAIN = ["label", "labels", "class", "category", "intent"]
 """Names of a column that holds labels even if they are many and long."""
 _ROLES = ("src", "tgt", "trg", "ref")
-"""What sides are called that look like codes of languages."""
-_ROLES = ("src", "tgt", "trg", "ref")
 """Names of sides that look like codes of languages."""
 _CODES = {
     **{"arabic": "ar", "chinese": "zh", "czech": "cs", "dutch": "nl", "english": "en", "finnish": "fi"},
