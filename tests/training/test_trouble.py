@@ -32,7 +32,7 @@ from transformer.training.trainable import BatchLoss
 
 ROW = 1 << 30  # bytes; they are never touched
 FRESH = get_context("forkserver")
-FRESH.set_forkserver_preload([__name__])  # imports torch once for all of its processes
+FRESH.set_forkserver_preload([__name__, "torch._dynamo"])  # imports torch once for all of its processes
 
 
 @dataclass

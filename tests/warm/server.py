@@ -149,6 +149,7 @@ def main() -> None:
         except ImportError as error:
             print(error, file=sys.stderr, flush=True)
     _leave_exit_alone()
+    _read_locks_fast()
     gc.collect()
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -170,6 +171,16 @@ def _leave_exit_alone() -> None:
     dynamo = sys.modules.get("torch._dynamo.utils")
     if dynamo is not None:
         atexit.unregister(dynamo.dump_compile_times)
+
+
+def _read_locks_fast() -> None:
+    """Read a dvc.lock, which has no comments to keep, in C before DVC rewrites it: the same bytes, half a second less."""
+    from dvc.utils.serialize import _yaml
+
+    keeping = _yaml.parse_yaml_for_update
+    _yaml.parse_yaml_for_update = lambda text, path: (
+        _yaml.parse_yaml(text, path) if Path(path).name == "dvc.lock" else keeping(text, path)
+    )
 
 
 def _status(request: Request) -> int:

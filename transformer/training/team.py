@@ -139,7 +139,8 @@ def start_here(size: int, opening: Opening, stack: ExitStack) -> str:
     only_here()
     meeting = f"{stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))}/meeting"
     context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # so that torch is imported once for all
+    # So that torch is imported once for all, with what its optimizers import when they are made.
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
     started = []
     for rank in range(1, size):
         here, there = context.Pipe(duplex=False)
