@@ -1,7 +1,5 @@
 """Workers and trainers in processes and in a Ray cluster: the same bytes; what goes wrong is one line."""
 
-import os
-import signal
 import subprocess
 import sys
 from multiprocessing import active_children
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import small_runtime
+from tests.engines.work import deadly, refusing
 from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
 from transformer.checkpoint import machine
 from transformer.core.errors import UserError
@@ -70,15 +69,6 @@ def test_no_engine_changes_a_byte(engine: str, task: str, tmp_path: Path, reques
     assert not active_children()
 
 
-def deadly(item: tuple[int, Path]) -> int:
-    """Kills its process when it comes to 3 for the first time."""
-    number, marker = item
-    if number == 3 and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return -number
-
-
 @ENGINES
 def test_a_lost_worker_is_replaced(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     runtime = runtime_of(engine, request, workers=2, retries=1)
@@ -95,10 +85,6 @@ def test_a_lost_worker_is_replaced(engine: str, tmp_path: Path, request: pytest.
     assert "\n" not in str(lost.value)
 
 
-def refusing(item: int) -> int:
-    raise UserError(f"{item} is refused")
-
-
 @ENGINES
 def test_an_error_of_the_work_is_its_own_line(engine: str, request: pytest.FixtureRequest) -> None:
     runtime = runtime_of(engine, request, workers=1)
@@ -113,6 +99,7 @@ PRIVATE = """
 from operator import neg
 import psutil
 from tests.builders import small_runtime
+from tests.engines.work import deadly, refusing
 from transformer.text.parallel import worker_processes
 with worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)) as ordered_map:
     assert list(ordered_map(neg, [1, 2])) == [-1, -2]
