@@ -168,6 +168,17 @@ def fresh_repository(empty_database: Path) -> Path:
     return made_once("repository", make)
 
 
+@pytest.fixture(scope="session")
+def evaluated(fresh_repository: Path) -> Path:
+    """The tiny repository in which the stages up to `evaluate` of translation have run: there is no row yet."""
+
+    def make(folder: Path) -> None:
+        shutil.copytree(fresh_repository, folder)
+        run_in(folder, "dvc", "repro", "evaluate@translation")
+
+    return made_once("evaluated", make)
+
+
 @pytest.fixture
 def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
     """A copy of the tiny repository for one test."""

@@ -1,6 +1,7 @@
 """The observer as a stage starts it: a separate process that reads JSON lines."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -44,6 +45,13 @@ def dvc_root(dvc_repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     for name in environment().keys() & {"MLFLOW_TRACKING_URI", "DVC_ROOT"}:
         monkeypatch.delenv(name)
     yield dvc_repository
+
+
+@pytest.fixture
+def scored(dvc_root: Path, evaluated: Path) -> Path:
+    """`dvc_root` where all but the export and what follows has run."""
+    shutil.rmtree(dvc_root)
+    return Path(shutil.copytree(evaluated, dvc_root))
 
 
 def test_a_short_stage_waits_for_the_next_writer(dvc_root: Path) -> None:
@@ -112,21 +120,21 @@ def test_the_times_of_a_training_stay_beside_its_result(dvc_root: Path) -> None:
 
 
 @pytest.mark.parametrize("long", [False, True])
-def test_a_training_of_other_code_is_no_child_of_the_row(long: bool, dvc_root: Path) -> None:
+def test_a_training_of_other_code_is_no_child_of_the_row(long: bool, scored: Path) -> None:
     """Code is in no key, so all else of the run is as in the row's own training."""
-    run_in(dvc_root, "dvc", "repro", "export@translation")
-    weights = dvc_root / "models" / "translation" / "trained" / "model.safetensors"
+    run_in(scored, "dvc", "repro", "export@translation")
+    weights = scored / "models" / "translation" / "trained" / "model.safetensors"
     own = weights.read_text()
     weights.write_text("of other code")
-    assert observe(dvc_root, *[METRICS] * (600 if long else 1), END, stage="train").stderr == ""
+    assert observe(scored, *[METRICS] * (600 if long else 1), END, stage="train").stderr == ""
     weights.write_text(own)
-    run_in(dvc_root, "transformer", "sync")
-    store = open_store(dvc_root, "translation")
+    run_in(scored, "transformer", "sync")
+    store = open_store(scored, "translation")
     found = store.client.search_runs([store.experiment_id], "tags.stage = 'train'")
     assert len({run.data.tags["output"] for run in found}) == len(found) == 2
     (row,) = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
     (child,) = [run for run in found if run.data.tags.get("mlflow.parentRunId") == row.info.run_id]
-    (chain,) = all_chains((dvc_root / "dvc.lock").read_bytes())
+    (chain,) = all_chains((scored / "dvc.lock").read_bytes())
     assert child.data.tags["output"] == chain.outs["models/translation/trained"]
 
 
@@ -161,26 +169,25 @@ live.main(["translation", "export"])
 """
 
 
-def test_what_changes_while_the_row_is_written_leaves_no_row(dvc_root: Path) -> None:
+def test_what_changes_while_the_row_is_written_leaves_no_row(scored: Path) -> None:
     """The stage checks its inputs once more after that and fails, and DVC records nothing."""
-    run_in(dvc_root, "dvc", "repro", "evaluate@translation")
-    params = dvc_root / "params.yaml"
+    params = scored / "params.yaml"
     before = params.read_bytes()
-    run_in(dvc_root, "python", "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"})
+    run_in(scored, "python", "pipeline.py", "export", "translation", env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"})
     command = ("python", "-c", EDITED)
     done = subprocess.run(
-        command, cwd=dvc_root, input=json.dumps(END), env=environment(), text=True, capture_output=True, timeout=60
+        command, cwd=scored, input=json.dumps(END), env=environment(), text=True, capture_output=True, timeout=60
     )
     said = "tracking: export@translation: no row written: something changed while the stage ran\n"
     assert (done.returncode, done.stderr) == (0, said)
-    store = open_store(dvc_root, "translation")
+    store = open_store(scored, "translation")
     (export,) = store.client.search_runs([store.experiment_id], "tags.stage = 'export'")
     assert export.info.status == "FAILED"
     assert not store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
     assert not store.client.search_registered_models()
 
     params.write_bytes(before)
-    assert "tracking" not in run_in(dvc_root, "dvc", "repro", "export@translation")
+    assert "tracking" not in run_in(scored, "dvc", "repro", "export@translation")
     (row,) = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
     assert store.client.get_model_version_by_alias("translation-model", "best").run_id == row.info.run_id
 

@@ -49,8 +49,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    root = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("partial") / "repository"))
+def story(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    root = Path(shutil.copytree(evaluated, tmp_path_factory.mktemp("partial") / "repository"))
     story = Story(root)
     story.step("first", "dvc", "repro", "report@translation")
     run_in(root, "git", "add", "--all")

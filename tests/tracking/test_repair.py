@@ -62,8 +62,8 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def recorded(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("recorded") / "repository"))
+def recorded(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = Path(shutil.copytree(evaluated, tmp_path_factory.mktemp("recorded") / "repository"))
     run_in(root, "dvc", "repro", "report@translation")
     return root
 

@@ -19,9 +19,10 @@ TASK, NAME = "translation", "translation-model"
 
 
 @pytest.fixture(scope="module")
-def result(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository whose result is not in MLflow."""
-    root = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("result") / "repository"))
+    root = Path(shutil.copytree(evaluated, tmp_path_factory.mktemp("result") / "repository"))
+    shutil.rmtree(root / ".dvc" / "tmp" / "tracking")
     edit(root, "tracking: true", "tracking: false")
     run_in(root, "dvc", "repro", f"report@{TASK}")
     return root
