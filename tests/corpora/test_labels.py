@@ -147,18 +147,37 @@ def test_weights_of_other_labels_are_refused_before_anything_runs(
         check(open_task("sentiment"), stage_params(content, "sentiment", Params, where=Path("params.yaml")))
 
 
-def test_the_names_in_parquet_files_of_datasets_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data set of the Hub, read from its own files: 0 is `pos` there."""
+@pytest.mark.parametrize(
+    ("names", "labels", "first"),
+    [
+        (("neg", "pos"), None, 0),
+        (("pos", "neg"), None, 1),
+        (("Positive", "Negative"), None, 1),
+        (("bad", "good"), None, 0),
+        (("bad", "good"), ["good", "bad"], 1),
+        (("spam", "ham"), "train", 1),
+        (("positive", "pos"), ["negative", "positive"], None),
+    ],
+)
+def test_the_names_in_parquet_files_of_datasets_count(
+    names: tuple[str, str], labels: Any, first: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A data set of the Hub, read from its own files. first: what 0 is; None where a name is of no class, or of two."""
     import datasets
 
-    features = datasets.Features({"label": datasets.ClassLabel(names=["pos", "neg"]), "text": datasets.Value("string")})
+    features = datasets.Features({"label": datasets.ClassLabel(names=names), "text": datasets.Value("string")})
     for split in SPLITS:
         rows = [{"label": number % 2, "text": f"{split} {number}"} for number in range(6)]
         datasets.Dataset.from_list(rows, features=features).to_parquet(tmp_path / f"{split}.parquet")
-    run = stages(tmp_path, monkeypatch, tmp_path)
+    run = stages(tmp_path, monkeypatch, tmp_path, download__labels=labels)
+    if first is None:
+        with pytest.raises(UserError, match="the label must be"):
+            run.run("download")
+        return
     run.run("download")
-    stored = read_rows(run.folder / "data" / run.task / "corpus" / "test.jsonl")
-    assert [row["label"] for row in stored] == [1, 0] * 3, "0 is negative here"
+    assert labels_of(tmp_path, "test") == [first, 1 - first] * 3
+    if labels == "train":
+        assert read_json(tmp_path / "data/sentiment/corpus/labels.json") == ["ham", "spam"]
 
 
 def test_every_file_has_its_own_names_of_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.training.small import ROOT, prepare, smoke
+from tests.warm import with_warm_commands
 
 CASES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "translation": (
@@ -42,8 +42,8 @@ def kill(case: str, kills: int, folder: Path) -> dict[str, float]:
     with (folder / "params.yaml").open("w") as stream:
         YAML().dump(content, stream)
     seed = random.randrange(10**6)
-    command = (sys.executable, "-m", "tests.training.killing", task, str(kills), str(seed))
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = ("python", "-m", "tests.training.killing", task, str(kills), str(seed))
+    environment = with_warm_commands(os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-3000:]}"
     result: dict[str, float] = json.loads(done.stdout)

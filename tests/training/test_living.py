@@ -1,19 +1,20 @@
 """Simultaneous training runs leave each other's states alone."""
 
+import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.warm import with_warm_commands
 from transformer.training.living import _is_living, living, prune_others
 
 
 def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.training.six", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    command, environment = ["python", "-m", "tests.training.six", str(tmp_path)], with_warm_commands(os.environ)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

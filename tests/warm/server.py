@@ -38,6 +38,7 @@ LIBRARIES = (
     *("dvc.repo.artifacts", "dvc.utils.strictyaml", "dvc.data_cloud", "dvc.render.convert"),
     *("dvc.repo.experiments.queue.celery", "dvc.repo.experiments.executor.local", "dvc_data.hashfile.db.local"),
     *("dulwich.ignore", "dulwich.worktree", "dulwich.porcelain", "fsspec.implementations.memory"),
+    *("httpx2", "multiprocess.pool", "pyarrow.dataset", "xxhash"),  # for `datasets`, which reads the environment
 )
 _OWNER_SECONDS = 2.0
 
