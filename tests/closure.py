@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.kit import ROOT
 from transformer.core.task import ELSEWHERE, open_task
 from transformer.registry import STAGES, TASKS
 
-ROOT = Path(__file__).parents[1]
 OWN = ("transformer", "stages")
 _BY_NAME = {
     "convert": ["transformer.families.{family}.decoding.opening", "transformer.families.{family}.conversion.opening"],

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.kit import ROOT
 from tests.warm import with_warm_commands
-
-ROOT = Path(__file__).parents[1]
 
 
 @dataclass

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.closure import closure
+from tests.kit import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import (
     atomic_write,
@@ -26,8 +27,6 @@ from transformer.core.files import (
     write_table,
 )
 from transformer.registry import STAGES, TASKS
-
-ROOT = Path(__file__).parents[1]
 
 
 @contextmanager

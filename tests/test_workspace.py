@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit import ROOT
 from transformer.cli import main
 from transformer.commands.workspace import find_workspace, given_path
 
-ROOT = Path(__file__).parents[1]
 WATCHED = (
     "data/local/translation",
     "data/local/sentiment",

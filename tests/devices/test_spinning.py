@@ -16,7 +16,7 @@ COMMAND = "import sys; sys.argv[1:] = ['parameters', 'hardware']; from transform
 
 
 def displayed(code: str, **settings: str) -> str:
-    """What torch's OpenMP says of its settings when it is loaded after `code`; without the rest of torch, it is soon."""
+    """What torch's OpenMP says of its settings when it is loaded after `code`, without all else of torch."""
     spec = find_spec("torch")
     assert spec and spec.origin
     library = next(Path(spec.origin).parent.glob("lib/libgomp*"), None)

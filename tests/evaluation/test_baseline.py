@@ -1,12 +1,12 @@
 """The predictions of another result: in a file, or at a commit that DVC can read."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from dvc.repo import Repo
 
+from tests.kit import git
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.validation import validate
@@ -84,12 +84,7 @@ def scoring(baseline: str | None) -> ScoringParams:
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A repository whose first commit has predictions in DVC's cache; also that commit's id."""
     root = tmp_path_factory.mktemp("repository")
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments]
-        return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
-
-    git("init", "-q")
+    git(root, "init", "-q")
     path = root / PREDICTIONS
     path.parent.mkdir(parents=True)
     with Repo.init(str(root)) as repo:
@@ -97,9 +92,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             path.unlink(missing_ok=True)
             path.write_text(HEADER + f"test\tHund\tdog {number}\n", encoding="utf-8")
             repo.add(str(path))
-            git("add", "-A")
-            git("commit", "-qm", str(number))
-    return root, git("rev-parse", "HEAD~1")
+            git(root, "add", "-A")
+            git(root, "commit", "-qm", str(number))
+    return root, git(root, "rev-parse", "HEAD~1").strip()
 
 
 def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +120,9 @@ def test_a_commit_says_how_its_metrics_were_measured(
     (root / PREDICTIONS).with_name("evaluation.json").write_text(
         json.dumps({"test": {"bits": 1.0}, "signatures": {"bits": "masked", "perplexity": "masked|pieces"}})
     )
-    for arguments in (("add", "-A"), ("commit", "-qm", "evaluation")):
-        subprocess.run(("git", "-c", "user.name=t", "-c", "user.email=t@x.org", *arguments), cwd=root, check=True)
-    assert read(
-        subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=root, text=True).strip(), root
-    ).measured_alike(own) == {"bits", "accuracy"}
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "evaluation")
+    assert read(git(root, "rev-parse", "HEAD").strip(), root).measured_alike(own) == {"bits", "accuracy"}
 
 
 def test_excels_byte_order_mark_is_no_part_of_a_column(tmp_path: Path) -> None:
@@ -150,9 +143,9 @@ def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(
 
     def committed() -> str:
         (root / "dvc.lock").write_text(json.dumps({"stages": stages}))
-        for arguments in (("add", "dvc.lock"), ("commit", "-qm", "lock")):
-            subprocess.run(("git", "-c", "user.name=t", "-c", "user.email=t@x.org", *arguments), cwd=root, check=True)
-        return subprocess.check_output(("git", "rev-parse", "HEAD"), cwd=root, text=True).strip()
+        git(root, "add", "dvc.lock")
+        git(root, "commit", "-qm", "lock")
+        return git(root, "rev-parse", "HEAD").strip()
 
     monkeypatch.setenv("DVC_ROOT", str(root))
     assert read(committed(), root).rows["test"]

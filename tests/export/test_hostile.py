@@ -247,24 +247,26 @@ def test_an_argument_that_is_no_text_is_one_line(
 
 
 def test_any_option_is_an_answer_or_one_line(bundles: dict[str, Path], asked: Callable[..., list[str]]) -> None:
-    values = ["-1", "0", "1", "1e400", "nan", "inf", "x", "", "99999999999999999999", "1.5"]
-    options = [
-        "--beam",
-        "--n-best",
-        "--length-penalty",
-        "--stopping",
-        "--temperature",
-        "--top-k",
-        "--top-p",
-        "--seed",
-        "--max-length",
-    ]
-    refused = 0
-    for option in options:
+    values = ["-1", "0", "1", "1e400", "nan", "inf", "x", "", "99999999999999999999", "1.5", "first"]
+    beam, sample = ["--beam", "2"], ["--sample"]
+    options = {
+        "--beam": [],
+        "--n-best": beam,
+        "--length-penalty": [*beam, "--length-normalization", "length"],
+        "--stopping": beam,
+        "--temperature": sample,
+        "--top-k": sample,
+        "--top-p": sample,
+        "--seed": sample,
+        "--max-length": sample,
+    }
+    for option, needed in options.items():
+        refused = 0
         for value in values:
             try:
-                asked("translate", "-m", str(bundles["translation"]), "--sample", option, value, "ein Hund")
+                asked("translate", "-m", str(bundles["translation"]), *needed, option, value, "ein Hund")
             except SystemExit as ended:
                 refused += 1
                 assert ended.code == 2 or len(str(ended.code).splitlines()) == 1, (option, value, ended.code)
-    assert refused > len(options)
+                assert "has no effect" not in str(ended.code), (option, value)
+        assert 0 < refused < len(values), option

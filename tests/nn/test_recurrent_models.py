@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.builders import recurrent_classifier, recurrent_seq2seq
+from tests.nn.test_recurrent import close
 from transformer.encoded.tensors import pad
 from transformer.families.classifier.nn.model import build_model as build_classifier
 from transformer.families.seq2seq.nn.model import build_model
@@ -43,10 +44,6 @@ POOLINGS = pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 
 def padded(sequences: list[list[int]]) -> Tensor:
     return pad([np.array(sequence) for sequence in sequences], 0)
-
-
-def close(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
 
 
 @VARIANTS

@@ -107,10 +107,8 @@ def test_given_wordpiece_is_berts(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
     ours = given_wordpiece(tmp_path / "vocab.txt", lowercase=True)
     bert = BertWordPieceTokenizer(str(tmp_path / "vocab.txt"), lowercase=True)
-    for text in ("The playing, players", "É zzz the[SEP]", ""):
-        theirs = bert.encode(text).ids
-        if "[SEP]" not in text:
-            assert ours.encode([text])[0].tolist() == theirs
+    for text in ("The playing, players", "É zzz the", ""):
+        assert ours.encode([text])[0].tolist() == bert.encode(text).ids
     assert (ours.pad_id, ours.begin_id, ours.end_id) == (0, 2, 3)
 
 

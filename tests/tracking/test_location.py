@@ -1,9 +1,7 @@
 """Where the store is, for every way to specify one."""
 
-import os
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -102,7 +100,7 @@ def test_a_path_with_odd_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     code = "from transformer.tracking.store import open_store; from pathlib import Path; "
     code += "print(len(open_store(Path.cwd(), 'translation').client.search_runs(['1'])))"
     env = environment() | {"MLFLOW_TRACKING_URI": locate(root).uri}  # as passed on to another clone
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(["python", "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.stdout == "1\n", done.stderr
 
 
@@ -126,7 +124,6 @@ def test_all_who_name_a_database_meet_at_one_lock(tmp_path: Path, monkeypatch: p
             uri(monkeypatch, given)
             with pytest.raises(Timeout), locked(tmp_path / "there"):
                 pass
-    assert "MLFLOW_TRACKING_URI" in os.environ
 
 
 def test_a_moved_file_store_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

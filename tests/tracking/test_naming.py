@@ -1,9 +1,8 @@
 """The names of rows and of registered models."""
 
-from pathlib import Path
 from typing import Any
 
-from tests.kit import fresh_profile
+from tests.kit import ROOT, fresh_profile
 from transformer.commands.profiles import DEFAULT
 from transformer.registry import TASKS
 from transformer.results.chain import Chain, Stage
@@ -11,7 +10,6 @@ from transformer.results.naming import registered_name, row_name
 from transformer.tracking.model import versions_of
 from transformer.tracking.store import Store
 
-ROOT = Path(__file__).parents[2]
 PAIR = {"source": "fr", "target": "en"}
 
 

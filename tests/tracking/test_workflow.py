@@ -46,7 +46,10 @@ class Reader:
         return [*self.client.search_runs(experiments, f"tags.kind = '{kind}'")]
 
     def rows(self) -> dict[str, Row]:
-        return {run.data.tags["row_key"]: self._row(run) for run in self.runs("result")}
+        runs = self.runs("result")
+        found = {run.data.tags["row_key"]: self._row(run) for run in runs}
+        assert len(found) == len(runs), "a result has two rows"
+        return found
 
     def _row(self, run: Any) -> Row:
         history = {name: self.client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}

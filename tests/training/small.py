@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tests.kit import ROOT as ROOT
 from tests.kit import fresh_profile
 from transformer.core.code import CODE
 from transformer.core.observer import Observer
@@ -14,7 +15,6 @@ from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.training.stage import TrainingPaths
 
-ROOT = Path(__file__).parents[2]
 OUTPUTS = {"trained": "models/{}/trained", "metrics": "reports/{}/training.json", "history": "reports/{}/history.tsv"}
 """The outputs of the train stage, by argument; {} is the task."""
 Changes = Mapping[str, Mapping[str, Any]]

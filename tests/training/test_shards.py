@@ -120,7 +120,7 @@ def test_a_lost_process_is_started_again_and_changes_no_byte(data: Path, tmp_pat
     assert [line for line in watcher.lines if "lost" in line] == [
         "warning: a training process was lost at step 3: starting another"
     ]
-    assert watcher.listens <= {"127.0.0.1", "::1"}, "reachable from other machines"
+    assert watcher.listens and watcher.listens <= {"127.0.0.1", "::1"}, "reachable from other machines"
     on(training, 2, retries=0)
     with pytest.raises(UserError, match=r"a training process was lost at step 4 \(.*lower runtime.trainers") as lost:
         disturbed(training, kill=3)

@@ -175,7 +175,7 @@ def _leave_exit_alone() -> None:
 
 
 def _read_locks_fast() -> None:
-    """Read a dvc.lock, which has no comments to keep, in C before DVC rewrites it: the same bytes, half a second less."""
+    """Have DVC read a dvc.lock, which has no comments to keep, in C before it writes it: the same bytes, sooner."""
     from dvc.utils.serialize import _yaml
 
     keeping = _yaml.parse_yaml_for_update

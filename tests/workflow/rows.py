@@ -6,11 +6,12 @@ from typing import Any
 from tests.conftest import Clone
 
 ROWS = """
-import json, sys
-from transformer.tracking.store import open_store
+import json
 from pathlib import Path
+from transformer.registry import TASKS
+from transformer.tracking.store import open_store
 rows = []
-for task in ("translation", "sentiment"):
+for task in TASKS:
     store = open_store(Path.cwd(), task)
     for run in store.client.search_runs([store.experiment_id], "tags.kind = 'result'"):
         client = store.client

@@ -2,10 +2,12 @@
 
 import ast
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from dvc.repo import Repo
+from dvc.stage import PipelineStage
 
 from tests.closure import OWN, closure, imports
 from tests.conftest import ROOT
@@ -86,14 +88,20 @@ if their outputs are unchanged.
 
 
 @pytest.fixture(scope="module")
-def declared() -> dict[str, tuple[list[str], set[str]]]:
+def known() -> Iterator[dict[str, PipelineStage]]:
+    """DVC's own view of each stage."""
+    with Repo(str(ROOT)) as repo:
+        yield {stage.addressing: stage for stage in repo.index.stages}
+
+
+@pytest.fixture(scope="module")
+def declared(known: dict[str, PipelineStage]) -> dict[str, tuple[list[str], set[str]]]:
     """The code dependencies and the parameters of each stage."""
     result = {}
-    with Repo(str(ROOT)) as repo:
-        for stage in repo.index.stages:
-            paths = [dependency.def_path for dependency in stage.deps if dependency.def_path.split("/")[0] in OWN]
-            params = {name for dependency in stage.params for name in dependency.params}
-            result[stage.addressing] = (paths, params)
+    for name, stage in known.items():
+        paths = [dependency.def_path for dependency in stage.deps if dependency.def_path.split("/")[0] in OWN]
+        params = {name for dependency in stage.params for name in dependency.params}
+        result[name] = (paths, params)
     return result
 
 
@@ -173,10 +181,9 @@ def _inside(name: str, sections: set[str]) -> bool:
     return any(name.startswith(f"{section}.") for section in sections)
 
 
-def test_outputs_are_ignored_by_git_from_the_start() -> None:
+def test_outputs_are_ignored_by_git_from_the_start(known: dict[str, PipelineStage]) -> None:
     """DVC would revert a .gitignore that it writes during a run if a later stage fails."""
-    with Repo(str(ROOT)) as repo:
-        outputs = {out.def_path for stage in repo.index.stages for out in stage.outs if out.use_cache}
+    outputs = {out.def_path for stage in known.values() for out in stage.outs if out.use_cache}
     asked = subprocess.run(
         ["git", "check-ignore", "--no-index", *outputs], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -218,13 +225,14 @@ def _top_level_imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)}
 
 
-@STAGE_OF_TASK
-def test_a_stage_knows_its_dependencies_as_dvc_does(stage: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_knows_its_dependencies_as_dvc_does(
+    known: dict[str, PipelineStage], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
-    with Repo(str(ROOT)) as repo:
-        found = repo.stage.load_one("dvc.yaml", f"{stage}@{task}")
+    content = read_params(ROOT / "params.yaml")
+    for name, found in known.items():
         expected = sorted({dep.def_path for dep in found.deps} - {dep.def_path for dep in found.params})
-    assert sorted(dependencies(stage, task, read_params(ROOT / "params.yaml"))) == expected
+        assert sorted(dependencies(*name.split("@"), content)) == expected, name
 
 
 @pytest.mark.parametrize("text", ["stages: {download: {}}\nvars: [params.yaml]", f"a: {'9' * 5000}", "stages: 3"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.conftest import ROOT
+from tests.kit import ROOT, git
 from transformer.commands.check import check_params
 from transformer.commands.profiles import (
     DEFAULT,
@@ -50,13 +50,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def git(root: Path, *command: str) -> str:
-    return subprocess.run(["git", *command], cwd=root, check=True, capture_output=True, text=True).stdout
-
-
 def commit(root: Path) -> None:
     git(root, "add", "-A")
-    git(root, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "what is there")
+    git(root, "commit", "-qm", "what is there")
 
 
 def overlay(project: Path, text: str) -> None:

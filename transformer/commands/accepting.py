@@ -66,10 +66,11 @@ def _stages(repo: Repo, address: str | None) -> Iterator[PipelineStage]:
     known = {stage.name: stage for stage in repo.index.stages}
     if address is not None and address not in known:
         raise UserError(f"there is no stage {address}: choose one of {', '.join(known)}")
+    results = next((stage.dvcfile.lockfile_contents for stage in known.values()), {}).get("stages") or {}
     for name, stage in known.items():
         if address not in (None, name):
             continue
-        locked = name in (stage.dvcfile.lockfile_contents.get("stages") or {})
+        locked = name in results
         if address and not locked:
             raise UserError(f"{name} never ran, so there is no result to accept for: run `dvc repro {name}`")
         if address and stage.frozen:
