@@ -32,6 +32,7 @@ class Stages:
     def __init__(self, folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
         """changes: by the dotted path in the task's section, such as `tokenize.kind`."""
         monkeypatch.chdir(folder)
+        self._patch = monkeypatch
         self.folder, self.task, self.observer = folder, task, Said()
         self.content = fresh_profile("smoke")
         for path, value in changes.items():
@@ -39,8 +40,14 @@ class Stages:
             self.content[task][section][leaf] = value
 
     def run(self, *names: str) -> None:
-        """Run these stages in the given order. Raises UserError as they do."""
+        """Run these stages in the given order. Raises UserError as they do.
+
+        Without the figures of the paper, which take 3 s: tests/reporting/test_figures.py draws them.
+        """
         for name in names:
+            if name == "figures":
+                code = import_module(f"transformer.families.{open_task(self.task).family}.figures")
+                self._patch.setattr(code, "explain", lambda *_: 0)
             task = open_task(self.task)
             module, code = import_module(f"stages.{name}"), stage_code(task, name)
             params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))

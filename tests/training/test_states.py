@@ -1,6 +1,7 @@
 """Saved states: which one is taken, what is said of a broken one, and when they are written."""
 
 import resource
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,13 +25,19 @@ def short(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Work:
     return work(data, tmp_path_factory.mktemp("short"), {"train": {"epochs": 2}})
 
 
-@pytest.fixture
-def stopped(short: Work, tmp_path: Path) -> Work:
+@pytest.fixture(scope="module")
+def twice(short: Work) -> Work:
     """The same, interrupted twice."""
-    training = replace(short, folder=tmp_path, content={**short.content})
-    training.run(stop=3)
-    training.run(stop=8)
-    return training
+    short.run(stop=3)
+    short.run(stop=8)
+    return short
+
+
+@pytest.fixture
+def stopped(twice: Work, tmp_path: Path) -> Work:
+    """A copy for one test."""
+    folder = Path(shutil.copytree(twice.folder, tmp_path / "copy"))
+    return replace(twice, folder=folder, content={**twice.content})
 
 
 def newest(training: Work) -> list[Path]:
