@@ -1,11 +1,10 @@
 """Two results in a real git repository, and the reported differences."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from dvc.repo import Repo
 
 from tests.comparing.results import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, write_result
 from tests.kit import git
@@ -35,7 +34,7 @@ def test_parameters_code_and_scores_differ_and_data_do_not(repository: Path) -> 
 
 def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     """DVC finds a commit's predictions, which are in git here."""
-    subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=repository, check=True)
+    Repo.init(str(repository)).close()
     write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
     git(repository, "add", "-A")
     git(repository, "add", "-f", "reports/sentiment/predictions.tsv")
@@ -147,7 +146,7 @@ def test_a_split_may_have_fewer_labels_than_the_corpus() -> None:
 
 def test_answers_whose_labels_are_not_all_there_keep_what_evaluate_wrote(repository: Path) -> None:
     """`evaluate` knows labels that the split lacks: its macro F1 counts them as 0."""
-    subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=repository, check=True)
+    Repo.init(str(repository)).close()
     three: list[Answer] = [(label, label, 0.4) for label in ("a", "b", "c")] * 20
     for rate in (1e-3, 2e-3):
         write_result(repository, rate=rate, module="a" * 32, answers=three)

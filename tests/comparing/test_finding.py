@@ -1,7 +1,6 @@
 """Which result a name means, and what is said where there is none."""
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -9,7 +8,8 @@ from subprocess import DEVNULL, PIPE
 import pytest
 
 from tests.comparing.results import EVALUATION, GOOD, write_result
-from tests.kit import git
+from tests.kit import clean_environment, git
+from tests.warm import with_warm_commands
 from transformer.core.errors import UserError
 from transformer.results.chain import chains_in_lock
 from transformer.results.find import find_results, results_before
@@ -43,8 +43,10 @@ def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str)
 def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
     """Waiting in the queue, or running in the workspace."""
 
+    environment = with_warm_commands(clean_environment())
+
     def dvc(*arguments: str) -> None:
-        subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=repository, check=True, capture_output=True)
+        subprocess.run(["dvc", *arguments], cwd=repository, env=environment, check=True, capture_output=True)
 
     def refused(name: str) -> str:
         with pytest.raises(UserError) as caught:
@@ -60,8 +62,8 @@ def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
     git(repository, "commit", "-qm", "a stage")
     dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
     assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
-    command = [sys.executable, "-m", "dvc", "exp", "run", "-n", "here"]
-    with subprocess.Popen(command, cwd=repository, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL) as running:
+    command, pipes = ["dvc", "exp", "run", "-n", "here"], {"stdin": PIPE, "stdout": DEVNULL, "stderr": DEVNULL}
+    with subprocess.Popen(command, cwd=repository, env=environment, **pipes) as running:
         deadline = time.monotonic() + 60
         while not (repository / "started").exists() and time.monotonic() < deadline:
             time.sleep(0.1)

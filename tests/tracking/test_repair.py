@@ -39,8 +39,7 @@ class Project:
 
     def tried(self) -> subprocess.CompletedProcess[str]:
         """The same in the repository itself, whatever comes of it."""
-        command = [str(Path(sys.executable).with_name("transformer")), "sync"]
-        return subprocess.run(command, cwd=self.root, env=environment(), text=True, capture_output=True)
+        return subprocess.run(["transformer", "sync"], cwd=self.root, env=environment(), text=True, capture_output=True)
 
     def refused(self) -> str:
         done = self.tried()

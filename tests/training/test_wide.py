@@ -1,8 +1,8 @@
 """The wide branch: fitted on training texts alone, trained beside, written and read again."""
 
+import os
 import shutil
 import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,8 @@ from torch import Tensor
 import transformer
 from tests.builders import LAYERS, TRAIN
 from tests.stages import Stages
-from tests.training.small import outputs
+from tests.training.small import ROOT, outputs
+from tests.warm import with_warm_commands
 from transformer.checkpoint.device import Compute, inference_device
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
@@ -301,7 +302,8 @@ def test_every_engine_adds_the_same_ngrams(engine: str, stages: Stages, tmp_path
     expected = exported.probabilities(exported.encode(texts), Observer())
     assert converted.probabilities(converted.encode(texts), Observer()) == pytest.approx(expected, abs=1e-4)
     assert converted.reasons(texts[0], "positive", 3) == exported.reasons(texts[0], "positive", 3)
-    run = subprocess.run([sys.executable, "example.py"], cwd=folder, check=True, capture_output=True, text=True)
+    warm = with_warm_commands(os.environ | {"PYTHONPATH": str(ROOT)})
+    run = subprocess.run(["python", "example.py"], cwd=folder, env=warm, check=True, capture_output=True, text=True)
     (first, *_) = read_table(stages.reports / "predictions.tsv")
     label, probability = run.stdout.split()
     assert label == first["prediction"]

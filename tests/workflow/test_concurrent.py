@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def refused(process: subprocess.Popen[str]) -> bool:
 
 def rows(clone: Clone) -> dict[str, list[list[str]]]:
     """Status and kind of every run in the tracking store, by task."""
-    return dict(json.loads(clone.run(sys.executable, "-c", ROWS).stdout))
+    return dict(json.loads(clone.run("python", "-c", ROWS).stdout))
 
 
 def assert_once_each(found: dict[str, list[list[str]]]) -> None:

@@ -76,10 +76,10 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
     assert (clone.root / "dvc.lock").read_bytes() == (expected.root / "dvc.lock").read_bytes()
     for folder in ("models", "reports"):
         assert outputs(clone.root / folder) == outputs(expected.root / folder)
-    runs = json.loads(clone.run(sys.executable, "-c", RUNS).stdout)
+    runs = json.loads(clone.run("python", "-c", RUNS).stdout)
     assert runs[-1]["status"] == "FINISHED"
     assert all(len(run["steps"]) == len(set(run["steps"])) for run in runs)
-    whole = json.loads(expected.run(sys.executable, "-c", RUNS).stdout)
+    whole = json.loads(expected.run("python", "-c", RUNS).stdout)
     assert runs[-1]["steps"] == whole[0]["steps"]
 
 

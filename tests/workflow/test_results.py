@@ -64,11 +64,15 @@ def test_figures_show_the_chosen_sentences_or_the_first_of_validation(workflow: 
 
 def test_the_report_shows_the_result(restored: Clone) -> None:
     restored.run("transformer", "report")  # another test may have left the page of another result
-    for task, score in (("translation", "BLEU"), ("sentiment", "Accuracy"), ("language", "Perplexity")):
+    for task, score, attention in (
+        ("translation", "BLEU", "encoder"),
+        ("sentiment", "Accuracy", "encoder"),
+        ("language", "Perplexity", "self"),
+    ):
         page = (restored.root / f"reports/{task}/report.html").read_text(encoding="utf-8")
         assert re.search(rf'class="headline">{score} [\d.]+.* on test, 95 % interval [\d.]+.* to [\d.]+', page)
         assert "No commit holds another result of this task." in page
-        assert '"name": "encoder attention"' in page
+        assert f'"name": "{attention} attention"' in page
 
 
 def test_the_registered_model_answers_as_the_bundle(workflow: Clone) -> None:

@@ -1,9 +1,11 @@
 """Changing a parameter makes exactly the stages that read it stale; an equivalent edit makes none stale."""
 
+import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +113,17 @@ READERS = {"sentiment": ("language",)}
 def check_leaves(restored: Clone, monkeypatch: pytest.MonkeyPatch, chosen: list[tuple[str, Any]]) -> None:
     # Most of the time goes to parsing params.yaml for every stage; the same text always gives the same content.
     monkeypatch.setattr(dvc_yaml, "parse_yaml", cache(dvc_yaml.parse_yaml))
-    original = restored.params.read_bytes()
+    original, values = restored.params.read_bytes(), json.dumps(read_params(restored.params))
     found = {}
     with stages(restored.root) as known:
         assert stale(known) == set()
         for leaf, value in chosen:
-            restored.change({leaf: another(value)})
+            content = json.loads(values)
+            *sections, name = leaf.split(".")
+            reduce(getitem, sections, content)[name] = another(value)
+            restored.params.write_text(json.dumps(content), encoding="utf-8")  # which YAML reads as well
             found[leaf] = of_other_parameters(known)
-            restored.params.write_bytes(original)
+        restored.params.write_bytes(original)
         graph = known[0].repo.index.graph
     for leaf, found_stale in found.items():
         expected = declaring(leaf)
