@@ -46,8 +46,8 @@ class Stages:
         """
         for name in names:
             if name == "figures":
-                code = import_module(f"transformer.families.{open_task(self.task).family}.figures")
-                self._patch.setattr(code, "explain", lambda *_: 0)
+                drawing = import_module(f"transformer.families.{open_task(self.task).family}.figures")
+                self._patch.setattr(drawing, "explain", lambda *_: 0)
             task = open_task(self.task)
             module, code = import_module(f"stages.{name}"), stage_code(task, name)
             params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))

@@ -62,8 +62,10 @@ def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
     git(repository, "commit", "-qm", "a stage")
     dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
     assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
-    command, pipes = ["dvc", "exp", "run", "-n", "here"], {"stdin": PIPE, "stdout": DEVNULL, "stderr": DEVNULL}
-    with subprocess.Popen(command, cwd=repository, env=environment, **pipes) as running:
+    command = ["dvc", "exp", "run", "-n", "here"]
+    with subprocess.Popen(
+        command, cwd=repository, env=environment, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL
+    ) as running:
         deadline = time.monotonic() + 60
         while not (repository / "started").exists() and time.monotonic() < deadline:
             time.sleep(0.1)

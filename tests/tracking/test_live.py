@@ -139,7 +139,7 @@ def test_a_training_of_other_code_is_no_child_of_the_row(long: bool, scored: Pat
 
 
 def test_the_run_of_a_killed_observer_ends_when_its_result_is_there(dvc_root: Path) -> None:
-    with subprocess.Popen(COMMAND, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True) as process:
+    with subprocess.Popen(WARM, cwd=dvc_root, stdin=subprocess.PIPE, env=environment(), text=True) as process:
         assert process.stdin is not None
         process.stdin.write((json.dumps(METRICS) + "\n") * 600)
         process.stdin.flush()

@@ -232,7 +232,8 @@ def test_a_stage_knows_its_dependencies_as_dvc_does(
     content = read_params(ROOT / "params.yaml")
     for name, found in known.items():
         expected = sorted({dep.def_path for dep in found.deps} - {dep.def_path for dep in found.params})
-        assert sorted(dependencies(*name.split("@"), content)) == expected, name
+        stage, task = name.split("@")
+        assert sorted(dependencies(stage, task, content)) == expected, name
 
 
 @pytest.mark.parametrize("text", ["stages: {download: {}}\nvars: [params.yaml]", f"a: {'9' * 5000}", "stages: 3"])

@@ -66,11 +66,11 @@ def _stages(repo: Repo, address: str | None) -> Iterator[PipelineStage]:
     known = {stage.name: stage for stage in repo.index.stages}
     if address is not None and address not in known:
         raise UserError(f"there is no stage {address}: choose one of {', '.join(known)}")
-    results = next((stage.dvcfile.lockfile_contents for stage in known.values()), {}).get("stages") or {}
+    lock: dict[str, Any] = next((stage.dvcfile.lockfile_contents for stage in known.values()), {})
     for name, stage in known.items():
         if address not in (None, name):
             continue
-        locked = name in results
+        locked = name in (lock.get("stages") or {})
         if address and not locked:
             raise UserError(f"{name} never ran, so there is no result to accept for: run `dvc repro {name}`")
         if address and stage.frozen:
