@@ -152,7 +152,7 @@ def test_the_gradient_of_plain_products_is_that_of_finite_differences(
         torch.manual_seed(7)  # drops the same weights each time
         return scaled_dot_product_attention(query, KeyValue(key, value), mask, causal=causal, dropout=dropout)
 
-    query, key, value = (torch.randn(2, H, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    query, key, value = (torch.randn(2, 2, 4, 2, dtype=torch.float64, requires_grad=True) for _ in range(3))
     assert torch.autograd.gradcheck(attend, (query, key, value))
     exact = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal)
     assert torch.allclose(attend(query, key, value), exact) == (dropout < 0.1)
