@@ -62,6 +62,7 @@ def run(model: Seq2SeqModel, encoded: list[Ids], **changes: Any) -> list[list[Hy
     return decode(TorchGenerator(model, target), encoded, target, params(**changes), Observer())
 
 
+@cache
 def tiny(seed: int, *, target_size: int = 6, sharpness: float = 4.0) -> Seq2SeqTransformer:
     """A random model in float64 with varied next-token distributions; `sharpness` makes them more peaked."""
     torch.manual_seed(seed)

@@ -1,6 +1,7 @@
 """Decoding by definition: one sentence at a time, with the whole prefix through the decoder for each token."""
 
 import math
+from functools import cache
 
 import torch
 
@@ -16,12 +17,20 @@ Scored = tuple[float, list[int]]
 def next_log_probabilities(
     model: Seq2SeqModel, source: Ids, ids: list[int], target: Vocabulary, ngram: int | None = None
 ) -> list[float]:
-    with torch.no_grad():
-        states = model(torch.from_numpy(source)[None], torch.tensor([[target.begin_id, *ids]]))
-        logits = model.output(states)[0, -1]
-    logits[[target.pad_id, target.begin_id]] = float("-inf")
-    values: list[float] = logits.log_softmax(dim=-1).tolist()
+    values = _without_repetitions(model, tuple(source.tolist()), (target.begin_id, *ids), target.pad_id)
     return [float("-inf") if ngram and repeats([*ids, token], ngram) else value for token, value in enumerate(values)]
+
+
+@cache
+def _without_repetitions(
+    model: Seq2SeqModel, source: tuple[int, ...], given: tuple[int, ...], pad_id: int
+) -> list[float]:
+    """given: begins with the begin token. Several searches ask the same."""
+    with torch.no_grad():
+        logits = model.output(model(torch.tensor([source]), torch.tensor([given])))[0, -1]
+    logits[[pad_id, given[0]]] = float("-inf")
+    values: list[float] = logits.log_softmax(dim=-1).tolist()
+    return values
 
 
 def repeats(ids: list[int], ngram: int) -> bool:
