@@ -268,9 +268,8 @@ def test_answers_that_cannot_be_joined_again_are_refused(
         "translation.download.source": "hub",
         "translation.download.languages": ["en", "zh"],
     }
-    found = written(tmp_path, "language.tokenize.language", "zh", **settings | changes)
     with pytest.raises(UserError, match=refused) if refused else nullcontext():
-        check_params(found)
+        check(tmp_path, "language.tokenize.language", "zh", **settings | changes)
 
 
 @pytest.mark.parametrize(
