@@ -1,6 +1,7 @@
 """The shorter benchmarks, one after the other: `python -m benchmarks`, or `make bench`."""
 
 import argparse
+import json
 import subprocess
 import sys
 import time
@@ -55,12 +56,17 @@ def main() -> None:
 
 def _lasting() -> list[str]:
     """The committed verdicts of `make bench-lasting`, which takes too long to run here, with their commit."""
-    path = ROOT / OUTPUT / "lasting.json"
-    log = ("git", "log", "-1", "--format=%h", "--", str(path))
-    commit = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    if not commit or not path.is_file():
+    path = str(OUTPUT / "lasting.json")
+    commit = _git("log", "-1", "--format=%h", "--", path).strip()
+    content = _git("show", f"{commit}:./{path}") if commit else ""
+    if not content:
         return []
-    return [f"make bench-lasting, as committed in {commit}:", *verdicts(read_json(path))]
+    return [f"make bench-lasting, not run now but as committed in {commit}:", *verdicts(json.loads(content))]
+
+
+def _git(*arguments: str) -> str:
+    """What it prints; nothing where it fails."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
 
 def verdicts(content: dict[str, Any]) -> list[str]:

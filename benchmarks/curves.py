@@ -58,10 +58,9 @@ def _run(task: Task, options: Options, *, dropout_seed: int, own: bool) -> tuple
     """Train one from the seed's initial weights; returns its steps, and the validation loss of its last weights."""
     training = our_training(task, options.compute)
     batches = _batches(task, options.more.steps)
-    plain = training.params.model_copy(update={"averaging": "none"})
     if own:
         torch.manual_seed(dropout_seed)
-        done = OurLoop(training, plain, options.compute).steps(batches)
+        done = OurLoop(training, training.params, options.compute).steps(batches)
     else:
         model = straightforward(task.config)
         load_ours(model, training.model)

@@ -33,8 +33,10 @@ def _height(table: Mapping[str, Any]) -> float:
 
 
 def _curves(axes: Axes, table: Mapping[str, Any]) -> None:
-    for (name, row), colour, dash in zip(table["rows"].items(), cycle(COLOURS), cycle(DASHES), strict=False):
-        axes.plot(table["axis"], row["values"], color=colour, linestyle=dash, label=name)
+    for number, (name, row) in enumerate(table["rows"].items()):
+        turn, place = divmod(number, len(COLOURS))
+        dash = DASHES[(place + turn) % len(DASHES)]
+        axes.plot(table["axis"], row["values"], color=COLOURS[place], linestyle=dash, label=name)
     axes.set_xlabel(table["axis_label"])
     axes.set_ylabel(table["unit"])
     axes.set_title(table["title"])

@@ -81,7 +81,7 @@ def random_pairs(size: Size, steps: int, folder: Path) -> tuple[EncodedPairs, Se
     plain = stage_params(profile_values(ROOT, "seed"), "translation", Params, where=Path("seed"))
     rows = TOKENS // size.length
     model = plain.model.model_copy(update={"max_length": size.length, **size.model})
-    train = plain.train.model_copy(update={"batch_size": rows, "averaging": "none"})
+    train = plain.train.model_copy(update={"batch_size": rows})
     config = Seq2SeqConfig(
         model=model,
         source_size=size.vocabulary,

@@ -25,6 +25,7 @@ from benchmarks.translation import open_task
 from benchmarks.turns import BLOCK
 from benchmarks.workspace import FOLDER, ROOT, Workspace, prepared
 from transformer.core.errors import UserError
+from transformer.core.schema import Hardware
 from transformer.families.classifier.train import Params as SentimentParams
 
 OURS = "ours"
@@ -53,13 +54,19 @@ _AT_LEAST = {"translation": 2.3, "sentiment": 10.0}
 class Training:
     """A process that trains in turns."""
 
-    def __init__(self, workspace: Workspace, task: str, updates: int, code: Path, **settings: str) -> None:
+    def __init__(
+        self, workspace: Workspace, task: str, updates: int, code: Path, hardware: Hardware, **settings: str
+    ) -> None:
         """settings: environment variables."""
         script = str(ROOT / "benchmarks" / "turns.py")
-        command = [sys.executable, script, str(workspace.root), task, str(BLOCK + updates), str(code)]
+        arguments = (workspace.root, task, BLOCK + updates, code, hardware.model_dump_json())
         environment = workspace.environment() | {"LD_PRELOAD": ""} | settings
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, script, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
 
     def turn(self) -> float | None:
@@ -79,7 +86,7 @@ class Training:
 def measure(options: Options) -> Report:
     """The rates over the updates, and the last ones compared with the first. Raises UserError."""
     if options.more.updates < _SPAN or options.more.updates % _SPAN:
-        raise UserError(f"--updates is {options.more.updates}: it must be a multiple of {_SPAN}")
+        raise UserError(f"--updates {options.more.updates} is not a multiple of {_SPAN}")
     tables: list[Table] = []
     before = f"commit {options.more.before}"
     for task in options.more.tasks:
@@ -104,19 +111,19 @@ def _speeds(task: str, before: str, options: Options) -> dict[str, list[float]]:
     """The rate of each contender in every span of updates."""
     updates: int = options.more.updates
     workspace = prepared(task, options.data)
-    module, peer = _PEERS[task]
+    (module, peer), hardware = _PEERS[task], options.hardware
     peer_options = replace(options, more=argparse.Namespace(steps=BLOCK))
-    straightforward = isolated(module.peer, peer, peer_options, threads=options.hardware.threads)
+    straightforward = isolated(module.peer, peer, peer_options, threads=hardware.threads)
     trainings = {
-        before: Training(workspace, task, updates, _older(options.more.before)),
-        OURS: Training(workspace, task, updates, ROOT),
+        before: Training(workspace, task, updates, _older(options.more.before), hardware),
+        OURS: Training(workspace, task, updates, ROOT, hardware),
     }
     if TCMALLOC:
-        trainings[OURS_TCMALLOC] = Training(workspace, task, updates, ROOT, LD_PRELOAD=TCMALLOC)
+        trainings[OURS_TCMALLOC] = Training(workspace, task, updates, ROOT, hardware, LD_PRELOAD=TCMALLOC)
     if options.more.allocators and task == "translation":
         for name, settings in _ALLOCATORS.items():
             if len(given := {key: value for key, value in settings.items() if value}) == len(settings):
-                trainings[name] = Training(workspace, task, _ALLOCATORS_UPDATES, ROOT, **given)
+                trainings[name] = Training(workspace, task, _ALLOCATORS_UPDATES, ROOT, hardware, **given)
     taken: dict[str, list[list[float]]] = {name: [[] for _ in range(updates // _SPAN)] for name in trainings}
     rates: list[list[float]] = [[] for _ in range(updates // _SPAN)]
     for number in range(updates // BLOCK):

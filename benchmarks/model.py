@@ -7,6 +7,7 @@ model after a short training run, which is kept for the next benchmark.
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +60,7 @@ def open_subject(options: Options, device: torch.device) -> Subject:
         folder = task.workspace.root / "models" / f"short-{steps}"
         stamp = (data / "stamp").read_text()
         if not (folder / "stamp").is_file() or (folder / "stamp").read_text() != stamp:
+            (folder / "stamp").unlink(missing_ok=True)
             _train(options, folder, steps)
             (folder / "stamp").write_text(stamp)
         translator = TorchTranslator(folder, data / "vocab", data / "tokens", decoding, device)
@@ -69,12 +71,10 @@ def open_subject(options: Options, device: torch.device) -> Subject:
         translator = opened
     if not isinstance(translator.model, Seq2SeqTransformer):
         raise UserError(f"{bundle} is not a translation Transformer: name such a bundle, or leave out --model")
-    language = translator.pretokenizers["source"].language
-    rows = list(read_rows(data / "corpus" / "test.jsonl"))[: options.more.sentences]
+    language, corpus = str(translator.pretokenizers["source"].language), data / "corpus" / "test.jsonl"
+    rows = list(islice(read_rows(corpus), options.more.sentences))
     if language not in rows[0]:
-        raise UserError(
-            f"{bundle} translates from `{language}`, and the corpus has {' and '.join(rows[0])}: name another"
-        )
+        raise UserError(f"{bundle} translates from {language}, but {corpus} has no `{language}`: set --data")
     texts = [row[language] for row in rows]
     source, target = (translator.vocabularies[side] for side in ("source", "target"))
     origin = f"{steps} updates" if bundle is None else "an exported bundle"
@@ -84,8 +84,8 @@ def open_subject(options: Options, device: torch.device) -> Subject:
 def _train(options: Options, folder: Path, steps: int) -> None:
     print(f"  training for {steps} updates", file=sys.stderr)
     task = open_task(options)
-    training = our_training(task, options.compute)
-    batches = random_batches(task.train.lengths.max(axis=1), task.params.train, 1)
+    params, training = task.params.train, our_training(task, options.compute)
+    batches = random_batches(task.train.lengths.max(axis=1), params, 1)
     batches = (batches * -(-steps // len(batches)))[:steps]
     OurLoop(training, task.params.train, options.compute).steps(batches)
     state = {name: tensor.detach().cpu() for name, tensor in unique_state(training.model).items()}

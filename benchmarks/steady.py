@@ -83,7 +83,8 @@ def _recurrent(task: str) -> Callable[[Options], list[float]]:
     def seconds(options: Options) -> list[float]:
         workspace = new_workspace(FOLDER / "rnn", data=options.data, profile="rnn")
         ensure(workspace, task, DATA_STAGES, options.data)
-        training, part = Training(workspace, task, _UPDATES, ROOT), _UPDATES // BLOCK // _PARTS
+        training = Training(workspace, task, _UPDATES, ROOT, options.hardware)
+        part = _UPDATES // BLOCK // _PARTS
         turns = [training.turn() for _ in range(_UPDATES // BLOCK)]
         parts = [[taken for taken in turns[at : at + part] if taken] for at in range(0, len(turns), part)]
         return [part * sum(taken) / len(taken) for taken in parts]
@@ -113,9 +114,7 @@ class _Timed(Observer):
 
 def _rows(stage: str, side: str = "") -> Callable[[Options], list[float]]:
     def seconds(options: Options) -> list[float]:
-        workspace = corpus_of(options.more.pairs)
-        if stage == "build_vocab":
-            ensure(workspace, "translation", ("download", "tokenize"))
+        workspace = corpus_of(options.more.pairs)  # with the tokens that `tokenize`, which comes first, has written
         return alone(_seconds_of_rows, (workspace.root, stage, side, options.more.pairs), threads=1)
 
     return seconds

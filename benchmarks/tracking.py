@@ -1,7 +1,8 @@
 """The cost of MLflow tracking in training: `python -m benchmarks.tracking [--rounds 5] [--epochs 2]`.
 
 The whole stage `train@translation` with the default parameters, with tracking on and off, each in its own process, on a
-copy of the checkout.
+copy of the checkout. A run of less than three minutes leaves opening MLflow to the next stage; here each opens it at
+once. The target is 2 % of the shortest run that does.
 """
 
 import argparse
@@ -9,12 +10,14 @@ import subprocess
 import sys
 import time
 
-from benchmarks.harness import Contender, Options, Report, Table, Target, Work, main, measured, seconds
+from benchmarks.harness import Contender, Limit, Options, Report, Table, Work, main, measured, seconds
 from benchmarks.workspace import ROOT, Workspace, clone
 from transformer.commands.profiles import default_params
 from transformer.core.errors import UserError
+from transformer.tracking.live import SHORT_SECONDS
 
 ON, OFF = "tracking on", "tracking off"
+ADDED = "tracking"
 
 
 def measure(options: Options) -> Report:
@@ -26,6 +29,8 @@ def measure(options: Options) -> Report:
         "hardware.threads": options.hardware.threads,
     }
     workspace.change(changes)
+    live = workspace.root / "transformer" / "tracking" / "live.py"
+    live.write_text(live.read_text().replace(f"SHORT_SECONDS = {SHORT_SECONDS}\n", "SHORT_SECONDS = 0.0\n"))
     print("  dvc repro build_vocab@translation", file=sys.stderr)
     workspace.call("dvc", "repro", "build_vocab@translation")
     contenders: dict[str, Contender] = {
@@ -34,10 +39,13 @@ def measure(options: Options) -> Report:
     }
     contenders[ON](0)  # creates the database
     times = seconds(measured(contenders, options, warm=False))
-    return Report(
-        [Table("Training with and without tracking", "seconds", times, OFF, [Target(ON, OFF, 1.02, at_least=False)])],
-        {"epochs": options.more.epochs},
-    )
+    added = {ADDED: [on - off for on, off in zip(times[ON], times[OFF], strict=True)]}
+    limits = [Limit(ADDED, 0.02 * SHORT_SECONDS)]
+    tables = [
+        Table("Training with and without tracking", "seconds", times, OFF),
+        Table("Seconds that MLflow adds to a training", "seconds", added, ADDED, limits=limits),
+    ]
+    return Report(tables, {"epochs": options.more.epochs})
 
 
 def _train(workspace: Workspace, *, tracking: bool) -> Work:

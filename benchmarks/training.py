@@ -1,7 +1,7 @@
 """Steady-state training steps of our loop and the peers', on the same rows of the encoded store."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from transformer.training.loop import fit
 from transformer.training.team import Single, Team
 from transformer.training.trainable import BatchLoss, Trainable
 
+T = TypeVar("T")
+
 
 class Steps(NamedTuple):
     """The result of some training steps."""
@@ -26,26 +28,38 @@ class Steps(NamedTuple):
     """The mean negative log-likelihood of each batch in nats."""
 
 
+class _Stopwatch(Observer):
+    """Times an epoch's updates, except for the first ones."""
+
+    def __init__(self, device: torch.device, untimed: int) -> None:
+        self._clock, self._device, self._untimed = Clock(device), device, untimed
+        self.seconds = 0.0
+
+    def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterator[T]:
+        """The loop takes an item per update, whose batch may be cut into parts."""
+        for number, item in enumerate(items):
+            if number == self._untimed:
+                self._clock = Clock(self._device)
+            yield item
+        self.seconds = self._clock.elapsed()
+
+
 class OurLoop:
-    """Our training loop on given batches: one epoch of them, timed from the first update to the last."""
+    """Our training loop on given batches: one epoch of them, timed from the first update to the last, not averaged."""
 
     def __init__(self, trainable: Trainable, params: TrainParams, compute: Compute) -> None:
         self.trainable, self.compute = trainable, compute
-        plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}  # as the peers
+        plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}
         self.params = params.model_copy(update=plain)
         self.model, self.paces = trainable.model, trainable.paces
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
-        self._untimed = 0
-        """The losses of this process before the clock starts: one for each shard of an update that it computes."""
-        self._seconds, self._clock = 0.0, Clock(compute.device)
 
     def steps(self, batches: Sequence[Ids], *, untimed: int = 1, team: Team | None = None) -> Steps:
         """Train on these batches with a new optimizer; the first `untimed` ones are not timed. team: as in `fit`."""
-        self._batches, self._losses = batches, []
-        self._untimed = untimed * self.params.shards // (team or Single()).size
-        fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=Observer(), team=team)
-        return Steps(self._seconds, [loss.item() for loss in self._losses])
+        self._batches, self._losses, watch = batches, [], _Stopwatch(self.compute.device, untimed)
+        fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=watch, team=team)
+        return Steps(watch.seconds, [loss.item() for loss in self._losses])
 
     def batches(self, epoch: int) -> Sequence[Ids]:
         """The given batches."""
@@ -60,16 +74,13 @@ class OurLoop:
         return self.trainable.pieces(rows)
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The task's own; starts the clock."""
-        if len(self._losses) == self._untimed:
-            self._clock = Clock(self.compute.device)
+        """The task's own."""
         loss = self.trainable.loss(rows)
         self._losses.append(loss.nll / loss.predicted)
         return loss
 
     def validate(self) -> dict[str, float]:
-        """Stops the clock."""
-        self._seconds = self._clock.elapsed()
+        """Nothing."""
         return {"validation_loss": 0.0, "validation_accuracy": 0.0}
 
 

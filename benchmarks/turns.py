@@ -1,11 +1,13 @@
 """A training run that takes turns with others, a few updates each: whatever slows the machine slows all of them.
 
-`python benchmarks/turns.py ROOT TASK UPDATES CODE` runs our real loop, as the train stage does, on the encoded store
-in ROOT, with the package in the folder CODE, which may be from an older commit. It waits for a line before each turn
+`python benchmarks/turns.py ROOT TASK UPDATES CODE HARDWARE` runs our real loop, as the train stage does, on the encoded
+store in ROOT, with the package in the folder CODE, which may be from an older commit, and with the section `hardware`
+in place of that in ROOT/params.yaml. It waits for a line before each turn
 and replies with the turn's seconds, or with `-` if the turn included validation.
 """
 
 import importlib
+import json
 import sys
 import tempfile
 import time
@@ -50,8 +52,8 @@ class Turns:
         self._since = self.now()
 
 
-def main(root: Path, task: str, updates: int, code: Path) -> None:
-    """Train as the stage does."""
+def main(root: Path, task: str, updates: int, code: Path, hardware: str) -> None:
+    """Train as the stage does; hardware: as JSON."""
     # Older commits have a different layout. Look at the files: with an editable install of this package, its import
     # hook would find `transformer.core` for every other copy of the package too.
     core = "transformer.core" if (code / "transformer" / "core").is_dir() else ""
@@ -85,7 +87,8 @@ def main(root: Path, task: str, updates: int, code: Path) -> None:
     else:
         stage = importlib.import_module(f"transformer.tasks.{task}.train")
         run = stage.run
-    content = _known(loading.read_params(root / "params.yaml"), stage.Params, others=True)
+    content = loading.read_params(root / "params.yaml") | {"hardware": json.loads(hardware)}
+    content = _known(content, stage.Params, others=True)
     content[task] = _known(content[task], stage.Params, others=True)
     params = loading.stage_params(content, task, stage.Params, where=root / "params.yaml")
     runtime = params.runtime.model_copy(update={"log_every": BLOCK})
@@ -117,4 +120,4 @@ def _known(values: Any, kind: Any, *, others: bool = False) -> Any:
 
 if __name__ == "__main__":
     sys.path[0] = sys.argv[4]
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), sys.argv[5])

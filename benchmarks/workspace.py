@@ -97,7 +97,7 @@ def ensure(workspace: Workspace, task: str, stages: Sequence[str], data: Path | 
     """Run these stages unless they already ran with the same parameters, code and corpora (the files under `data`)."""
     stamp, mark = _stamp(workspace, data), workspace.data(task) / "stamp"
     if not mark.is_file() or mark.read_text() != stamp:
-        mark.unlink(missing_ok=True)  # an interrupted change is of no stamp
+        mark.unlink(missing_ok=True)  # an interrupted change leaves outputs of two kinds
         for stage in stages:
             print(f"  {stage}@{task}", file=sys.stderr)
             workspace.run(stage, task)

@@ -2,16 +2,19 @@
 
 import argparse
 import os
+import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks.__main__ import verdicts
+from benchmarks.__main__ import _lasting, verdicts
 from benchmarks.harness import Limit, Options, Report, Table, Target, Work, lines, measured, rates, write
 from benchmarks.isolated import alone
-from benchmarks.workspace import prepared
+from benchmarks.lasting import measure as lasting
+from benchmarks.workspace import Workspace, ensure, prepared
 from transformer.checkpoint.device import Compute
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
@@ -90,6 +93,37 @@ def test_files_hold_figures_verdicts_and_the_machine(
 def test_missing_corpora_end_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no folder"):
         prepared("translation", tmp_path / "nowhere")
+
+
+def test_an_interrupted_change_of_a_workspace_is_not_taken_for_complete(tmp_path: Path) -> None:
+    class Interrupted(Workspace):
+        def run(self, stage: str, task: str) -> None:
+            raise KeyboardInterrupt
+
+    (tmp_path / "params.yaml").write_text("one: 1")
+    mark = tmp_path / "data" / "translation" / "stamp"
+    mark.parent.mkdir(parents=True)
+    mark.write_text("another")
+    with pytest.raises(KeyboardInterrupt):
+        ensure(Interrupted(tmp_path), "translation", ("download",))
+    assert not mark.exists()
+
+
+def test_a_figure_has_all_curves(options: Options, tmp_path: Path) -> None:
+    names = [f"curve {number}" for number in range(9)]
+    curves = Table("Loss", "nats", {name: [3.0, 2.0] for name in names}, names[0], axis=[1, 2])
+    write("part", Report([curves]), options, tmp_path)
+    assert all(name in (tmp_path / "part.svg").read_text() for name in names)
+
+
+def test_lasting_takes_spans_of_fifty_updates(options: Options) -> None:
+    with pytest.raises(UserError, match="--updates 120 is not a multiple of 50"):
+        lasting(replace(options, more=argparse.Namespace(updates=120)))
+
+
+def test_verdicts_of_another_run_have_their_commit() -> None:
+    found = _lasting()
+    assert not found or re.fullmatch(r"make bench-lasting, not run now but as committed in [0-9a-f]{7,}:", found[0])
 
 
 def _process(parent: int) -> tuple[bool, int]:

@@ -53,19 +53,22 @@ def test_losses_are_the_same_step_by_step(task: Task) -> None:
     assert ours.seconds > 0
 
 
-@pytest.mark.parametrize("shards", [1, 2])
-def test_the_first_update_is_not_timed(shards: int, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    compute = Compute(torch.device("cpu"), "fp32")
-    loop = OurLoop(our_training(task, compute), task.params.train.model_copy(update={"shards": shards}), compute)
-    started = []
+def test_the_clock_counts_updates_and_our_loop_does_not_average(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, params = Compute(torch.device("cpu"), "fp32"), task.params.train
+    loop = OurLoop(our_training(task, compute), params.model_copy(update={"shards": 4, "averaging": "last"}), compute)
 
-    def clock(device: torch.device) -> Clock:
-        started.append(len(loop._losses))
-        return Clock(device)
+    class Counting:
+        """Counts losses in place of seconds."""
 
-    monkeypatch.setattr("benchmarks.training.Clock", clock)
-    loop.steps([np.arange(4), np.arange(4, 8), np.arange(8, 12)])
-    assert started == [shards]
+        def __init__(self, device: torch.device) -> None:
+            self._started = len(loop._losses)
+
+        def elapsed(self) -> float:
+            return len(loop._losses) - self._started
+
+    monkeypatch.setattr("benchmarks.training.Clock", Counting)
+    assert loop.steps([np.arange(start, start + 4) for start in (0, 4, 8)]).seconds == 8  # two updates of four shards
+    assert loop.params.averaging == "none"
 
 
 def test_all_contenders_get_the_same_rows() -> None:

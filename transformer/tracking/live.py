@@ -41,7 +41,7 @@ _BATCH_SECONDS = 5.0
 _BATCH_EVENTS = 500
 # Importing MLflow and opening its database takes 2.5 s of CPU time. A stage that ends sooner than this leaves that to
 # the next one, so that logging costs less than 2 % of any training run.
-_SHORT_SECONDS = 180.0
+SHORT_SECONDS = 180.0
 _LAST = STAGES[-1]
 Events = queue.SimpleQueue[Event | None]
 
@@ -94,7 +94,7 @@ def follow(task: str, stage: str, events: Events, started: int) -> None:
         return
     chain = running_chain(directory, task, stage)
     child = child_of(chain, stage, current_origin(root), started)
-    stream = batches(events, seconds=0.0 if stage in (_LAST, CONVERT) else _SHORT_SECONDS)
+    stream = batches(events, seconds=0.0 if stage in (_LAST, CONVERT) else SHORT_SECONDS)
     if stage == TRAIN:
         stream = noted(stream, directory, root, task)
     outcome = partial(_outcome, directory, task, stage)
