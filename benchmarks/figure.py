@@ -1,7 +1,6 @@
 """A part's tables as bar charts of the median, with the lowest and highest round; or as curves."""
 
 from collections.abc import Mapping
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 

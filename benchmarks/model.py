@@ -87,6 +87,6 @@ def _train(options: Options, folder: Path, steps: int) -> None:
     params, training = task.params.train, our_training(task, options.compute)
     batches = random_batches(task.train.lengths.max(axis=1), params, 1)
     batches = (batches * -(-steps // len(batches)))[:steps]
-    OurLoop(training, task.params.train, options.compute).steps(batches)
+    OurLoop(training, params, options.compute).steps(batches)
     state = {name: tensor.detach().cpu() for name, tensor in unique_state(training.model).items()}
     save_trained(folder, task.config, state)

@@ -14,7 +14,7 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.loop import fit
-from transformer.training.team import Single, Team
+from transformer.training.team import Team
 from transformer.training.trainable import BatchLoss, Trainable
 
 T = TypeVar("T")

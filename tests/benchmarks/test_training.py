@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.harness import Clock
 from benchmarks.peers.straightforward import load_ours
 from benchmarks.training import OurLoop, Sample
 from benchmarks.translation import Task, our_training, peer_loop, straightforward
