@@ -25,6 +25,7 @@ from transformer.families.language.nn.config import LanguageConfig, LanguagePara
 from transformer.families.language.nn.mask_token import mask_id
 from transformer.families.language.nn.model import LanguageTransformer
 from transformer.families.language.options import answering, example
+from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
 from transformer.vocabulary.subword_training import train_bpe
 from transformer.vocabulary.training import train_wordpiece, word_vocabulary
 
@@ -106,6 +107,17 @@ def test_no_space_is_read_where_none_is_written(text: str, between: str) -> None
     after = ids[ids.index(99) + 1 :]
     assert whole[-len(after) :].tolist() == after
     assert vocabulary.decode(whole[: -len(after)].tolist()) == filled[: text.index("[MASK]") + 1]
+
+
+def test_a_full_stop_after_a_gap_is_split_off_by_spacy() -> None:
+    """`a.` would be one token, an abbreviation, whose full stop is another piece."""
+    pretokenize = PreTokenizer(PreTokenizerParams(kind="spacy", language="en", lowercase=True))
+    texts = pretokenize(["the film was good.", "it rained at 5 a.m. in a. and b.", "the a. film"] * 9)
+    vocabulary = train_bpe(iter(texts), min_frequency=1, max_size=70, byte_fallback=False)
+    (whole,) = vocabulary.encode(pretokenize(["the film was film."]))
+    (film,) = vocabulary.encode(["film"])[0][1:-1]
+    ids = encode_gaps("the film was [MASK].", vocabulary, pretokenize, 99)
+    assert [film if token == 99 else token for token in ids.tolist()] == whole.tolist()
 
 
 def test_a_piece_within_a_word_continues_it() -> None:

@@ -39,8 +39,11 @@ def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], 
 
 
 def _of_another_class(piece: str) -> str:
-    """A character after which a piece without a space before it is split off: at first in a text it would get one."""
-    return "." if unicodedata.category(piece[0])[0] in "LMN" else "a"
+    """What a piece without a space before it is split off from: at first in a text it would get one.
+
+    No single letter, which spaCy takes for an abbreviation before a full stop.
+    """
+    return "." if unicodedata.category(piece[0])[0] in "LMN" else "word"
 
 
 def _keeps_spaces(vocabulary: Vocabulary) -> bool:
