@@ -1,12 +1,19 @@
 """Greedy decoding: neither the cache nor the batch changes the result."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.builders import seq2seq
 from tests.decoding import reference
-from tests.decoding.models import run, sources, trained, vocabulary
+from tests.decoding.models import params, run, sources, trained, vocabulary
+from transformer.core.files import write_json
+from transformer.families.seq2seq.decoding.decode import Search
+from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
+from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.generation.detokenize import detokenize
+from transformer.vocabulary.training import train_wordpiece
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -26,6 +33,19 @@ def test_sources_longer_than_the_positions_are_cut() -> None:
 
 def test_nothing_to_decode() -> None:
     assert run(seq2seq(), []) == []
+
+
+def test_a_text_without_tokens_is_not_translated(tmp_path: Path) -> None:
+    """BERT's normalizer deletes a byte order mark, a soft hyphen and spaces without a width."""
+    words = train_wordpiece(lambda: iter(["a dog sleeps."] * 9), min_frequency=1, max_size=30, lowercase=True)
+    answers = vocabulary(30)
+    side = {"kind": "none", "language": "en", "lowercase": True}
+    write_json(tmp_path / "pretokenizer.json", {"source": side, "target": side})
+    search = Search(TorchGenerator(trained("post"), answers), answers)
+    translator = Translator(search, {"source": words, "target": answers}, tmp_path, params(max_length=5))
+    found = translator.translate(["\ufeff", "a dog", "", " \u00ad\u200b "])
+    assert found[0] == found[2] == found[3] == ""
+    assert found[1]
 
 
 @pytest.mark.parametrize(

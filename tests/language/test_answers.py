@@ -109,15 +109,19 @@ def test_no_space_is_read_where_none_is_written(text: str, between: str) -> None
     assert vocabulary.decode(whole[: -len(after)].tolist()) == filled[: text.index("[MASK]") + 1]
 
 
-def test_a_full_stop_after_a_gap_is_split_off_by_spacy() -> None:
-    """`a.` would be one token, an abbreviation, whose full stop is another piece."""
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+@pytest.mark.parametrize("text", ["it was [MASK].", "a well-[MASK] film", "a [MASK]-made film", "[MASK]/well QUQUQU"])
+def test_what_is_beside_a_gap_is_split_as_beside_a_word(text: str, kind: str) -> None:
+    """By spaCy, whose rules look at both sides: `a.` would be one token, an abbreviation, and `well-` too."""
     pretokenize = PreTokenizer(PreTokenizerParams(kind="spacy", language="en", lowercase=True))
-    texts = pretokenize(["the film was good.", "it rained at 5 a.m. in a. and b.", "the a. film"] * 9)
-    vocabulary = train_bpe(iter(texts), min_frequency=1, max_size=70, byte_fallback=False)
-    (whole,) = vocabulary.encode(pretokenize(["the film was film."]))
+    texts = pretokenize(["it was film.", "a well-film film", "a film-made film", "film/well a. quququ"] * 9)
+    words = word_vocabulary(iter(texts), min_frequency=1, max_size=None)
+    vocabulary = words if kind == "word" else train_bpe(iter(texts), min_frequency=1, max_size=90, byte_fallback=False)
+    (whole,) = vocabulary.encode(pretokenize([text.replace("[MASK]", "film")]))
     (film,) = vocabulary.encode(["film"])[0][1:-1]
-    ids = encode_gaps("the film was [MASK].", vocabulary, pretokenize, 99)
-    assert [film if token == 99 else token for token in ids.tolist()] == whole.tolist()
+    ids = encode_gaps(text, vocabulary, pretokenize, 999).tolist()
+    assert ids.count(999) == 1
+    assert [film if token == 999 else token for token in ids] == whole.tolist()
 
 
 def test_a_piece_within_a_word_continues_it() -> None:

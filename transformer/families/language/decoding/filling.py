@@ -13,6 +13,7 @@ from transformer.families.language.decoding.interface import Floats
 from transformer.families.language.nn.mask_token import MASK
 
 _PREFIX = "##"
+_WORD = "quququ"
 _SHOWN = 60  # characters of a text that cannot be filled
 
 
@@ -29,21 +30,22 @@ class Filling(NamedTuple):
 def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], list[str]], mask: int) -> Ids:
     """The ids of a text, from begin to end token, with `mask` for each [MASK]; split: the pre-tokenizer."""
     parts: list[Ids] = []
-    for number, piece in enumerate(text.split(MASK)):
+    word = _WORD  # so that its neighbours are split as beside any word
+    while word in text.lower():
+        word += _WORD
+    (whole,) = split([text.replace(MASK, word)])
+    for number, piece in enumerate(whole.split(word)):
         attached = number > 0 and piece[:1] not in ("", " ")
         before = _of_another_class(piece) if attached and _keeps_spaces(vocabulary) else ""
-        skipped = len(vocabulary.encode(split([before]))[0]) - 2 if before else 0
-        ids = vocabulary.encode(split([before + piece.strip()]))[0]
+        skipped = len(vocabulary.encode([before])[0]) - 2 if before else 0
+        ids = vocabulary.encode([before + piece.strip()])[0]
         parts += [ids[1 + skipped : -1], np.array([mask])]
     return np.concatenate(([vocabulary.begin_id], *parts[:-1], [vocabulary.end_id])).astype(np.int64)
 
 
 def _of_another_class(piece: str) -> str:
-    """What a piece without a space before it is split off from: at first in a text it would get one.
-
-    No single letter, which spaCy takes for an abbreviation before a full stop.
-    """
-    return "." if unicodedata.category(piece[0])[0] in "LMN" else "word"
+    """A character that a piece without a space before it is split off from: at first in a text it would get one."""
+    return "." if unicodedata.category(piece[0])[0] in "LMN" else "a"
 
 
 def _keeps_spaces(vocabulary: Vocabulary) -> bool:

@@ -79,9 +79,9 @@ class Translator:
         positions, and TypeError if `texts` is not an iterable of strings.
         """
         texts = given_texts(texts)
-        tokens = self.pretokenize(texts)
-        filled = [index for index, text in enumerate(tokens) if text]
-        encoded = self._source.encode([tokens[index] for index in filled])
+        sources = self._source.encode(self.pretokenize(texts))
+        filled = [index for index, source in enumerate(sources) if len(source) > 2]  # than begin and end token
+        encoded = [sources[index] for index in filled]
         numbers = [first + index for index in filled]
         hypotheses = self.decoder(encoded, decoding or self.decoding, Observer(), numbers)
         translations = [[Translation("", 0.0)] for _ in texts]
