@@ -40,6 +40,16 @@ def test_what_cannot_be_found_is_said(repository: Path, name: str, message: str)
         find_results(repository, name)
 
 
+def test_a_branch_comes_before_an_experiment_of_the_same_name(repository: Path) -> None:
+    """As `dvc exp branch NAME NAME` leaves them: DVC's own commands take the branch, which may have gone on."""
+    first = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "update-ref", f"refs/exps/{first[:2]}/{first[2:]}/wider", first)
+    assert find_results(repository, "wider").commit == first
+    git(repository, "commit", "-q", "--allow-empty", "-m", "the branch goes on")
+    git(repository, "branch", "wider")
+    assert find_results(repository, "wider").commit == git(repository, "rev-parse", "HEAD").strip() != first
+
+
 def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
     """Waiting in the queue, or running in the workspace."""
 

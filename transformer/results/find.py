@@ -174,13 +174,8 @@ def results_before(root: Path, chain: Chain) -> Results | None:
 
 
 def _commit(root: Path, name: str) -> str:
-    if experiment := _experiment(root, name):
-        return experiment
-    if (
-        found := git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        .decode()
-        .strip()
-    ):
+    revision = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if found := git(root, *revision).decode().strip() or _experiment(root, name):  # in DVC's order
         return found
     key = name.split()[-1] if name.split() else ""
     if len(key) >= 8 and (found := next(_with_row(root, key), "")):
