@@ -198,6 +198,25 @@ def test_sentences_that_differ_in_case_punctuation_and_encoding_stay_together(tm
     assert not found[0] & found[1] and not found[0] & found[2] and not found[1] & found[2]
 
 
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_subfolder_whose_files_dvc_does_not_see_is_one_line(linked: bool, tmp_path: Path) -> None:
+    """It would be hashed as empty, and a change of the corpus be up to date."""
+    other = Path(parallel(tmp_path / "other"))
+    (tmp_path / "in").mkdir()
+    place = tmp_path / "in" / "data"
+    if linked:
+        place.symlink_to(other)
+    else:
+        other.rename(place)
+        (place / ".dvc").mkdir()
+    with pytest.raises(
+        UserError, match=rf"^{place} is a .*, whose files DVC does not follow: name it as `path` itself"
+    ):
+        translate(tmp_path, path=str(tmp_path / "in"))
+    (tmp_path / "link").symlink_to(other if linked else place)
+    translate(tmp_path, path=str(tmp_path / "link"))
+
+
 def test_what_is_ignored_is_said(tmp_path: Path, said: list[str]) -> None:
     path = Path(parallel(tmp_path / "in"))
     write(path, {"training.de": b"x\n", "README.md": b"x", "notes.txt.gz": gzip.compress(b"x"), ".hidden": b""})

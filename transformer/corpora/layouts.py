@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +67,8 @@ def text_extensions(folder: Path) -> list[str]:
     Beside a table with the training rows, a file such as `train.xlsx` is none.
     """
     found: dict[str, None] = {}
-    for place in (folder, *(folder / name for name in _SUBFOLDERS)):
-        for path in sorted(place.iterdir()) if place.is_dir() else ():
+    for place in _places(folder):
+        for path in sorted(place.iterdir()):
             match = _FILE.fullmatch(path.name) or _OPUS.fullmatch(path.name)
             if match is None or (match.re is _FILE and match["split"] != "train"):
                 continue
@@ -76,6 +76,18 @@ def text_extensions(folder: Path) -> list[str]:
                 return []
             found[match["kind"]] = None
     return list(found)
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    """The folders that are read. Raises UserError for one whose files DVC does not see: it would miss their changes."""
+    if folder.is_dir():
+        yield folder
+    for place in (folder / name for name in _SUBFOLDERS):
+        if place.is_symlink() or (place / ".dvc").exists():
+            what = "a link" if place.is_symlink() else "a DVC repository of its own"
+            raise UserError(f"{place} is {what}, whose files DVC does not follow: name it as `path` itself")
+        if place.is_dir():
+            yield place
 
 
 def _unread(ignored: Sequence[str]) -> str:
@@ -96,8 +108,8 @@ def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str
     variants: _Variants = defaultdict(lambda: defaultdict(dict))
     ignored: list[str] = []
     opus = _opus(columns)
-    for place in (folder, *(folder / name for name in _SUBFOLDERS)):
-        for path in sorted(place.iterdir()) if place.is_dir() else ():
+    for place in _places(folder):
+        for path in sorted(place.iterdir()):
             match = _FILE.fullmatch(path.name) or opus.fullmatch(path.name)
             kind = match and _kind(match, columns)
             if not match or not kind:
