@@ -181,4 +181,4 @@ def test_words_are_counted_in_every_script() -> None:
     for text in ("two  dogs, here", "两只狗 在雪地里。"):
         parts, space = written_words(text)
         assert space.join(parts) == (text if space == "" else "two dogs, here")
-    assert written_words("两只狗")[0] == ["两", "只", "狗"]
+    assert written_words("两只\n狗")[0] == ["两", "只", " ", "狗"], "one line, whatever the text has"

@@ -17,4 +17,5 @@ def separates_words(text: str) -> bool:
 
 def written_words(text: str) -> tuple[list[str], str]:
     """The words of a text and what is between them; if its script does not separate words, its characters."""
-    return (text.split(), " ") if separates_words(text) else ([*text], "")
+    words = text.split()
+    return (words, " ") if separates_words(text) else ([*" ".join(words)], "")
