@@ -9,6 +9,7 @@ from tests.conftest import ROOT
 from tests.corpora.cases import pairs, write
 from tests.training.small import smoke
 from transformer.core.errors import UserError
+from transformer.core.repository import repository
 from transformer.corpora.columns import Columns
 from transformer.corpora.files import read_folder
 from transformer.vocabulary.build import _given
@@ -42,7 +43,7 @@ def test_a_corpus_that_the_clone_does_not_see_is_one_line_with_its_absolute_path
 def test_an_old_copy_beside_the_clones_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = tmp_path / "repository" / ".dvc" / "tmp" / "exps" / "clone"
     for folder in (clone.parent / "corpus", clone):
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".dvc").mkdir(parents=True)
         write(folder, {name: f"{pairs(1)}\n".encode() for name in ("train.de", "train.en")})
     monkeypatch.chdir(clone)
     assert read_folder(Path("../corpus"), columns=COLUMNS).splits
@@ -53,6 +54,25 @@ def test_an_old_copy_beside_the_clones_is_not_read(tmp_path: Path, monkeypatch: 
         _given(VocabParams.model_validate(VOCABULARY | {"path": "../corpus"}))
     (clone / "..corpus").symlink_to(clone)
     assert read_folder(Path("..corpus"), columns=COLUMNS).splits
+
+
+def test_what_outlasts_an_experiment_belongs_to_the_repository_of_its_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer, own = tmp_path / "outer", tmp_path / "outer" / "own"
+    clone = own / ".dvc" / "tmp" / "exps" / "clone"
+    for root in (outer, own, clone):
+        (root / ".dvc").mkdir(parents=True)
+    (own / "data").mkdir()
+    monkeypatch.setenv("DVC_ROOT", str(own))
+    assert repository(clone) == repository(clone / "data") == repository(own / "data") == own
+    monkeypatch.setenv("DVC_ROOT", str(outer))  # one of its stages runs this project's
+    assert repository(own) == repository(own / "data") == own
+    monkeypatch.chdir(own)
+    with pytest.raises(UserError, match=r"folder \.\./corpus is missing"):
+        read_folder(Path("../corpus"), columns=COLUMNS)
+    monkeypatch.delenv("DVC_ROOT")
+    assert repository(outer) == outer and repository(tmp_path) is None
 
 
 @pytest.mark.parametrize("kind", ["translation", "sentiment", "vocabulary", "baseline/translation"])

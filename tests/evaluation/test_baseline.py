@@ -99,7 +99,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     root, commit = repository
-    monkeypatch.setenv("DVC_ROOT", str(root))
+    monkeypatch.chdir(root)
     for name in (commit, commit[:7]):
         rows = read(name, root).of_split("test", ["Hund"], "source", Observer())
         assert rows is not None
@@ -114,7 +114,7 @@ def test_a_commit_says_how_its_metrics_were_measured(
     repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, commit = repository
-    monkeypatch.setenv("DVC_ROOT", str(root))
+    monkeypatch.chdir(root)
     own = {"bits": "masked", "perplexity": "masked|words", "accuracy": "masked"}
     assert read(commit, root).measured_alike(own) == {*own}, "older code wrote no signatures"
     (root / PREDICTIONS).with_name("evaluation.json").write_text(
@@ -147,7 +147,7 @@ def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(
         git(root, "commit", "-qm", "lock")
         return git(root, "rev-parse", "HEAD").strip()
 
-    monkeypatch.setenv("DVC_ROOT", str(root))
+    monkeypatch.chdir(root)
     assert read(committed(), root).rows["test"]
     stages["train@translation"]["outs"][0]["md5"] = "new"
     with pytest.raises(UserError, match=r"contains the predictions of another model than its own .*: name another"):

@@ -10,7 +10,7 @@ from transformer.core.errors import UserError
 from transformer.results.chain import STAGES, Chain, Stage, chains_in_lock
 from transformer.results.find import find_results
 from transformer.results.git import blob, blobs, files, snapshots
-from transformer.results.origin import origin_of, uncommitted_code
+from transformer.results.origin import current_origin, origin_of, uncommitted_code
 from transformer.results.workspace import content_md5, folder_md5
 
 
@@ -143,3 +143,21 @@ def test_conflict_markers_are_named(root: Path, name: str) -> None:
     git(root, "commit", "-qm", "merged in haste")
     with pytest.raises(UserError, match=rf"^dvc\.lock of {name} has conflict markers: resolve the merge"):
         find_results(root, name)
+
+
+def test_a_repository_that_git_refuses_to_read_is_not_one_without_commits(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of another user, mounted into a container."""
+    commit = git(root, "rev-parse", "HEAD").strip()
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    for read in (current_origin, lambda root: [*snapshots(root)], lambda root: blobs(root, commit, ["dvc.lock"])):
+        with pytest.raises(UserError, match=r"git cannot read .*dubious ownership.* git config --global --add safe"):
+            read(root)
+
+
+def test_no_repository_and_one_without_commits_have_no_commit(tmp_path: Path) -> None:
+    assert (current_origin(tmp_path).commit, [*snapshots(tmp_path)]) == (None, [])
+    git(tmp_path, "init", "-q")
+    assert (current_origin(tmp_path).commit, [*snapshots(tmp_path)]) == (None, [])
+    assert blob(tmp_path, "HEAD", "dvc.lock") == b"" and blobs(tmp_path, "HEAD", ["dvc.lock"]) == [None]

@@ -98,6 +98,18 @@ def test_rows_that_earlier_versions_mixed_are_marked_once_and_stay(story: Story)
     assert mixed.data.tags["mlflow.note.content"].count("**Not one result:**") == 1
 
 
+def test_a_half_run_lock_does_not_mark_the_row_of_a_whole_run(story: Story, tmp_path: Path) -> None:
+    """No key includes what `export` wrote, so another clone that stopped before it has the key of the row."""
+    half = Story(Path(shutil.copytree(story.root, tmp_path / "repository", symlinks=True)))
+    model = half.chain().outs["models/translation/trained"]
+    before, export = (half.root / "dvc.lock").read_text().split("  export@translation:")
+    (half.root / "dvc.lock").write_text(f"{before}  export@translation:{export.replace(model, '0' * 32 + '.dir')}")
+    shutil.rmtree(half.root / ".dvc/cache/runs")
+    assert half.chain().stale == ("export",) and half.chain().row_key() == story.chain().row_key()
+    assert sync(half.root, echo=print) == 0
+    assert half.runs("result").keys() == story.runs("result").keys()
+
+
 def test_an_export_alone_writes_no_row_and_a_whole_run_does(story: Story) -> None:
     assert f"tracking: translation: dvc.lock has no consistent result: {NEWER}" in story.said["export"]
     assert story.rows["export"].keys() == story.rows["first"].keys()

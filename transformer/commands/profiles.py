@@ -7,7 +7,6 @@ While a profile is in place that line differs, and the default is the newest com
 import hashlib
 import io
 import re
-import subprocess
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from transformer.core.files import atomic_write, reading
 from transformer.core.params import parse
 from transformer.core.task import open_task, words_of
 from transformer.registry import TASKS
+from transformer.results import git
 
 PARAMS = Path("params.yaml")
 DEFAULT = "default"
@@ -291,7 +291,7 @@ def _committed_default(root: Path) -> str:
     """
     own = next(_defaults(root, "--first-parent"), None)
     for commit, text in _defaults(root, "--full-history"):
-        if own is None or _git(root, "merge-base", "--is-ancestor", own[0], commit) is not None:
+        if own is None or git.git(root, "merge-base", own[0], commit).decode().strip() == own[0]:
             return text
     raise UserError(
         f"no commit here has the default params.yaml (its first line starts with `{_DEFAULT_HEAD}`): fetch the whole"
@@ -301,19 +301,14 @@ def _committed_default(root: Path) -> str:
 
 def _defaults(root: Path, history: str) -> Iterator[tuple[str, str]]:
     """The commits of a params.yaml that says that it is the default, newest first; history: an option of rev-list."""
-    for commit in (_git(root, "rev-list", history, "HEAD", "--", str(PARAMS)) or b"").decode().split():
-        text = (_git(root, "show", f"{commit}:./{PARAMS}") or b"").decode("utf-8-sig", errors="replace")
+    for commit in git.git(root, "rev-list", history, "HEAD", "--", str(PARAMS)).decode().split():
+        text = git.blob(root, commit, str(PARAMS)).decode("utf-8-sig", errors="replace")
         if text.startswith(_DEFAULT_HEAD):
             yield commit, text
 
 
 def _committed(root: Path, current: bytes) -> bool:
-    return _git(root, "show", f"HEAD:./{PARAMS}") == current
-
-
-def _git(root: Path, *command: str) -> bytes | None:
-    done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)
-    return None if done.returncode else done.stdout
+    return git.blob(root, "HEAD", str(PARAMS)) == current
 
 
 def _placed(root: Path, current: bytes) -> bool:

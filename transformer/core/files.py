@@ -197,31 +197,3 @@ def sha256(path: Path) -> str:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
-
-
-def hint_of_clone(path: Path) -> str:
-    """A hint to add to a message that `path` is missing or empty, under `dvc exp run --temp` or DVC's queue.
-
-    Their clones contain only what git tracks; DVC_ROOT names the repository. A file read from there unknown to DVC
-    would not be a dependency of the result, and changes to it would go unnoticed.
-    """
-    root = _repository_of_clone()
-    if root is None or path.is_absolute() or not (root / path).exists():
-        return ""
-    return f"; a temporary clone sees only what git tracks, so name the absolute path {(root / path).resolve()}"
-
-
-def refuse_outside_of_clone(path: Path) -> None:
-    """Raise UserError for a relative path that leads out of a temporary clone, where there may be a stale copy.
-
-    `dvc exp run --temp --copy-paths ../corpus` puts one beside the clones. It stays, and later experiments find it.
-    """
-    root = _repository_of_clone()
-    if root is not None and Path(os.path.normpath(path)).parts[:1] == ("..",):
-        raise UserError(f"{path} leads out of the temporary clone, so name the absolute path {(root / path).resolve()}")
-
-
-def _repository_of_clone() -> Path | None:
-    """The repository that the current folder is a temporary clone of; None in the repository itself."""
-    root = os.environ.get("DVC_ROOT")
-    return Path(root) if root and Path(root).resolve() != Path.cwd().resolve() else None

@@ -1,7 +1,6 @@
 """What all stage scripts share: arguments, parameters, progress, tracking and error handling."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from transformer.core.digest import sign
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
+from transformer.core.repository import repository
 from transformer.core.schema import Runtime, StageParams
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
@@ -132,8 +132,8 @@ class Stage(Generic[Code]):
         self.task, self.code, self.params, self.observer, self.declared = task, code, params, observer, declared
         """declared: the files and folders of code in dvc.yaml."""
         self.data, self.models, self.reports = (Path(root, task.name) for root in ("data", "models", "reports"))
-        # Not in a temporary clone of `dvc exp run --temp`, removed when the experiment ends: DVC_ROOT is its parent.
-        self.states = Path(os.environ.get("DVC_ROOT", ""), ".dvc", "tmp", "resume", task.name)
+        here = Path.cwd()
+        self.states = (repository(here) or here) / ".dvc" / "tmp" / "resume" / task.name
 
 
 def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.core.errors import UserError
-from transformer.core.files import hint_of_clone, refuse_outside_of_clone
+from transformer.core.repository import hint_of_clone, refuse_outside_of_clone
 
 LAYOUTS = (
     "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "

@@ -1,7 +1,6 @@
 """The predictions of another result to compare with: from a commit, through DVC, or from a local file."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -11,6 +10,7 @@ from typing import Self
 from transformer.core.errors import UserError
 from transformer.core.files import table_rows
 from transformer.core.observer import Observer
+from transformer.core.repository import repository
 from transformer.evaluation.inputs import COMMIT
 
 Row = dict[str, str]
@@ -103,13 +103,13 @@ def _signatures_at(commit: str, path: Path) -> dict[str, str]:
 
 
 def _read_at(commit: str, path: Path) -> str:
-    """A file of a commit, in git or in DVC. Under `dvc exp run --temp` the repository is DVC_ROOT."""
+    """A file of a commit, in git or in DVC."""
     import dvc.api  # imported here: an evaluation without a baseline does not need to wait a second for it
     from dvc.exceptions import DvcException
     from scmrepo.exceptions import SCMError
 
     try:
-        text: str = dvc.api.read(path.as_posix(), repo=os.environ.get("DVC_ROOT"), rev=commit, encoding="utf-8")
+        text: str = dvc.api.read(path.as_posix(), repo=str(_root()), rev=commit, encoding="utf-8")
     except (DvcException, SCMError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(
@@ -122,6 +122,10 @@ def _require_own_model(commit: str, task: str) -> None:
     """Reject predictions of another model than the commit's, which training without `evaluate` leaves there."""
     # By name: code that can only reject a result, not change a byte, is not a dependency of evaluate.
     chain, git = import_module("transformer.results.chain"), import_module("transformer.results.git")
-    lock = git.blob(Path(os.environ.get("DVC_ROOT", "")), commit, "dvc.lock")
+    lock = git.blob(_root(), commit, "dvc.lock")
     if any(found.task == task and not found.holds("evaluate") for found in chain.all_chains(lock)):
         raise UserError(f"commit {commit} contains the predictions of another model than its own (dvc.lock): {_REMEDY}")
+
+
+def _root() -> Path:
+    return repository(Path()) or Path()

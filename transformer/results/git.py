@@ -1,13 +1,17 @@
 """Reads results from git: the dvc.lock of every commit and experiment."""
 
 import io
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer.core.errors import UserError
 from transformer.results.lockfile import LOCK
 
+_FATAL = 128
+_NO_REPOSITORY = "not a git repository (or any"
 _EXPERIMENTS = "refs/exps/??/*/*"
 
 
@@ -26,9 +30,26 @@ class Snapshot:
 
 
 def git(root: Path, *arguments: str) -> bytes:
-    """The output of a git command; empty if git fails, as in a repository without commits."""
-    command = ("git", "-C", str(root), *arguments)
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    """The output of a git command; empty if git fails, as in a repository without commits, or outside of one.
+
+    Raises UserError with git's own words if git refuses to read the repository, such as that of another user.
+    """
+    return _run(root, arguments)
+
+
+def _run(root: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:
+    done = subprocess.run(("git", "-C", str(root), *arguments), input=given, capture_output=True, check=False)
+    if done.returncode == _FATAL:
+        _require_readable(root)
+    return done.stdout
+
+
+def _require_readable(root: Path) -> None:
+    command = ("git", "-C", str(root), "rev-parse", "--git-dir")
+    asked = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    said = " ".join(asked.stderr.decode(errors="replace").split())
+    if asked.returncode and _NO_REPOSITORY not in said:
+        raise UserError(f"git cannot read the repository of {root.absolute()}: {said}")
 
 
 def head(root: Path) -> str | None:
@@ -44,8 +65,7 @@ def blob(root: Path, commit: str, path: str) -> bytes:
 def blobs(root: Path, commit: str, paths: Sequence[str]) -> list[bytes | None]:
     """The content of several files at a commit; None for those that do not exist."""
     names = "".join(f"{commit}:./{path}\n" for path in paths).encode()
-    command = ("git", "-C", str(root), "cat-file", "--batch")
-    stream = io.BytesIO(subprocess.run(command, input=names, capture_output=True, check=False).stdout)
+    stream = io.BytesIO(_run(root, ("cat-file", "--batch"), names))
     return [_next_blob(stream) for _ in paths]
 
 

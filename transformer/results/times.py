@@ -1,12 +1,12 @@
 """Where training spent its time: timings from its live metrics, kept beside the result, since outputs have no times."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformer.core.files import atomic_write
+from transformer.core.repository import repository
 from transformer.results.chain import Chain, trained_path
 from transformer.results.workspace import md5_of_folder
 
@@ -35,9 +35,8 @@ def noted(batches: Iterable[list[Event]], directory: Path, root: Path, task: str
 
 def times_of(root: Path, chain: Chain) -> list[Point]:
     """The timings of this chain's training run, in the order of its updates; empty if it did not run here."""
-    root = Path(os.environ.get("DVC_ROOT") or root)  # a temporary clone's parent, as for MLflow's store
     try:
-        path = _folder(root, chain.task) / f"{chain.outs.get(trained_path(chain.task))}.json"
+        path = _folder(repository(root) or root, chain.task) / f"{chain.outs.get(trained_path(chain.task))}.json"
         points: list[Point] = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return []

@@ -20,7 +20,7 @@ from transformer.results.naming import export_params, registered_name, row_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.results.partial import claim_in_words, never_run
 from transformer.tracking import model, record
-from transformer.tracking.alias import MIXED, entry_of, living_run, version_tags
+from transformer.tracking.alias import MIXED, Entry, all_versions, entry_of, living_run, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS, let_replace, row_paths
 from transformer.tracking.child import OUTPUT
 from transformer.tracking.store import Store, all_runs, locked, repeated
@@ -106,9 +106,15 @@ def _written(
 def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
     """Set the kind of the rows with these keys to `mixed`, and note it in their description. Returns their number.
 
-    They are not deleted, since a shared store's rows may have been cited. Comparisons and aliases ignore them.
+    Only those of older versions, whose models were registered without tags: since then a row is a result, whatever a
+    dvc.lock of a run that stopped before `export` says of its key. They are not deleted, since a shared store's rows
+    may have been cited. Comparisons and aliases ignore them.
     """
-    rows = [run for run in all_runs(store, f"tags.kind = '{RESULT}'") if run.data.tags.get("row_key") in row_keys]
+    finished = f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'"
+    rows = [run for run in all_runs(store, finished) if run.data.tags.get("row_key") in row_keys]
+    if rows:
+        whole = {version.run_id for version in all_versions(store.client) if Entry.read(version.tags)}
+        rows = [run for run in rows if run.info.run_id not in whole]
     for run in rows:
         described = run.data.tags.get("mlflow.note.content", "")
         store.client.set_tag(run.info.run_id, "mlflow.note.content", f"{_MIXED_NOTE}\n\n{described}")

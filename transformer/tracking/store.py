@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from filelock import FileLock
 
 from transformer.core.errors import UserError
+from transformer.core.repository import repository
 from transformer.tracking.location import Location, locate, without_password
 from transformer.tracking.mlflow_inside import without_syncing
 from transformer.tracking.moved import settle
@@ -51,16 +52,11 @@ class Store:
 
 
 def find_root(directory: Path) -> Path:
-    """The repository that owns the store: DVC_ROOT inside a stage (also in a temporary clone), else the DVC root above.
-
-    Raises ValueError outside a DVC repository.
-    """
-    if given := os.environ.get("DVC_ROOT"):
-        return Path(given)
-    for folder in (directory.resolve(), *directory.resolve().parents):
-        if (folder / ".dvc").is_dir():
-            return folder
-    raise ValueError(f"{directory} is not in a DVC repository")
+    """The repository that owns the store, also that of a temporary clone. Raises ValueError outside of any."""
+    root = repository(directory)
+    if root is None:
+        raise ValueError(f"{directory} is not in a DVC repository")
+    return root
 
 
 def in_words(error: Exception) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from transformer.core.errors import UserError
-from transformer.core.files import hint_of_clone, read_rows, refuse_outside_of_clone, write_json
+from transformer.core.files import read_rows, write_json
 from transformer.core.observer import Observer
+from transformer.core.repository import hint_of_clone, refuse_outside_of_clone
 from transformer.core.schema import Runtime
 from transformer.encoded.store import ColumnWriter, Sequences, write_labels
 from transformer.encoded.vocabulary import Vocabulary, read_vocabularies, write_bpe_dropout

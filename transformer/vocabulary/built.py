@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from transformer.core.errors import UserError
-from transformer.core.files import hint_of_clone, refuse_outside_of_clone
+from transformer.core.repository import hint_of_clone, refuse_outside_of_clone
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizerParams, read_pretokenizers
 
