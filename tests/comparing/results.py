@@ -1,8 +1,9 @@
 """Results in a real git repository, for the tests of this folder."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -20,9 +21,16 @@ BAD: list[Answer] = [("positive", "negative", 0.7), ("negative", "negative", 0.8
 
 
 def write_result(
-    root: Path, *, rate: float, module: str, answers: Sequence[Answer], corpus: str = "download", linear: float = 0.8
+    root: Path,
+    *,
+    rate: float,
+    module: str,
+    answers: Sequence[Answer],
+    corpus: str = "download",
+    linear: float = 0.8,
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """A complete result of the task `sentiment` as DVC leaves it in the workspace."""
+    """A complete result of the task `sentiment` as DVC leaves it in the workspace; given: what `train` read as well."""
     rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
     write_table(root / PREDICTIONS, HEADER, rows)
     right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
@@ -33,7 +41,7 @@ def write_result(
     outs["train"] = {"models/sentiment/trained": f"rate {rate}"}
     outs["evaluate"] = {path: content_md5((root / path).read_bytes()) for path in (EVALUATION, PREDICTIONS)}
     deps = {
-        "train": {"transformer/nn/layers.py": module, **outs["build_vocab"]},
+        "train": {"transformer/nn/layers.py": module, **given, **outs["build_vocab"]},
         "evaluate": outs["train"],
         "export": outs["evaluate"],
     }

@@ -207,3 +207,18 @@ def test_other_linear_baselines_are_said(repository: Path) -> None:
     assert "The linear baselines differ (test 80.0 % and 91.3 %): leads over them do not compare." in note()
     write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, linear=0.913, corpus="another")
     assert "linear" not in note(), "the corpora differ, which is said"
+
+
+def test_another_language_model_under_the_same_path_is_a_difference(repository: Path) -> None:
+    trained, none = "models/language/trained", "data/local/none"
+
+    def data(language: str, other: str) -> list[tuple[str, str, str]]:
+        write_result(repository, rate=1e-3, module="a" * 32, answers=BAD, given={trained: language, other: "0"})
+        found = compared(repository, "HEAD")
+        assert not (found.params or found.code) and found.same == (not found.data)
+        return found.data
+
+    data("one", none)
+    git(repository, "commit", "-qam", "with a language model")
+    assert data("one", none) == [] and data("one", "data/local/other") == []
+    assert data("another", none) == [(trained, "one", "another")]

@@ -64,7 +64,8 @@ class Differences:
     params: list[tuple[str, str, str]]
     """Dotted name, first and second value."""
     data: list[tuple[str, str, str]]
-    """Outputs of the data stages: path, MD5 in the first result and in the second."""
+    """Path, MD5 in the first result and in the second: of the data stages' outputs, and of what later stages read from
+    outside of the chain, such as a language model."""
     code: list[str]
     """Changed, added and removed modules of the stages."""
     scores: list[Score]
@@ -91,7 +92,7 @@ def differences(task: str, first: Results, second: Results, *, samples: int) -> 
     return Differences(
         task=task,
         params=list(_changed(leaves(one.params), leaves(two.params))),
-        data=list(_changed(_data(one), _data(two))),
+        data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(_given(one), _given(two)))],
         code=[path for path, _, _ in _changed(one.code, two.code)],
         scores=list(_scores(task, first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
@@ -118,6 +119,18 @@ def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _data(chain: Chain) -> dict[str, str]:
     return {path: md5 for stage in chain.stages if stage.name in DATA_STAGES for path, md5 in stage.outs.items()}
+
+
+def _given(chain: Chain) -> dict[str, str]:
+    """What the stages below the data read that neither is code nor was written by a stage of the chain."""
+    read = {path: md5 for stage in chain.stages if stage.name not in DATA_STAGES for path, md5 in stage.deps.items()}
+    return {path: md5 for path, md5 in read.items() if path not in chain.outs and path not in chain.code}
+
+
+def _in_both(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Without what only one reads, which a parameter says."""
+    both = first.keys() & second.keys()
+    return {path: first[path] for path in both}, {path: second[path] for path in both}
 
 
 def _scores(

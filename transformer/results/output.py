@@ -56,7 +56,7 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
     yield Shown("Scores", header, scores, note if scores else "none that both have")
     yield Shown("Parameters", ("parameter", first, second), found.params, _note(found.params))
     data = [(path, one[:_MD5], two[:_MD5]) for path, one, two in found.data]
-    yield Shown("Data", ("output", first, second), data, _note(data))
+    yield Shown("Data", ("path", first, second), data, _note(data))
     code = [(path,) for path in found.code[:_CODE_SHOWN]]
     if len(found.code) > _CODE_SHOWN:
         code.append((f"and {len(found.code) - _CODE_SHOWN} more",))
