@@ -26,8 +26,8 @@ def sync(root: Path) -> str:
     return run_in(root, "python", "-c", SYNC)
 
 
-def edit(root: Path, old: str, new: str) -> None:
-    path = root / "params.yaml"
+def edit(root: Path, old: str, new: str, name: str = "params.yaml") -> None:
+    path = root / name
     content = path.read_text()
     assert old in content
     path.write_text(content.replace(old, new, 1))
@@ -66,16 +66,20 @@ class Reader:
             "files": {str(f.relative_to(artifacts)): f.read_bytes() for f in artifacts.rglob("*") if f.is_file()},
             "models": len(run.outputs.model_outputs),
             "converted": self._converted(run),
+            "bundle": (self._model(run) / "artifacts" / "bundle" / "config.json").read_text(),
             "versions": self._versions(run),
         }
 
     def _converted(self, run: Any) -> dict[str, bytes]:
         """The converted models beside the bundle of the row's model."""
-        (output,) = run.outputs.model_outputs
-        model = Path(self.client.get_logged_model(output.model_id).artifact_location.removeprefix("file://"))
+        model = self._model(run)
         folder = model / "artifacts" / "converted"
         assert engines_of(model / "artifacts" / "bundle") == sorted(path.name for path in folder.glob("*"))
         return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+    def _model(self, run: Any) -> Path:
+        (output,) = run.outputs.model_outputs
+        return Path(self.client.get_logged_model(output.model_id).artifact_location.removeprefix("file://"))
 
     def _versions(self, run: Any) -> list[Any]:
         found = self.client.search_model_versions(f"tags.row_key = '{run.data.tags['row_key']}'")
@@ -131,6 +135,11 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     story.step("redrawn", "dvc", "repro")
     edit(root, "formats: [onnx]", "formats: [onnx-int8, onnx]")
     story.step("converted again", "dvc", "repro", "convert@translation")
+    edit(root, "formats: [onnx-int8, onnx]", "formats: []")
+    story.step("nothing converted", "dvc", "repro", "convert@translation")
+    edit(root, '{"task": task', '{"newer": True, "task": task', "pipeline.py")
+    story.step("exported again", "dvc", "repro", "--force", "--single-item", "export@translation")
+    story.step("exported and converted", "dvc", "repro", "--single-item", "convert@translation")
     return story
 
 
@@ -244,13 +253,21 @@ def test_a_conversion_goes_to_the_model_of_its_row_and_makes_no_other_row(story:
     assert len(after[key]["versions"]) == after[key]["models"] == 1
 
 
+def test_a_model_without_conversions_gets_the_newest_bundle(story: Story) -> None:
+    before, after = story.steps["nothing converted"], story.steps["exported and converted"]
+    (key,) = (key for key in after if before[key] != after[key])
+    assert before[key]["converted"] == after[key]["converted"] == {}
+    assert ["newer" in row[key]["bundle"] for row in (before, after)] == [False, True]
+    assert not missing_rows(story.root)
+
+
 def test_a_lost_database_comes_back(story: Story) -> None:
     for name in ("mlflow.db", "mlartifacts"):
         path = story.root / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert missing_rows(story.root)
     assert f"rows {len(story.steps['redrawn'])}\n" in sync(story.root)
-    assert without_pages(story.read().rows()) == without_pages(story.steps["converted again"])
+    assert without_pages(story.read().rows()) == without_pages(story.steps["exported and converted"])
     assert sync(story.root) == "rows 0\n"
 
 
@@ -262,7 +279,9 @@ def without_pages(rows: dict[str, Row]) -> dict[str, Row]:
             "tags": {name: value for name, value in row["tags"].items() if name != "report"},
             "files": {name: content for name, content in row["files"].items() if name != "reports/report.html"},
             "curves": {
-                name: points[-1][1] if name.startswith("convert.") else points for name, points in row["curves"].items()
+                name: points[-1][1] if name.startswith("convert.") else points
+                for name, points in row["curves"].items()
+                if row["converted"] or not name.startswith("convert.")  # those of older conversions stay
             },
         }
         for key, row in rows.items()

@@ -11,7 +11,7 @@ from transformer.core.digest import leaves, plain
 from transformer.core.task import STAGES as ALL_STAGES
 from transformer.results.dvc_inside import declared_of
 from transformer.results.lockfile import LOCK, parse_lock
-from transformer.results.workspace import hashes
+from transformer.results.workspace import folder_md5, hashes
 
 
 class View(NamedTuple):
@@ -39,6 +39,8 @@ DATA_STAGES = STAGES[: STAGES.index("train")]
 """Their outputs are the same on every machine; those of the other stages, on the same CPU type."""
 _CODE = ("transformer/", "stages/", "versions/")
 _SHORT = 8
+EMPTY = folder_md5({})
+"""The MD5 of an empty folder."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,15 @@ class Chain:
         return next((view for view in self.views if view.name == name), None)
 
     def view_md5(self, name: str) -> str | None:
-        """The MD5 of the folder that view `name` wrote."""
+        """The MD5 of the folder that view `name` wrote; if it wrote nothing, that of what it would be made from.
+
+        So a row's model gets the newest bundle also under `convert.formats: []`.
+        """
         view = self.view(name)
-        return None if view is None else view.outs.get(VIEWS[name].path(self.task))
+        written = None if view is None else view.outs.get(VIEWS[name].path(self.task))
+        if view is None or written != EMPTY:
+            return written
+        return view.deps.get(bundle_path(self.task), written)
 
     @property
     def complete(self) -> bool:

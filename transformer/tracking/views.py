@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer.core.files import read_json
-from transformer.results.chain import CONVERT, FIGURES, VIEWS, Chain, conversion_path
+from transformer.results.chain import CONVERT, EMPTY, FIGURES, VIEWS, Chain, conversion_path
 from transformer.results.content import Content, MissingContentError, file_md5, gathered
 from transformer.results.place import is_page_of, page_path
-from transformer.results.workspace import folder_md5
 from transformer.tracking import model
 from transformer.tracking.artifacts import REPORTS, let_replace, row_paths
 from transformer.tracking.store import Store, all_runs
@@ -59,9 +58,9 @@ def log_views(store: Store, chain: Chain, content: Content, row: "Run") -> None:
             store.client.log_artifacts(run_id, str(folder / path), f"{REPORTS}/{FIGURES}")
             store.client.set_tag(run_id, "figures", new.figures)
     if new.converted not in (None, tags.get("converted")):
-        paths = [*row_paths(chain), conversion_path(chain.task)]
-        if new.converted != folder_md5({}):  # `convert.formats: []`
-            paths.append(VIEWS[CONVERT].path(chain.task))
+        path = VIEWS[CONVERT].path(chain.task)
+        nothing = chain.outs.get(path) == EMPTY  # `convert.formats: []`
+        paths = [*row_paths(chain), conversion_path(chain.task), *(() if nothing else (path,))]
         with suppress(MissingContentError), gathered(content, paths, near) as folder:
             begin("converted")
             _log_converted(store, chain, row, folder)
