@@ -1,5 +1,7 @@
 """Commands in a subfolder."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,3 +97,16 @@ def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch)
         SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its path and"
     ):
         main()
+
+
+def test_a_command_in_another_clone_runs_the_code_of_that_one(tmp_path: Path) -> None:
+    """As the stages do there, with the environment of the clone that it was installed from."""
+    for folder in (".dvc", "notes", "transformer"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "dvc.yaml").touch()
+    (tmp_path / "transformer" / "__init__.py").touch()
+    (tmp_path / "transformer" / "cli.py").write_text("import sys\ndef main(): print(__file__, *sys.argv[1:])\n")
+    command = (sys.executable, "-c", "from transformer.cli import main; main()", "check", "a b")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path / "notes", env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path / 'transformer' / 'cli.py'} check a b\n"

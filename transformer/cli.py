@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.workspace import enter_workspace, given_path, require_workspace
+from transformer.commands.workspace import enter_workspace, given_path, require_workspace, run_own_code
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.spinning import spin_briefly
 from transformer.core.task import family_names, import_family
@@ -20,6 +20,12 @@ _UNWRITABLE = (EPIPE, ENOSPC, EDQUOT, EIO, EFBIG)  # the first one: the reader h
 
 
 def main() -> None:
+    """Run one command with the code of the clone that the user is in."""
+    run_own_code()
+    run_command()
+
+
+def run_command() -> None:
     """Run one command; a UserError becomes one line on stderr and exit status 1."""
     spin_briefly()
     closed = Path(os.devnull)  # without it, `print` to a closed stderr would go to stdout

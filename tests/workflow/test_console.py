@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clone
-from transformer.cli import main
+from transformer.cli import run_command
 from transformer.core.files import read_json
 from transformer.results.headline import shortfall
 
@@ -44,7 +44,7 @@ def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: s
     """Run the console command in this process, where the libraries, most of its running time, are already loaded."""
     monkeypatch.chdir(clone.root)
     monkeypatch.setattr(sys, "argv", ["transformer", *arguments])
-    main()
+    run_command()
 
 
 def test_translate_takes_decoding_options(

@@ -1,9 +1,15 @@
 """The folder that the console commands work in: the repository's root, wherever in it they are started."""
 
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from transformer.core.errors import UserError
+
+_PACKAGE = Path("transformer", "cli.py")
+_MAIN = "from transformer.cli import main; main()"
+_RUNNING = Path(__file__).parents[2] / _PACKAGE
 
 
 def find_workspace(folder: Path) -> Path:
@@ -17,6 +23,23 @@ def find_workspace(folder: Path) -> Path:
 def enter_workspace() -> None:
     """Change to the workspace. Paths on the command line have gone through `given_path` before."""
     os.chdir(find_workspace(Path.cwd()))
+
+
+def run_own_code() -> None:
+    """Start the command again with the workspace's code if this is not it.
+
+    An environment has the command of the clone that it was made in. In another clone, or a worktree, DVC's stages run
+    the code of that one.
+    """
+    with suppress(OSError):  # a removed folder, which `run_command` reports
+        workspace = find_workspace(Path.cwd())
+        if (workspace / _PACKAGE).is_file() and not (workspace / _PACKAGE).samefile(_RUNNING):
+            _start_again(workspace)
+
+
+def _start_again(workspace: Path) -> None:
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(workspace), os.environ.get("PYTHONPATH"))))
+    os.execv(sys.executable, (sys.executable, "-P", "-c", _MAIN, *sys.argv[1:]))
 
 
 def require_workspace() -> None:
