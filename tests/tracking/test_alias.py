@@ -1,6 +1,7 @@
 """Which version gets the alias, in real registries."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -10,7 +11,16 @@ import pytest
 
 from tests.tracking.test_naming import PAIR, chain_of
 from transformer.results.origin import Origin
-from transformer.tracking.alias import MIXED, Entry, entry_of, place_alias, place_aliases, version_tags
+from transformer.tracking.alias import (
+    MIXED,
+    Entry,
+    entry_of,
+    holder,
+    moved_in_words,
+    place_alias,
+    place_aliases,
+    version_tags,
+)
 from transformer.tracking.model import register, versions_of
 from transformer.tracking.store import Store
 
@@ -85,12 +95,19 @@ def test_lower_may_be_better(store: Store) -> None:
 def test_what_was_scored_otherwise_does_not_compete(store: Store, different: dict[str, str]) -> None:
     """76 BLEU on the sample corpus must not beat a real model's 43 forever."""
     add(store, "captions", entry("sample", 76, 1))
+    sample = holder(store.client, "captions", "best")
     add(store, "captions", entry("real", 43, 2, **different))
     assert best(store, "captions") == "real"
+    real = holder(store.client, "captions", "best")
+    said = moved_in_words(sample, real, "best")
+    assert re.match(r"captions@best moved from version 1 to 2, whose (\w|'| )+ are others, so their", said)
     add(store, "captions", entry("worse", 42, 3, **different))
     assert best(store, "captions") == "real"
+    assert moved_in_words(real, holder(store.client, "captions", "best"), "best") == ""
     add(store, "captions", entry("sample again", 70, 4))
     assert best(store, "captions") == "sample"
+    assert moved_in_words(None, sample, "best") == moved_in_words(sample, None, "best") == ""
+    assert holder(store.client, "nothing", "best") is holder(store.client, "captions", "other") is None
 
 
 def test_the_order_of_registration_changes_nothing(store: Store) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MIXED = "mixed"
 """The `kind` tag of rows that are excluded from every comparison."""
 _ALIAS = "alias"
+_GROUP = ("validation texts", "languages", "metric", "metric's settings")
 _LOOKS = 5
 
 
@@ -144,6 +145,25 @@ def _moved(client: "MlflowClient", name: str, alias: str) -> bool:
     else:
         return False
     return True
+
+
+def holder(client: "MlflowClient", name: str, alias: str) -> "ModelVersion | None":
+    """The version of a name that has the alias."""
+    model = existing(partial(client.get_registered_model, name))
+    version = model and model.aliases.get(alias)
+    return existing(partial(client.get_model_version, name, str(version))) if version else None
+
+
+def moved_in_words(before: "ModelVersion | None", after: "ModelVersion | None", alias: str) -> str:
+    """What to say of an alias that went to a version that did not compete with the one before; else nothing."""
+    one, two = (version and Entry.read(version.tags) for version in (before, after))
+    if not (before and after and one and two) or one.group == two.group:
+        return ""
+    other = [what for what, was, now in zip(_GROUP, one.group, two.group, strict=True) if was != now]
+    return (
+        f"{after.name}@{alias} moved from version {before.version} to {after.version}, whose {' and '.join(other)}"
+        " are others, so their scores do not compare: `export.registered_name` gives models names of their own"
+    )
 
 
 def remove_versions(client: "MlflowClient", run_id: str) -> None:

@@ -30,6 +30,7 @@ from transformer.results.chain import (
     with_view,
 )
 from transformer.results.lockfile import LOCK
+from transformer.results.naming import export_params, registered_name
 from transformer.results.origin import current_origin, origin_of
 from transformer.results.partial import in_words as partial_in_words
 from transformer.results.times import TRAIN, noted
@@ -138,6 +139,7 @@ def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, runni
     from dvc.repo import Repo
 
     from transformer.results.content import Content
+    from transformer.tracking.alias import holder, moved_in_words
     from transformer.tracking.rows import write_row
 
     def confirm() -> None:
@@ -147,8 +149,12 @@ def _write_row(store: Store, chain: Chain, directory: Path, root: Path, *, runni
 
     with Repo(str(directory)) as repo:
         content = Content(repo, chain, fresh=bundle_path(chain.task) if running else None)
+        name, alias = registered_name(chain), str(export_params(chain)["alias"])
+        before = holder(store.client, name, alias)
         # A row that is missing, as in a fresh clone's store, is of a result that was made before.
         write_row(store, chain, content, current_origin(root) if running else origin_of(root, chain), confirm)
+    if moved := moved_in_words(before, holder(store.client, name, alias), alias):
+        print(f"tracking: {moved}", file=sys.stderr, flush=True)
 
 
 def _complete_row(task: str, directory: Path, root: Path, events: Events) -> None:
