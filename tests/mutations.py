@@ -137,8 +137,8 @@ MUTATIONS = (
         "tests/tracking/test_alias.py",
     ),
     Mutation(
-        "transformer/commands/profiles.py",
-        "        if text.startswith(_DEFAULT_HEAD):\n            yield commit, text",
+        "transformer/commands/committed.py",
+        "        if text.startswith(DEFAULT_HEAD):\n            yield commit, text",
         "        if text:\n            yield commit, text",
         "tests/workflow/test_profiles.py",
     ),

@@ -253,7 +253,8 @@ def _parameters(arguments: argparse.Namespace) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from transformer.commands.profiles import DEFAULT, PARAMS, set_back, use_profile
+    from transformer.commands.committed import PARAMS
+    from transformer.commands.profiles import DEFAULT, set_back, use_profile
     from transformer.core.files import reading
 
     with reading(PARAMS):

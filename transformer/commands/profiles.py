@@ -4,10 +4,9 @@
 While a profile is in place that line differs, and the default is the newest committed params.yaml that has it.
 """
 
-import hashlib
 import io
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,16 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.representer import RoundTripRepresenter
 
+from transformer.commands.committed import DEFAULT_HEAD, PARAMS, committed_default, is_committed, is_placed, note_placed
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write, reading
 from transformer.core.params import parse
 from transformer.core.task import open_task, words_of
 from transformer.registry import TASKS
-from transformer.results import git
 
-PARAMS = Path("params.yaml")
 DEFAULT = "default"
 """The name of the profile that changes nothing."""
-_DEFAULT_HEAD = "# The default"
 _KIND = "kind"
-_PLACED = Path(".dvc", "tmp", "placed-profile")  # checksum of the last profile written, to tell it from an edit
 _VOCABULARY = "bert-base-uncased"
 
 FROM_NOTHING: Mapping[str, Mapping[str, str]] = {
@@ -48,30 +44,26 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     """
     if name is None and data is None:
         raise UserError(f"say which profile: {_known(root)}")
-    text = _read(root / PARAMS) if name is None else _laid_over(root, name, _committed_default(root))
+    text = _read(root / PARAMS) if name is None else _laid_over(root, name, committed_default(root))
     wanted = (text if data is None else with_local_corpora(text, data)).encode()
     with reading(PARAMS):
         current = (root / PARAMS).read_bytes() if (root / PARAMS).exists() else b""
     if wanted == current:
         return False
-    edited = bool(current) and not (_committed(root, current) or _placed(root, current))
+    edited = bool(current) and not (is_committed(root, current) or is_placed(root, current))
     if name is not None and edited:
         raise UserError(
             "params.yaml has edits that are not committed: commit them, or drop them with `git checkout params.yaml`"
         )
     with atomic_write(root / PARAMS) as stream:
         stream.write(wanted)
-    if edited:  # they are in it still, and the next profile must not overwrite them
-        (root / _PLACED).unlink(missing_ok=True)
-        return True
-    with atomic_write(root / _PLACED) as stream:
-        stream.write(_checksum(wanted).encode())
+    note_placed(root, None if edited else wanted)
     return True
 
 
 def set_back(root: Path, before: bytes) -> list[str]:
     """The sections of params.yaml that were not the default's in `before`, its old content, and are now."""
-    default, now = (_load(text, PARAMS) for text in (_committed_default(root), _read(root / PARAMS)))
+    default, now = (_load(text, PARAMS) for text in (committed_default(root), _read(root / PARAMS)))
     try:
         then = _load(before.decode(), PARAMS)
     except (UserError, UnicodeDecodeError):  # nothing to lose
@@ -124,9 +116,9 @@ def profile_values(root: Path, name: str) -> dict[str, Any]:
 def default_params(root: Path) -> str:
     """The default: the current params.yaml with its edits, or the committed one while a profile is in place."""
     text = _read(root / PARAMS) if (root / PARAMS).is_file() else ""
-    if text.startswith(_DEFAULT_HEAD) and not _placed(root, text.encode()):
+    if text.startswith(DEFAULT_HEAD) and not is_placed(root, text.encode()):
         return text
-    return _committed_default(root)
+    return committed_default(root)
 
 
 def with_local_corpora(params: str, data: Path) -> str:
@@ -281,40 +273,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({error}): restore it with `git checkout {path}`") from error
-
-
-def _committed_default(root: Path) -> str:
-    """The newest committed params.yaml whose first line says that it is the default.
-
-    One that a merge brought counts if it is a later state of this branch's own: an upstream's new default is there
-    only, where a profile was in place here.
-    """
-    own = next(_defaults(root, "--first-parent"), None)
-    for commit, text in _defaults(root, "--full-history"):
-        if own is None or git.git(root, "merge-base", own[0], commit).decode().strip() == own[0]:
-            return text
-    raise UserError(
-        f"no commit here has the default params.yaml (its first line starts with `{_DEFAULT_HEAD}`): fetch the whole"
-        " history with `git fetch --unshallow`, or commit one"
-    )
-
-
-def _defaults(root: Path, history: str) -> Iterator[tuple[str, str]]:
-    """The commits of a params.yaml that says that it is the default, newest first; history: an option of rev-list."""
-    for commit in git.git(root, "rev-list", history, "HEAD", "--", str(PARAMS)).decode().split():
-        text = git.blob(root, commit, str(PARAMS)).decode("utf-8-sig", errors="replace")
-        if text.startswith(_DEFAULT_HEAD):
-            yield commit, text
-
-
-def _committed(root: Path, current: bytes) -> bool:
-    return git.blob(root, "HEAD", str(PARAMS)) == current
-
-
-def _placed(root: Path, current: bytes) -> bool:
-    marker = root / _PLACED
-    return marker.is_file() and marker.read_bytes() == _checksum(current).encode()
-
-
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
