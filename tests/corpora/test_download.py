@@ -18,10 +18,11 @@ MULTI30K = "8f5a982d8b62bfd05be0ee6a07a6e2ee42d7e4d5b09791f203fb52888fe1847e"
 IMDB = "6b134a1c2bb9775c08c076bd9f4b584d0d82bb415c6f62bca181423a3f021a1a"
 
 
-def translate(tmp_path: Path, **changes: Any) -> Path:
+def translate(tmp_path: Path, observer: Observer | None = None, **changes: Any) -> Path:
     """Run the stage; gives its output."""
     params = translation_stage.Params.model_validate(translation(**changes))
-    translation_stage.run(open_task("translation"), params, output=tmp_path / "out" / "corpus", observer=Observer())
+    output = tmp_path / "out" / "corpus"
+    translation_stage.run(open_task("translation"), params, output=output, observer=observer or Observer())
     return tmp_path / "out" / "corpus"
 
 

@@ -109,6 +109,13 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     assert corpus.origin["files"] == {"train": ["train.de", "train.en"]}
 
 
+@pytest.mark.parametrize("split", ["test", "val", "test_2017"])
+def test_opus_names_may_name_a_split(split: str, tmp_path: Path) -> None:
+    named = {f"{name}.de-en.{code}": text(code) for name in ("Books", split) for code in COLUMNS}
+    write(tmp_path, named)
+    assert {*opened(tmp_path).splits} == {{"val": "validation"}.get(split, split), "train"}
+
+
 def test_any_language_pair(tmp_path: Path) -> None:
     write(tmp_path, {"train.fr": b"Bonjour\n", "train.pt_BR": b"Bom dia\n", "train.de": b"Tag\n"})
     assert list(read(tmp_path, "train", ("fr", "pt_BR"))) == [{"fr": "Bonjour", "pt_BR": "Bom dia"}]
@@ -145,6 +152,27 @@ def test_a_table_that_pandas_wrote_has_its_quotation_marks_undone(lineterminator
     pd.DataFrame(QUOTED).to_csv(tmp_path / "train.tsv", sep="\t", index=False, lineterminator=lineterminator)
     pd.DataFrame(QUOTED).to_csv(tmp_path / "test.tsv", sep="\t", index=False, quoting=csv.QUOTE_ALL)
     assert list(read(tmp_path, "train")) == list(read(tmp_path, "test")) == QUOTED
+
+
+SAID = [{"de": f"Er sagte {number}", "en": f'"Yes", he said {number}.'} for number in range(9)]
+
+
+@pytest.mark.parametrize("odd", ['a\tthe 5" screen', 'a\t"the first line', '"a\tb'])
+def test_one_odd_line_does_not_make_text_of_all_quotation_marks(odd: str, tmp_path: Path) -> None:
+    pd.DataFrame(SAID).to_csv(tmp_path / "train.tsv", sep="\t", index=False)
+    pd.DataFrame(SAID).to_csv(tmp_path / "test.tsv", sep="\t", index=False)
+    with (tmp_path / "train.tsv").open("a") as stream:
+        stream.write(f"{odd}\n")
+    assert "train.tsv, line 11: a quotation mark is not doubled, or its field does not end" in fault(tmp_path)
+    (part,) = opened(tmp_path).splits["train"]
+    assert [row for row in part.read() if not isinstance(row, Fault)] == SAID
+    assert list(read(tmp_path, "test")) == SAID
+
+
+def test_all_files_of_a_corpus_are_read_in_one_way(tmp_path: Path) -> None:
+    """Where quotation marks are text in train, they are in a test split that could be read otherwise too."""
+    write(tmp_path, {"train.tsv": b'de\ten\na\tHe said "yes"\n', "test.tsv": b'de\ten\n"x"\ty\n'})
+    assert list(read(tmp_path, "test")) == [{"de": '"x"', "en": "y"}]
 
 
 def test_a_line_end_within_quotation_marks_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -248,6 +276,21 @@ def test_what_is_no_json(line: bytes, says: str, tmp_path: Path) -> None:
 )
 def test_a_missing_column(name: str, content: bytes, tmp_path: Path) -> None:
     assert re.search(rf"{name} has no column `(en|de)`", fault(write(tmp_path, {name: content})))
+
+
+def test_two_columns_of_one_name_in_parquet(tmp_path: Path) -> None:
+    table = pa.table([["a"], ["b"], ["c"]], names=["de", "en", "en"])
+    pq.write_table(table, tmp_path / "train.parquet")
+    assert "train.parquet has two columns `en`: rename one" in fault(tmp_path)
+
+
+def test_a_csv_whose_lines_end_in_carriage_returns_alone(tmp_path: Path) -> None:
+    assert "lone carriage returns" in fault(write(tmp_path, {"train.csv": b"de,en\ra,b\r"}))
+
+
+def test_a_path_to_a_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train\.tsv is a file: `path` names the folder that it is in"):
+        opened(write(tmp_path, {"train.tsv": tsv()}) / "train.tsv")
 
 
 def test_a_tsv_line_with_another_number_of_fields(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def labels_of(folder: Path, split: str = "train") -> list[int]:
         (["2.0", "1.0", "3.0"], ["1", "2", "3"]),
         (["0.5", "1.5", "1.0"], ["0.5", "1", "1.5"]),
         (["schlecht ", "gut", "très bon"], ["gut", "schlecht", "très bon"]),
+        (["cafe\u0301", "bar", "caf\u00e9"], ["bar", "caf\u00e9"]),
     ],
 )
 def test_labels_are_learned_as_they_are_written(
@@ -113,6 +114,7 @@ def test_floats_of_parquet_with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ({"train": ["\ud83d", "a", "b"]}, "train", "line 1: `label` has a lone surrogate, U.D83D"),
         ({"train": ["\0", "a", "b"]}, "train", "line 1: `label` has a NUL character"),
         ({"train": [[1], "a", "b"]}, "train", "line 1: `label` must be a text or a number, not list"),
+        ({"train": ["a", "b"]}, "negative", "labels`: must be `train`, null or a list of labels, not 'negative'"),
         ({"train": ["neg", "pos"]}, None, r"0 \(negative\) or 1 \(positive\), not 'neg' \(`labels` may name others\)"),
     ],
 )
@@ -157,6 +159,8 @@ def test_weights_of_other_labels_are_refused_before_anything_runs(
         (("bad", "good"), ["good", "bad"], 1),
         (("spam", "ham"), "train", 1),
         (("positive", "pos"), ["negative", "positive"], None),
+        (("1", "2"), [0, 1], 0),
+        (("1", "2"), [2, 1], 1),
     ],
 )
 def test_the_names_in_parquet_files_of_datasets_count(
@@ -214,6 +218,11 @@ def test_weights_of_numbers_are_those_of_their_labels() -> None:
 def test_the_order_of_names() -> None:
     assert ordered(["10", "9", "-1", "2.5"]) == ("-1", "2.5", "9", "10")
     assert ordered(["b", "A", "c", "10"]) == ("10", "A", "b", "c")
+
+
+def test_weights_name_labels_as_the_labels_do() -> None:
+    section = profile_values(ROOT, "default")["sentiment"]["train"] | {"class_weights": {1.0: 2, 2: 1, "c": 3}}
+    assert ClassifierTrainParams.model_validate(section).class_weights == {"1": 2, "2": 1, "c": 3}
 
 
 def test_balanced_weights_make_every_class_weigh_the_same() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.corpora.cases import json_lines, pairs, reviews, stored, write
 from tests.corpora.test_download import judge, parallel, provenance, translate
+from tests.stages import Said
 from transformer.core.errors import UserError
 
 NOISY = [*pairs(20), {"de": "leer", "en": " "}, {"de": "allein"}, *pairs(20, "Wort"), {"de": "", "en": "x"}]
@@ -59,6 +60,15 @@ def test_labels_that_are_none_are_one_reason(tmp_path: Path) -> None:
     path = str(write(tmp_path / "in", {"train.jsonl": json_lines(rows), "test.jsonl": json_lines(reviews(6))}))
     counts = provenance(judge(tmp_path, path=path, bad_rows="skip"))["left_out"]["train"]
     assert [*counts.values()] == [5]
+
+
+def test_rows_that_are_filtered_are_named_by_their_place(tmp_path: Path) -> None:
+    rows = [{"de": "a", "en": ""}, {"de": "ein " * 30, "en": "long"}, *pairs(3), *pairs(1)]
+    settings = {"max_words": 20, "deduplicate": True, "bad_rows": "skip"}
+    said = Said()
+    translate(tmp_path, said, path=parallel(tmp_path / "in", train=rows), **settings)
+    for expected in ("line 2: longer than max_words", "line 6: repeats an earlier row"):
+        assert any(f"train.jsonl, {expected}" in line for line in said.lines)
 
 
 def test_long_and_repeated_rows_are_left_out_of_train_alone(tmp_path: Path) -> None:

@@ -66,10 +66,13 @@ def test_planted_duplicates_are_left_out_and_counted(
     assert f"train: 2 rows left out: {JUDGED}" in found.observer.lines
 
 
+OWN = "A text of its own validation split, which training must not have read."
+
+
 def test_unlabelled_texts_join_those_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "texts", "train.jsonl", TRAIN[:20], "review")
-    write(tmp_path / "texts", "unsupervised.jsonl", [*TRAIN[20:], JUDGED_TEXT], "review")
-    write(tmp_path / "texts", "val.jsonl", ["one"], "review")
+    write(tmp_path / "texts", "unsupervised.jsonl", [*TRAIN[20:], JUDGED_TEXT, OWN], "review")
+    write(tmp_path / "texts", "val.jsonl", ["one", OWN], "review")
     write(tmp_path / "texts", "test.jsonl", ["two"], "review")
     columns = {"download.columns": {"text": "review"}}
     for wanted, expected in ((False, TRAIN[:20]), (True, TRAIN)):

@@ -21,6 +21,14 @@ def test_word_vocabulary_is_ranked_by_frequency_then_alphabet() -> None:
     assert word_vocabulary(TEXTS, min_frequency=1, max_size=6).size == 6
 
 
+def test_a_word_vocabulary_has_no_mask_from_the_texts() -> None:
+    """A language model takes the id after the last, and a text that spells `[MASK]` is still text."""
+    vocabulary = word_vocabulary(["call [MASK] now"], min_frequency=1, max_size=None)
+    assert vocabulary.tokenizer.token_to_id("[MASK]") is None
+    found, unknown = vocabulary.encode(["[MASK]", "unknown"])
+    assert found.tolist() == unknown.tolist()
+
+
 def test_encoding_and_decoding_words() -> None:
     vocabulary = word_vocabulary(TEXTS, min_frequency=2, max_size=None)
     (ids,) = vocabulary.encode(["a dog sleeps"])

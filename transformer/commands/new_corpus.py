@@ -16,7 +16,7 @@ from transformer.core.task import Task, open_task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
 from transformer.corpora.files import read_folder
-from transformer.families.classifier.download import label_name, ordered
+from transformer.families.classifier.download import label_name, ordered, with_names
 from transformer.families.classifier.tokenize import ANY_LANGUAGE
 from transformer.registry import TASKS
 
@@ -53,7 +53,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     if task is None:
         raise UserError(f"{folder} looks like a corpus for the family {found.family}, and no task is of it")
     columns = Columns(dict(found.columns))
-    corpus = columns.renamed(read_folder(folder, columns=columns))
+    corpus = with_names(columns.renamed(read_folder(folder, columns=columns)))
     corpus.require(("train",))
     statistics = {split: _statistics(corpus, split, found) for split in corpus.splits}
     yield f"{folder}: {_what(found)}, for the task {task.name}"
@@ -62,8 +62,12 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
             f"the label is in the column {found.columns['label']}; it could be {' or '.join(found.other_labels)} too:"
             " name it under `columns` in the profile to take that"
         )
+    if found.other_texts:
+        yield f"not read: {', '.join(found.other_texts)}, beside {' and '.join(found.columns[t] for t in found.texts)}"
     for split, each in statistics.items():
         yield from _told(split, each, found)
+    for split, labels in _strange(statistics).items():
+        yield f"{split} has rows with the label {', '.join(labels)}, and train has none: they will be left out"
     if corpus.ignored:
         yield f"ignored, since their names are of no layout: {', '.join(corpus.ignored)}"
     missing = [split for split in ("validation", "test") if split not in statistics]
@@ -79,10 +83,10 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
         values = merged_values(root, given, {task.name: section})
         return rehearse(values, task, corpus, found.columns, rows, busy=busy)
 
-    yield "rehearsing: every stage up to training on some rows, and some seconds of updates"
+    yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
     try:
         rehearsal = rehearsed()
-        alike = f"{rehearsal.alike / rehearsal.rows:.0%}" if rehearsal.alike > _ALIKE * rehearsal.rows else ""
+        alike = f"{rehearsal.share_alike:.0%}" if rehearsal.share_alike > _ALIKE else ""
     except UserError:
         alike = "Too much"  # or for another reason, which is then raised below
     if alike:
@@ -95,7 +99,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     heading = f"{_what(found).capitalize()} of {folder.name}."
     path = write_profile(root, given, {task.name: section}, heading=heading)
     yield f"{path.relative_to(root)} written"
-    yield rehearsal.told(rows["train"], section["train"])
+    yield rehearsal.told(section["train"])
     if found.family != "classifier":
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={given} TASK={task.name}"
@@ -166,6 +170,7 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
     """What differs from the default: subwords, which any script has, and a size that the rows can train."""
     train = statistics["train"]
     bad = any(each.left_out.counts for split, each in statistics.items() if split != "unsupervised")
+    bad = bad or bool(_strange(statistics))
     download: dict[str, Any] = {"source": "files", "path": _path(folder)}
     renamed = {ours: theirs for ours, theirs in found.columns.items() if ours != theirs}
     download |= {"columns": renamed} if renamed else {}
@@ -204,8 +209,15 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
         "vocab": {"kind": "bpe", "joint": True, "max_size": pieces},
         "model": {"tie_embeddings": "all", "dropout": 0.3 if large else 0.1, "max_length": positions},
         "train": common | {"label_smoothing": 0.1},
-        "evaluate": {"method": "beam", "max_length": min(positions, 200), "batch_size": 64},
+        "evaluate": {"method": "beam", "max_length": positions, "batch_size": 64},
     }
+
+
+def _strange(statistics: Mapping[str, Statistics]) -> dict[str, list[str]]:
+    """By split, the labels that train lacks."""
+    known = statistics["train"].labels
+    others = {split: ordered(each.labels.keys() - known.keys()) for split, each in statistics.items()}
+    return {split: [*labels] for split, labels in others.items() if labels and split != "unsupervised"}
 
 
 def _is_of(task: Task, labels: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from transformer.core.errors import UserError
@@ -14,7 +15,7 @@ from transformer.corpora.layouts import text_extensions
 from transformer.families.classifier.download import is_number, label_name
 from transformer.registry import TASKS
 
-_PEEKED = 1000  # rows, at least, by which the columns of a larger file are told apart
+_PEEKED = 1000  # rows, about, by which the columns of a larger file are told apart
 _FEW = 20  # different values of a column of labels, at most
 _SHORT = 40  # characters of a label, at most
 _LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
@@ -38,6 +39,8 @@ class Found:
     """Our names to the corpus's."""
     other_labels: Sequence[str] = ()
     """Further columns that may hold the label."""
+    other_texts: Sequence[str] = ()
+    """Further columns with text, which are not read."""
 
     @property
     def texts(self) -> list[str]:
@@ -73,18 +76,31 @@ def _say_why(parts: Sequence[Part]) -> None:
 
 def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | None) -> Found:
     values = _values(rows)
+    if languages and (named := [name for name in values if _code(name) in languages]) and len(named) == 2:
+        rest = tuple(name for name, column in values.items() if name not in named and _is_text(column))
+        sides = _sides([_code(name) for name in named], named, languages)
+        return Found(family="seq2seq", columns=sides, other_texts=rest)
     certain = [name for name, column in values.items() if name.lower() in _CERTAIN and _is_label(column, MOST_CLASSES)]
     texts = [name for name, column in values.items() if name not in certain and _is_text(column)]
     labels = [
         name for name, column in values.items() if name in certain or (name not in texts and _is_label(column, _FEW))
     ]
     labels.sort(key=lambda name: name.lower() not in (*_LABELS, *TASKS))
+    if not texts and "text" in values and {*labels} - {"text"}:  # short, as in some scripts
+        texts, labels = ["text"], [name for name in labels if name != "text"]
     if labels and texts:
         longest = max(texts, key=lambda name: sum(map(len, map(str, values[name]))))
-        return Found(family="classifier", columns={"label": labels[0], "text": longest}, other_labels=(*labels[1:],))
+        return Found(
+            family="classifier",
+            columns={"label": labels[0], "text": longest},
+            other_labels=(*labels[1:],),
+            other_texts=tuple(name for name in texts if name != longest),
+        )
+    for name in (each for each in values if each.lower() in _CERTAIN):
+        if (many := len({*map(str, values[name])})) > MOST_CLASSES:
+            raise UserError(f"{folder}: `{name}` has {many} different labels, at most {MOST_CLASSES}: join rare ones")
     if len(texts) == 2:
-        codes = [_CODES.get(name.rpartition(".")[2].lower(), name.rpartition(".")[2]) for name in texts]
-        return Found(family="seq2seq", columns=_sides(codes, texts, languages))
+        return Found(family="seq2seq", columns=_sides([_code(name) for name in texts], texts, languages))
     if texts and (
         alone := [name for name in values if name.lower() in _LABELS and len({*map(str, values[name])}) == 1]
     ):
@@ -92,19 +108,26 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
         raise UserError(f"{folder}: every row has the {alone[0]} {value!r}: a classifier needs at least two labels")
     raise UserError(
         f"{folder}: of the columns {', '.join(values) or '(none)'} neither two are sentences nor one a text and one its"
-        " label: name them in `download.columns` of params.yaml"
+        " label: call them `text` and `label`, or after their languages with `--languages`, or give params.yaml their"
+        " names in `download.columns` by hand"
     )
 
 
+def _code(name: str) -> str:
+    """The code of the language that a column is called after, else the column's last name."""
+    last = name.rpartition(".")[2]
+    return _CODES.get(last.lower(), last.lower() if last.isupper() else last)
+
+
 def _spread(rows: Iterator[Row]) -> list[Row]:
-    """Rows from all over the file, which may be sorted by label."""
+    """Rows from all over the file, which may be sorted by label, or have its labels by turns."""
     kept: list[Row] = []
-    step = 1
-    for number, row in enumerate(rows):
-        if number % step == 0:
+    draw, share = Random(1), 1.0
+    for row in rows:
+        if draw.random() < share:
             kept.append(row)
         if len(kept) == 2 * _PEEKED:
-            kept, step = kept[::2], 2 * step
+            kept, share = [row for row in kept if draw.random() < 0.5], share / 2
     return kept
 
 

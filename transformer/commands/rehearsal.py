@@ -2,12 +2,15 @@
 
 import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -53,19 +56,24 @@ class Rehearsal:
     """What a rehearsal showed."""
 
     rows: int
-    """Of train, that it used."""
-    alike: int
-    """Of these, left out since they nearly equal a held-out one."""
+    """Of train, that it trained on."""
     kept: int
-    """Of these, that train."""
+    """Of train, all of which `download` read."""
+    alike: int
+    """That it left out since they nearly equal a held-out one."""
     seconds: float
     """Of one update."""
     busy: bool
     """Whether other processes kept the processor busy before."""
 
-    def told(self, rows: int, train: Mapping[str, Any]) -> str:
-        """One line with the time that training on this many rows takes; train: the section of parameters."""
-        updates, epochs = math.ceil(rows * self.kept / self.rows / train["batch_size"]), train["epochs"]
+    @property
+    def share_alike(self) -> float:
+        """The share of train that nearly equals a held-out row."""
+        return self.alike / max(self.kept + self.alike, 1)
+
+    def told(self, train: Mapping[str, Any]) -> str:
+        """One line with the time that training takes; train: the section of parameters."""
+        updates, epochs = math.ceil(self.kept / train["batch_size"]), train["epochs"]
         busy = "; other processes kept the processor busy: it may take less without them" if self.busy else ""
         return (
             f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
@@ -83,40 +91,55 @@ def rehearse(
     *,
     busy: bool = False,
 ) -> Rehearsal:
-    """Run the stages up to some updates; content: the parameters; rows: those of each split. Raises UserError
-    where a stage does.
+    """Download all, as the profile will, then run the other stages up to some updates on a part of it.
+
+    content: the parameters; rows: those of each split. Raises UserError where a stage does.
     """
     content = deepcopy(content)
     content["runtime"] |= {"workers": 0, "progress": False, "log_every": 1}
     with TemporaryDirectory() as place:
         folder = Path(place)
+        whole = _downloaded(content, task, folder / "whole")
+        shutil.rmtree(folder / "whole")
         given = _part(corpus, folder / "given", columns, rows)
         content[task.name]["download"] |= {"path": str(folder / "given"), "columns": {}, "bad_rows": "skip"}
         content[task.name]["download"]["added"] = NOWHERE.as_posix()
         clock = _Clock()
         with suppress(_EnoughError):
             _run(content, task, folder, clock)
-        provenance = read_json(folder / "corpus" / "provenance.json")
-    alike = provenance.get("left_out", {}).get("train", {}).get(NEAR, 0)
-    return Rehearsal(given, alike, provenance["rows"]["train"], clock.seconds(), busy)
+    alike = whole.get("left_out", {}).get("train", {}).get(NEAR, 0)
+    return Rehearsal(given, whole["rows"]["train"], alike, clock.seconds(), busy)
+
+
+def _downloaded(content: dict[str, Any], task: Task, corpus: Path) -> Mapping[str, Any]:
+    """Write the corpus to the folder `corpus`; returns its provenance. A sample of it would hold fewer duplicates."""
+    _run_stage(content, task, "download", output=corpus, observer=Observer())
+    provenance: Mapping[str, Any] = read_json(corpus / "provenance.json")
+    return provenance
+
+
+def _run_stage(content: dict[str, Any], task: Task, stage: str, **paths: Any) -> None:
+    code = stage_code(task, stage)
+    params = stage_params(content, task.name, code.Params, where=Path("params.yaml"))
+    code.run(task, params, **paths)  # type: ignore[attr-defined]
 
 
 def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapping[str, int]) -> int:
-    """Write rows from all over each split, which may be sorted by label, as JSON lines; returns those of train.
+    """Write rows from all over each split, which may be sorted or by turns, as JSON lines; returns those of train.
 
     Of each label at least the first _FEWEST, so that a rare one has enough to be held out.
     """
     folder.mkdir()
     count = 0
     for split, parts in corpus.splits.items():
-        step = max(1, counts[split] // _ROWS)
+        draw, share = Random(1), _ROWS / max(counts[split], 1)
         read = (row for part in parts for row in part.read() if isinstance(row, dict))
         rows = (row for row in read if not any(row.get(name) in (None, "") for name in columns))
         seen: Counter[str] = Counter()
         lines = []
-        for number, row in enumerate(rows):
+        for row in rows:
             label = str(row.get(_LABEL))
-            if number % step == 0 or (_LABEL in columns and seen[label] < _FEWEST):
+            if draw.random() < share or (_LABEL in columns and seen[label] < _FEWEST):
                 seen[label] += 1
                 lines.append(json.dumps({name: row.get(name) for name in columns}, default=str))
         (folder / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -127,13 +150,9 @@ def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapp
 def _run(content: dict[str, Any], task: Task, folder: Path, clock: _Clock) -> None:
     from transformer.training.stage import TrainingPaths
 
-    def run(stage: str, **paths: Any) -> None:
-        code = stage_code(task, stage)
-        params = stage_params(content, task.name, code.Params, where=Path("params.yaml"))
-        code.run(task, params, **paths)  # type: ignore[attr-defined]
-
     corpus, tokens, vocab, encoded = (folder / name for name in ("corpus", "tokens", "vocab", "encoded"))
-    run("download", output=corpus, observer=Observer())
+    run = partial(_run_stage, content, task)
+    _downloaded(content, task, corpus)
     run("tokenize", corpus=corpus, tokens=tokens, observer=Observer())
     statistics = folder / "vocabulary.json"
     run("build_vocab", tokens=tokens, vocab=vocab, encoded=encoded, statistics=statistics, observer=Observer())

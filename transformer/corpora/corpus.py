@@ -78,6 +78,14 @@ class PlacedRow(dict[str, Any]):
     """A row that knows its place in the source's split, from 0 on, whatever is left out before it."""
 
     place: int
+    part: Part
+    number: int
+    """Of the part's rows, in its units."""
+
+    @property
+    def where(self) -> str:
+        """Its place, for messages."""
+        return _where(self.part, self.number)
 
 
 def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[PlacedRow]:
@@ -94,9 +102,9 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
                 if isinstance(row, Fault):
                     raise ValueError(row.reason)
                 checked = PlacedRow(check(row))
-                checked.place = place
+                checked.place, checked.part, checked.number = place, part, number
             except ValueError as error:
-                where = f"{part.name}, {part.unit} {number}"
+                where = _where(part, number)
                 left_out.add(where, str(error))
                 bad += 1
                 first += [f"{where}: {error}"] if bad <= _SHOWN else []
@@ -107,6 +115,10 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
             more = f"; and {bad - _SHOWN:,} more" if bad > _SHOWN else ""
             rows = "this row" if bad == 1 else f"these {bad:,} rows"
             raise UserError(f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`")
+
+
+def _where(part: Part, number: int) -> str:
+    return f"{part.name}, {part.unit} {number}"
 
 
 def clean_text(row: Row, column: str) -> str:

@@ -3,12 +3,11 @@
 import csv
 import gzip
 import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,8 @@ from transformer.core.errors import UserError
 from transformer.corpora.columns import Available, Columns
 from transformer.corpora.corpus import Corpus, Fault, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
+from transformer.corpora.quoting import Quoting
 
-_FIELD = r'"[^"]*(?:""[^"]*)*"|[^"\t]*'
-_QUOTED_LINE = re.compile(rf"(?:{_FIELD})(?:\t(?:{_FIELD}))*")
-_QUOTED_FIELD = re.compile(rf"(?:^|\t)({_FIELD})")
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
 _LONGEST_FIELD = 1 << 30  # of a CSV file; Python's own limit is 128 KB
@@ -33,10 +30,11 @@ def read_folder(folder: Path, *, columns: Columns) -> Corpus:
     columns: the columns of a row; others are ignored. Raises UserError when the folder matches no layout.
     """
     found, ignored = find_splits(folder, columns=columns.theirs)
+    quoting = Quoting([path for each in found.values() if each.kind == "tsv" for path in each.paths], read_lines)
     files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
     return Corpus(
         name=f"the folder {folder}",
-        splits={split: _parts(each, columns) for split, each in found.items()},
+        splits={split: _parts(each, columns, quoting) for split, each in found.items()},
         origin={"source": "files", "files": files},
         ignored=ignored,
     )
@@ -57,14 +55,14 @@ def _label_names(path: Path, columns: Columns) -> Sequence[str]:
         return ()
 
 
-def _parts(files: SplitFiles, columns: Columns) -> list[Part]:
+def _parts(files: SplitFiles, columns: Columns, quoting: Quoting) -> list[Part]:
     if files.kind == "text":
         name = " and ".join([str(files.paths[0]), *(path.name for path in files.paths[1:])])
         return [Part(name=name, read=partial(_parallel_rows, files.paths, columns.theirs))]
     if files.kind == "jsonl":
         return [Part(name=str(path), read=partial(_json_rows, path)) for path in files.paths]
     if files.kind == "tsv":
-        return [Part(name=str(path), read=partial(_tsv_rows, path, columns), first=2) for path in files.paths]
+        return [Part(name=str(path), read=partial(_tsv_rows, path, columns, quoting), first=2) for path in files.paths]
     if files.kind == "csv":
         return [
             Part(name=str(path), read=partial(_csv_rows, path, columns), unit="row", first=2) for path in files.paths
@@ -143,9 +141,8 @@ def _json_rows(path: Path) -> Iterator[Row | Fault]:
         yield row if isinstance(row, dict) else Fault("not a JSON object; each line must be one row")
 
 
-def _tsv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
-    quoted = all(isinstance(line, Fault) or _QUOTED_LINE.fullmatch(line) for line in read_lines(path))
-    lines = (line if isinstance(line, Fault) else _fields(line, quoted=quoted) for line in read_lines(path))
+def _tsv_rows(path: Path, columns: Columns, quoting: Quoting) -> Iterator[Row | Fault]:
+    lines = (line if isinstance(line, Fault) else quoting.split(line) for line in read_lines(path))
     yield from _table_rows(path, lines, columns)
 
 
@@ -171,6 +168,7 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
                 yield faults[0] if faults else fields or Fault("a blank line")
                 faults.clear()
         except csv.Error as error:
+            next(islice(read_lines(path), 1, None), None)  # raises for lone carriage returns
             raise UserError(
                 f"{path}, line {reader.line_num}: not CSV ({error}): quote its fields, or use JSON lines"
             ) from error
@@ -183,8 +181,7 @@ def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns)
     if isinstance(header, Fault):
         raise UserError(f"{path}, line 1: {header.reason}")
     _check_columns(path, dict.fromkeys(header, ()), columns)
-    if twice := [name for name in columns.theirs if header.count(name) > 1]:
-        raise UserError(f"{path} has two columns `{twice[0]}`: rename one")
+    _check_once(path, header, columns)
     for fields in rows:
         if isinstance(fields, Fault) or len(fields) == len(header):
             yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
@@ -193,15 +190,9 @@ def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns)
             yield Fault(f"{len(fields)} columns where the header has {len(header)}{hint}")
 
 
-def _fields(line: str, *, quoted: bool) -> list[str]:
-    """The fields of a line. quoted: the file is quoted as by pandas and Excel.
-
-    They quote every field that contains a quotation mark, so in a file with one elsewhere, quotation marks are text.
-    """
-    if not quoted or '"' not in line:
-        return line.split("\t")
-    fields = [match[1] for match in _QUOTED_FIELD.finditer(line)]
-    return [field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields]
+def _check_once(path: Path, header: Sequence[str], columns: Columns) -> None:
+    if twice := [name for name in columns.theirs if header.count(name) > 1]:
+        raise UserError(f"{path} has two columns `{twice[0]}`: rename one")
 
 
 def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
@@ -210,6 +201,7 @@ def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
     try:
         with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
             top = _check_columns(path, columns_of(file.schema_arrow), columns)
+            _check_once(path, file.schema_arrow.names, columns)
             yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=top), name=str(path))
     except pyarrow.ArrowException as error:
         raise UserError(f"{path} cannot be read ({' '.join(str(error).split())}): fetch it again") from error

@@ -12,19 +12,20 @@ from transformer.core.repository import hint_of_clone, refuse_outside_of_clone
 LAYOUTS = (
     "<split>.<language>[.gz] for each language, <split>.jsonl[.gz], <split>.json[.gz], <split>.tsv[.gz], "
     "<split>.csv[.gz], <split>.parquet, <split>-00000-of-00001.parquet; splits: train, val, test, test_<name>; "
-    "<name>.<language>-<language>.<language>[.gz] (OPUS) is read as train"
+    "<name>.<language>-<language>.<language>[.gz] (OPUS) is read as train, or as the split that <name> is"
 )
 _SUBFOLDERS = ("plain_text", "data")
 ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
 """Other names of splits."""
 _SPLITS = {"train", "test", *ALIASES, *ALIASES.values()}
 _SHOWN = 3  # files
+_SPLIT = re.compile(r"train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised")
 _FILE = re.compile(
-    r"(?P<split>train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised)"
+    rf"(?P<split>{_SPLIT.pattern})"
     r"(?P<shard>-(?P<index>[0-9]{5})-of-(?P<shards>[0-9]{5}))?\.(?P<kind>[A-Za-z0-9_-]+)(?P<gz>\.gz)?"
 )
 _CODE = "[a-z]{2,3}(?:_[A-Za-z]+)?"
-_OPUS = re.compile(rf"[^.].*\.(?P<one>{_CODE})-(?P<two>{_CODE})\.(?P<kind>(?P=one)|(?P=two))(?:\.gz)?")
+_OPUS = re.compile(rf"(?P<split>[^.].*\.(?P<one>{_CODE})-(?P<two>{_CODE}))\.(?P<kind>(?P=one)|(?P=two))(?:\.gz)?")
 _KINDS = {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv", "csv": "csv", "parquet": "parquet"}
 _UNREMARKABLE = re.compile(r"\..*|README.*|LICEN[CS]E.*|.*\.md", re.IGNORECASE)
 
@@ -45,6 +46,8 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
     """
     refuse_outside_of_clone(folder)
     if not folder.is_dir():
+        if folder.is_file():
+            raise UserError(f"{folder} is a file: `path` names the folder that it is in")
         hint = hint_of_clone(folder)
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
     variants, ignored = _variants(folder, columns)
@@ -70,7 +73,7 @@ def text_extensions(folder: Path) -> list[str]:
     for place in _places(folder):
         for path in sorted(place.iterdir()):
             match = _FILE.fullmatch(path.name) or _OPUS.fullmatch(path.name)
-            if match is None or (match.re is _FILE and match["split"] != "train"):
+            if match is None or _split(match) != "train":
                 continue
             if match["kind"] in _KINDS:
                 return []
@@ -118,12 +121,20 @@ def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str
                 continue
             key = match["kind"] if kind == "text" else match["shard"] or ""
             stem = str(place.relative_to(folder) / match["split"])
-            split = match["split"] if match.re is _FILE else "train"
-            files = variants[ALIASES.get(split, split)][stem, kind]
+            files = variants[_split(match)][stem, kind]
             if key in files:
                 raise UserError(f"{place} has both {files[key].name} and {path.name}: keep one")
             files[key] = path
     return variants, ignored
+
+
+def _split(match: re.Match[str]) -> str:
+    """The split of a file: of OPUS' train, unless what is before its languages names one, as in `test.de-en.de`."""
+    split = match["split"]
+    if match.re is not _FILE:
+        split = split.rpartition(".")[0]
+        split = split if _SPLIT.fullmatch(split) else "train"
+    return ALIASES.get(split, split)
 
 
 def _opus(columns: Sequence[str]) -> re.Pattern[str]:

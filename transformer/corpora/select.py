@@ -131,7 +131,8 @@ class Selection:
             readers[extra] = partial(self._unlike, extra, readers[extra], own, SEEN)
         if self._corpus.added:
             own = [read for name, read in readers.items() if name not in (_TRAIN, self._unlabelled)]
-            further = partial(self._unlike, ADDED, partial(self.read, ADDED, check_of(_TRAIN)), own, JUDGING)
+            read = partial(self.read, ADDED, check_of(_TRAIN))
+            further = partial(self._unlike, ADDED, read, [*own, *self._judged], JUDGING)
             readers[_TRAIN] = partial(self._followed, readers[_TRAIN], further)
         return {split: read() for split, read in readers.items()}
 
@@ -179,18 +180,18 @@ class Selection:
 
     def _chosen(self, rows: Iterator[PlacedRow], left_out: LeftOut) -> Iterator[PlacedRow]:
         longest = self._section.max_words
-        for number, row in enumerate(rows, start=1):
+        for row in rows:
             texts = [value for value in row.values() if isinstance(value, str)]
             if longest is not None and any(len(text.split()) > longest for text in texts):
-                left_out.add(f"row {number}", "longer than max_words")
+                left_out.add(row.where, "longer than max_words")
                 continue
             if reason := self._unfit(row):
-                left_out.add(f"row {number}", reason)
+                left_out.add(row.where, reason)
                 continue
             if self._section.deduplicate:
                 key = hashlib.blake2b("\t".join(map(str, row.values())).encode(), digest_size=8).digest()
                 if key in self._seen:
-                    left_out.add(f"row {number}", "repeats an earlier row")
+                    left_out.add(row.where, "repeats an earlier row")
                     continue
                 self._seen.add(key)
             yield row

@@ -13,7 +13,7 @@ from transformer.text.parallel import OrderedMap
 from transformer.vocabulary.counting import count_spaced
 
 _PREFIX = "##"
-_MASK = "[MASK]"  # BERT's fifth special token; unused here, kept so that trained and given vocabularies look alike
+_MASK = "[MASK]"  # BERT's fifth special token; language models use it, and trained vocabularies look like given ones
 
 Texts = Callable[[], Iterator[str]]
 """Starts a fresh pass over the training texts."""
@@ -27,7 +27,7 @@ def word_vocabulary(
     max_size: maximum number of entries, including the four special ones; None for no limit.
     """
     counts = count_spaced(texts, ordered_map)
-    for reserved in (*WORD_SPECIALS, ""):
+    for reserved in (*WORD_SPECIALS, _MASK, ""):
         counts.pop(reserved, None)
     ranked = sorted((word for word, count in counts.items() if count >= min_frequency), key=lambda w: (-counts[w], w))
     if max_size is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import normalize
 
 from pydantic import field_validator
 
@@ -35,8 +36,10 @@ class LabelledDownload(AddingDownload):
     @field_validator("labels", mode="before")
     @classmethod
     def _as_text(cls, labels: Any) -> Any:
-        if not isinstance(labels, list):
+        if labels is None or labels == "train":
             return labels
+        if not isinstance(labels, list):
+            raise ValueError(f"must be `train`, null or a list of labels, not {labels!r}")
         names = [label_name(label) for label in labels]
         if None in names or len({*names}) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
             raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {labels}")
@@ -103,11 +106,19 @@ def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Obse
     if any(used.values()) and (unnamed := [part.name for part in parts if not part.label_names]):
         observer.say(f"labels of {unnamed[0]} have no names there, unlike others: numbers are those of the classes")
 
+    return with_names(corpus, used)
+
+
+def with_names(corpus: Corpus, used: Mapping[tuple[str, ...], Sequence[str]] | None = None) -> Corpus:
+    """The corpus with names in place of numbers in the parts whose labels have names.
+
+    used: what the names of a part stand for, empty to keep its numbers; None for the names themselves.
+    """
+
     def named(parts: Sequence[Part]) -> list[Part]:
-        return [
-            replace(part, read=partial(_with_names, part, names)) if (names := used.get((*part.label_names,))) else part
-            for part in parts
-        ]
+        each = [(part, (*part.label_names,)) for part in parts]
+        found = [(part, names if used is None else used.get(names)) for part, names in each]
+        return [replace(part, read=partial(_with_names, part, names)) if names else part for part, names in found]
 
     splits = {split: named(parts) for split, parts in corpus.splits.items()}
     return replace(corpus, splits=splits, added=named(corpus.added))
@@ -123,11 +134,19 @@ def _used(
     names = [_class_of(name, classes) or name for name in given]
     if len({*names}) < len(names):  # `neg` and `negative` side by side are two labels
         names = list(given)
-    if {*names} & {*classes}:
+    if _are_of(names, classes):
         return names
     read = ", ".join(f"{number} (`{name}`)" for number, name in enumerate(names))
     observer.say(f"labels are read by number: {read} are {in_words(class_labels(classes))}")
     return ()
+
+
+def _are_of(names: Sequence[str], classes: Sequence[str]) -> bool:
+    """Whether names of labels are those of the classes; numbers are only if all are, since 1 to 5 may count 0 to 4."""
+    given, wanted = {*names}, {*classes}
+    if all(map(is_number, given | wanted)):
+        return given <= wanted or wanted <= given
+    return bool(given & wanted)
 
 
 def _class_of(name: str, classes: Sequence[str]) -> str | None:
@@ -184,16 +203,17 @@ def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
 
 
 def label_name(label: Any) -> str | None:
-    """A label as text: whole numbers without a fraction, since a column with gaps makes floats of them.
+    """A label as text: whole numbers without a fraction, since a column with gaps makes floats of them, and letters in
+    Unicode's composed form, since two labels must not look the same.
 
     None for no label: null, NaN or an empty text. Raises ValueError for a list or a mapping, and for
     what cannot be stored.
     """
     if label is None or label != label:  # NaN
         return None
-    if isinstance(label, list | dict):
+    if isinstance(label, list | dict | bytes):
         raise ValueError(f"`label` must be a text or a number, not {type(label).__name__}")
-    text = storable(one_line(str(label)), "label")
+    text = storable(one_line(normalize("NFC", str(label))), "label")
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text or None
 

@@ -52,10 +52,12 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 
 
 def _joined(corpus: Corpus, *, unsupervised: bool) -> Corpus:
-    """The corpus with its unlabelled texts in train, or without them."""
+    """The corpus with its unlabelled texts in train, or without; none may equal its validation and test."""
     corpus.require(("train", *((UNSUPERVISED,) if unsupervised else ())))
     splits = {split: [*parts] for split, parts in corpus.splits.items() if split != UNSUPERVISED}
-    if unsupervised:
+    if unsupervised and {"validation", "test"} <= splits.keys():
+        return replace(corpus, splits=splits, added=corpus.splits[UNSUPERVISED])
+    if unsupervised:  # what is held out of them is compared with the rest
         splits["train"] += corpus.splits[UNSUPERVISED]
     return replace(corpus, splits=splits)
 

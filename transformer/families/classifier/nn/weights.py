@@ -35,8 +35,11 @@ class ClassifierTrainParams(TrainParams):
     @field_validator("class_weights", mode="before")
     @classmethod
     def _by_name(cls, weights: Any) -> Any:
-        """YAML reads the label `1` as a number, as `download.labels` may have it."""
-        return {str(label): weight for label, weight in weights.items()} if isinstance(weights, Mapping) else weights
+        """YAML reads the labels `1` and `1.0` as numbers, as `download.labels` may have them."""
+        if not isinstance(weights, Mapping):
+            return weights
+        whole = {label: int(label) for label in weights if isinstance(label, float) and label.is_integer()}
+        return {str(whole.get(label, label)): weight for label, weight in weights.items()}
 
     @field_validator("class_weights")
     @classmethod
