@@ -120,6 +120,8 @@ class MarianTranslator(nn.Module):
 class MarianDecoder:
     """A saved model as a translator's `Decoder`: the best hypothesis of each source."""
 
+    knows_stopping = False
+
     def __init__(self, folder: Path) -> None:
         """folder: written by `MarianTranslator.save`."""
         self._marian = MarianMTModel.from_pretrained(folder)  # which also ends training mode

@@ -89,6 +89,50 @@ def test_another_model_than_the_bundle_is_not_taken_for_it(converted: Conversion
         transformer.load(bundle, engine="onnx")
 
 
+def test_a_link_to_a_bundle_has_its_conversions(converted: Conversion, tmp_path: Path) -> None:
+    (tmp_path / "bundle").symlink_to(converted.bundle)
+    assert engines_of(tmp_path / "bundle") == engines_of(converted.bundle)
+    assert transformer.load(tmp_path / "bundle", engine="onnx")
+
+
+def test_a_broken_conversion_is_none_of_the_engines(converted: Conversion, tmp_path: Path) -> None:
+    shutil.copytree(converted.bundle.parent, tmp_path / "moved")
+    (tmp_path / "moved" / "converted" / "onnx" / "config.json").write_text("{")
+    (tmp_path / "moved" / "converted" / "ctranslate2" / "config.json").write_text("[]")
+    assert engines_of(tmp_path / "moved" / "bundle") == ["ctranslate2-int8", "onnx-int8"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"engine": "foo"}, "names no engine, but 'foo'"),
+        ({"engine": None}, "names no engine"),
+        ({"decoding": {}}, "decoding"),
+    ],
+)
+def test_a_damaged_config_is_one_line(
+    change: dict[str, Any], message: str, converted: Conversion, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(converted.outputs.converted / "onnx", tmp_path / "onnx"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in (config | change).items() if v != {}}))
+    with pytest.raises(UserError, match=message) as error:
+        transformer.load(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_of_a_relative_path_is_opened_again_elsewhere(
+    converted: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(converted.outputs.converted)
+    for engine in ("onnx", "ctranslate2"):
+        model = transformer.load(engine)
+        expected, pickled = answers(model, converted.task), pickle.dumps(model)
+        monkeypatch.chdir(tmp_path)
+        assert answers(pickle.loads(pickled), converted.task) == expected
+        monkeypatch.chdir(converted.outputs.converted)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

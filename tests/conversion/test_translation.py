@@ -1,5 +1,6 @@
 """Translation models in ONNX and CTranslate2 compute what PyTorch does."""
 
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import torch
 
 from tests.builders import seq2seq
 from tests.conftest import ROOT
+from tests.conversion.converting import BUNDLES
 from tests.decoding.models import params, vocabulary
 from transformer.conversion.onnx_graph import quantized, write_model
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.families.seq2seq.conversion.ctranslate2_decoder import CTranslate2Decoder, answers_as_ours
@@ -22,7 +25,9 @@ from transformer.families.seq2seq.decoding import minimum_risk
 from transformer.families.seq2seq.decoding.decode import decode
 from transformer.families.seq2seq.decoding.overlong import fit_sources
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
+from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.options import add_options, answering
 
 POSITIONS = 32
 FEW: list[dict[str, Any]] = [
@@ -134,6 +139,37 @@ def test_ctranslate2_finds_our_greedy_translations(
         assert (own.ids, own.finished) == (theirs.ids, theirs.finished)
         assert own.score == pytest.approx(theirs.score, abs=1e-4)
         assert own.log_probability == pytest.approx(theirs.log_probability, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam"])
+def test_scores_beside_blocked_ngrams_are_the_models(method: str, tmp_path: Path) -> None:
+    """CTranslate2 shares out the probability of the n-grams that it blocks."""
+    model, (sources, _) = model_of({}), pairs()
+    chosen = params(method=method, no_repeat_ngram=1, n_best=2 if method == "beam" else 1)
+    found = to_ctranslate2(tmp_path / "model", model)(sources, chosen, Observer(), None)
+    generator, compared = TorchGenerator(model, target_of(model)), 0
+    for source, hypotheses in zip(sources, found, strict=True):
+        for each in hypotheses:
+            (tokens,) = forced(generator, [source], [np.array([2, *each.ids, 3])])
+            total = sum(tokens if each.finished else tokens[:-1])
+            assert each.log_probability == pytest.approx(total, abs=1e-3)
+            assert each.score == pytest.approx(chosen.normalized(total, len(each.ids) + each.finished), abs=1e-3)
+            compared += 1
+        assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
+    assert compared >= len(sources)
+
+
+def test_an_option_that_ctranslate2_does_not_know_is_refused(tmp_path: Path) -> None:
+    parser = ArgumentParser()
+    add_options(parser, "translate")
+    given = parser.parse_args(["--beam", "2", "--stopping", "exact"])
+    decoder = to_ctranslate2(tmp_path / "model", model_of({}))
+    target = vocabulary(30)
+    translator = Translator(
+        decoder, {"source": target, "target": target}, BUNDLES / "translation-transformer", params()
+    )
+    with pytest.raises(UserError, match="--stopping has no effect on CTranslate2's search"):
+        answering(translator, given)
 
 
 @pytest.mark.parametrize("utility", ["bleu", "chrf"])

@@ -104,7 +104,7 @@ def test_the_greatest_length_follows_from_the_source() -> None:
     ("changes", "message"),
     [
         ({"method": "beam", "beam_size": 2, "n_best": 3}, r"n_best \(3\) must not be more than beam_size \(2\)"),
-        ({"method": "greedy", "n_best": 2}, "greedy finds one translation, so n_best must be 1, not 2"),
+        ({"method": "greedy", "n_best": 2}, "greedy finds one answer, so n_best must be 1, not 2"),
         ({"length_penalty": -0.1}, "greater than or equal to 0"),
         ({"temperature": 0.0}, r"greater than or equal to 0\.000001"),
         ({"top_p": 0.0}, "greater than 0"),

@@ -196,7 +196,7 @@ def test_another_content_type_is_refused(server: Server) -> None:
     ("texts", "params", "words"),
     [
         (["ein"], {"beam_size": 0}, "`decoding.beam_size`: Input should be greater than or equal to 1, not 0"),
-        (["ein"], {"n_best": 3, "beam_size": None}, "greedy finds one translation, so n_best must be 1, not 3"),
+        (["ein"], {"n_best": 3, "beam_size": None}, "greedy finds one answer, so n_best must be 1, not 3"),
         (["ein"], {"beam_size": 2, "n_best": 3}, "n_best (3) must not be more than beam_size (2)"),
         (["ein"], {"engine": "magic"}, "there is no engine `magic`"),
         (["ein"], {"engine": "onnx-int8"}, "is not converted for engine `onnx-int8`"),
@@ -241,7 +241,8 @@ def refused(workspace: Path, *options: str) -> str:
 
 def test_a_taken_port_and_a_missing_model_cost_one_line(workspace: Path, server: Server) -> None:
     assert f"port {server.port} is taken" in refused(workspace, "--model", "model", "--port", str(server.port))
-    assert "no complete result" in refused(workspace, "--port", "0")
+    assert "no complete result" in refused(workspace, "--port", str(free_port()))
+    assert "port 0 is none" in refused(workspace, "--port", "0"), "a server would take another"
 
 
 @pytest.mark.stress

@@ -15,9 +15,9 @@ from transformer.core.files import write_json
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.config import AnswerParams
-from transformer.families.language.decoding.filling import encode_gaps, fillings
-from transformer.families.language.decoding.predictor import LanguageModel, never_generated
-from transformer.families.language.decoding.scoring import windows
+from transformer.families.language.decoding.filling import _around, encode_gaps, fillings
+from transformer.families.language.decoding.predictor import LanguageModel, _after, never_generated
+from transformer.families.language.decoding.scoring import each_token, windows
 from transformer.families.language.decoding.with_torch import TorchEngine
 from transformer.families.language.evaluation.samples import samples
 from transformer.families.language.evaluation.scores import counted
@@ -109,6 +109,28 @@ def test_no_space_is_read_where_none_is_written(text: str, between: str) -> None
     assert vocabulary.decode(whole[: -len(after)].tolist()) == filled[: text.index("[MASK]") + 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("banqu[MASK] film", ["banqu", " film"]),
+        ("[MASK]qu[MASK]", ["", "qu", ""]),
+        ("QUXWJZ[MASK]xwjz", ["QUXWJZ", "xwjz"]),
+    ],
+)
+def test_gaps_are_found_where_they_stand(text: str, pieces: list[str]) -> None:
+    """What stands for one in pre-tokenizing is not found in its neighbours' letters."""
+    assert _around(text, list) == pieces
+
+
+def test_gaps_are_found_where_words_are_split_into_letters() -> None:
+    """As by spaCy's rules for Chinese."""
+
+    def split(texts: list[str]) -> list[str]:
+        return [" ".join(text.replace(" ", "")) for text in texts]
+
+    assert _around("电影[MASK]好[MASK] 吗", split) == ["电 影", "好", " 吗"]
+
+
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 @pytest.mark.parametrize("text", ["it was [MASK].", "a well-[MASK] film", "a [MASK]-made film", "[MASK]/well QUQUQU"])
 def test_what_is_beside_a_gap_is_split_as_beside_a_word(text: str, kind: str) -> None:
@@ -185,6 +207,30 @@ def test_cached_and_uncached_generation_agree_in_any_batch(method: str, tmp_path
     never = never_generated(found.vocabulary)
     found.engine.generator = UncachedGenerator(found.engine, never)  # type: ignore[misc]
     assert found.generate_n_best(prompts) == answers
+
+
+@pytest.mark.parametrize(
+    ("before", "whole", "after"),
+    [
+        ("the film", "the film was good", " was good"),
+        ('he said " good', 'he said "good film".', ' film".'),
+        ("it 's", "it's a film", " a film"),
+        ("a b", "a c d", None),
+        ("a b", "a", None),
+    ],
+)
+def test_what_is_added_to_a_prompt_whose_spaces_move(before: str, whole: str, after: str | None) -> None:
+    assert _after(before, whole) == after
+
+
+def test_the_scores_of_tokens_are_those_of_their_texts(tmp_path: Path) -> None:
+    for objective in ("masked", "causal"):
+        found = model(tmp_path, objective)
+        tokens = each_token(found.engine, found.encode(TEXTS), found.decoding)
+        for each, text in zip(tokens, found.score(TEXTS), strict=True):
+            assert each.log_probabilities.sum() == pytest.approx(text.log_probability, abs=1e-3)
+            assert (len(each.best), each.right.sum()) == (text.tokens, text.right)
+    assert each_token(found.engine, [], found.decoding) == []
 
 
 def test_samples_depend_on_seed_and_number(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
         (
             "translation.evaluate.n_best",
             2,
-            r"`translation.evaluate`: greedy finds one translation, so n_best must be 1",
+            r"`translation.evaluate`: greedy finds one answer, so n_best must be 1",
         ),
         ("translation.model.tie_embeddings", "all", r"`translation`: model.tie_embeddings `all` needs one vocabulary"),
         ("translation.evaluate.long_sources", "drop", r"`translation.evaluate.long_sources`: .*'refuse', not 'drop'"),

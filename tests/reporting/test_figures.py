@@ -13,9 +13,13 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.conftest import ROOT
+from tests.conversion.converting import BUNDLES
 from transformer.core.files import write_table
 from transformer.core.params import read_params
+from transformer.export.bundle import open_bundle
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
+from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.seq2seq.figures import translate_with_attention
 from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
 from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
 from transformer.figures.attention_maps import Maps
@@ -24,6 +28,21 @@ from transformer.figures.style import in_house_style, plain, save
 from transformer.figures.theory import explain, learning_rates, random_weights, schedules_figure, softmax_gradient_norm
 from transformer.training.config import TrainParams
 from transformer.training.schedule import Schedule
+
+
+@pytest.mark.parametrize("limit", [3, 200])
+def test_a_translation_that_stops_at_its_limit_predicts_no_end_token(limit: int) -> None:
+    translator = open_bundle(BUNDLES / "translation-transformer", "cpu")
+    assert isinstance(translator, Translator)
+    translator.decoding = translator.decoding.model_copy(update={"method": "greedy", "max_length": limit})
+    found = translate_with_attention(translator, "Ein Hund schläft.", longest=40)  # type: ignore[arg-type]
+    end = translator.vocabularies["target"].entries([translator.vocabularies["target"].end_id])[0]
+    (source,) = translator.vocabularies["source"].encode(translator.pretokenize(["Ein Hund schläft."]))
+    finished = translator.best(source).finished
+    assert (found.predicted[-1] == end) == finished and end not in found.predicted[:-1]
+    weights = next(weights for name, weights in found.maps.items() if name.startswith("decoder"))
+    assert len(found.predicted) == len(found.given) == weights.shape[2]
+
 
 TOKENS = ["<bos>", "größe", "$5", "a_b", "$x^{", "&", "\x00", "▁犬", "<eos>"]
 WRITE = """

@@ -20,6 +20,12 @@ from transformer.results.headline import headline, shortfall, splits, with_inter
 HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
 
 
+def test_counts_in_a_chart_s_table_are_exact() -> None:
+    columns = {"place": ["32-63"], "n": ["123456"], "bits": ["3.5812345"]}
+    chart = bar_chart("Tokens", columns, group="place", value="bits", count="n", label="place", x_label="bits")
+    assert chart.numbers is not None and chart.numbers.rows == [["32-63", "3.5812", "123456"]]
+
+
 class Parsed(HTMLParser):
     """Elements with their attributes, and the text of each kind of element."""
 

@@ -270,7 +270,8 @@ def test_a_figures_answer_is_for_the_whole_text(stages: Stages) -> None:
         found = classify_with_attention(classifier, text, longest=longest)
         titles = {each.title for each in drawings(found, "mean", layers="last", unit="review")}
         assert found.answer == answer and found.cut == cut
-        said = f"({answer.label}, {answer.probability:.2f}" + f"; the first {len(found.tokens)} tokens are shown" * cut
+        said = f"({answer.label}, {answer.probability:.2f}" + f"; the first {found.shown} tokens are shown" * cut
+        assert found.shown == len([token for token in found.tokens if token not in ("[CLS]", "[SEP]")])
         assert titles and all(title.endswith(said + ")") for title in titles)
 
 

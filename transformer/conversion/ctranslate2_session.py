@@ -18,7 +18,7 @@ def open_model(kind: type[Model], folder: Path, threads: int | None) -> Opened[M
     Each works on batches of its own: two on one batch wait for each other at every product, which for short texts takes
     ten times as long as one alone. Raises UserError if the model is missing or broken.
     """
-    return Opened(partial(_model, kind, folder), threads)
+    return Opened(partial(_model, kind, folder.absolute()), threads)
 
 
 def _model(kind: type[Model], folder: Path, threads: int) -> Model:

@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 
 def open_session(path: Path, threads: int | None) -> Opened[onnxruntime.InferenceSession]:
     """Open a model on the CPU; threads: None for all that the process may use. Raises UserError if it is not one."""
-    return Opened(partial(_session, path), threads)
+    return Opened(partial(_session, path.absolute()), threads)
 
 
 def _session(path: Path, threads: int) -> onnxruntime.InferenceSession:

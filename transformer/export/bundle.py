@@ -52,6 +52,8 @@ def open_bundle(
     """
     config, task = config_of(path)
     own = config.get("engine", "torch")
+    if own not in ENGINES:
+        raise UserError(f"{path / CONFIG} names no engine, but {own!r}: run `dvc repro` to convert the model again")
     if engine not in (None, own):
         if engine not in ENGINES:
             raise UserError(f"there is no engine `{engine}`: use one of {', '.join(ENGINES)}")

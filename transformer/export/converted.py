@@ -9,6 +9,7 @@ example.py                           the model without this package
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,11 @@ def write_surroundings(folder: Path, bundle: Path, *, engine: str, model: Mappin
 
 def converted_of(bundle: Path, engine: str) -> Path:
     """The converted model of a bundle. Raises UserError if there is none, or if it is of another bundle."""
-    folder = bundle.absolute().parent / CONVERTED / engine
+    folder = _folder(bundle, engine)
     if not (folder / CONFIG).is_file():
         raise UserError(
-            f"{bundle} is not converted for engine `{engine}` ({folder} is missing): run `dvc repro`, or use torch"
+            f"{bundle} is not converted for engine `{engine}` ({folder} is missing): run `dvc repro`, or use torch; not"
+            " every engine can hold every model (the report says why)"
         )
     if not is_of(folder, bundle_digest(bundle)):
         raise UserError(f"{folder} was made from another model than {bundle}: run `dvc repro` to convert it again")
@@ -63,13 +65,25 @@ def converted_of(bundle: Path, engine: str) -> Path:
 def engines_of(bundle: Path) -> list[str]:
     """The engines, besides torch, for which this very bundle is converted."""
     digest = bundle_digest(bundle)
-    folders = ((engine, bundle.absolute().parent / CONVERTED / engine) for engine in ENGINES[1:])
-    return [engine for engine, folder in folders if (folder / CONFIG).is_file() and is_of(folder, digest)]
+    found = []
+    for engine in ENGINES[1:]:
+        folder = _folder(bundle, engine)
+        with suppress(UserError):  # a broken one is none
+            if (folder / CONFIG).is_file() and is_of(folder, digest):
+                found.append(engine)
+    return found
+
+
+def _folder(bundle: Path, engine: str) -> Path:
+    """Where the converted model is: beside the bundle, also beside the one that a link leads to."""
+    places = [each.parent / CONVERTED / engine for each in (bundle.absolute(), bundle.resolve())]
+    return next((folder for folder in places if (folder / CONFIG).is_file()), places[0])
 
 
 def is_of(folder: Path, digest: str) -> bool:
     """Whether a converted model was made from the bundle with this digest."""
-    return bool(read_json(folder / CONFIG).get(MADE_FROM) == digest)
+    config = read_json(folder / CONFIG)
+    return isinstance(config, dict) and bool(config.get(MADE_FROM) == digest)
 
 
 def size_of(folder: Path) -> int:

@@ -9,6 +9,9 @@ from transformer.figures.attention import Axis, Drawing
 from transformer.figures.packed import FILE, packed
 from transformer.figures.style import TITLE, plain
 
+_TITLE = 300
+"""Characters of a map's title, which says what of the text it leaves out."""
+
 
 def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]]) -> None:
     """Write each text, by its title, with its maps. A model without attention has no such file."""
@@ -20,8 +23,8 @@ def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]])
 
 def _map(drawing: Drawing) -> dict[str, Any]:
     panels = [{"title": title, "weights": packed(weights)} for title, weights in drawing.panels.items()]
-    name = drawing.name.replace("_", " ")
-    return {"name": name, "queries": _axis(drawing.queries), "keys": _axis(drawing.keys), "panels": panels}
+    named = {"name": drawing.name.replace("_", " "), "title": plain(drawing.title, _TITLE)}
+    return {**named, "queries": _axis(drawing.queries), "keys": _axis(drawing.keys), "panels": panels}
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

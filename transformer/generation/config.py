@@ -44,7 +44,7 @@ class SearchParams(Section):
     @model_validator(mode="after")
     def _as_many_as_the_method_finds(self) -> Self:
         if self.method == "greedy" and self.n_best > 1:
-            raise ValueError(f"greedy finds one translation, so n_best must be 1, not {self.n_best}; or use beam")
+            raise ValueError(f"greedy finds one answer, so n_best must be 1, not {self.n_best}; or use beam")
         if self.method == "beam" and self.n_best > self.beam_size:
             raise ValueError(f"n_best ({self.n_best}) must not be more than beam_size ({self.beam_size})")
         return self

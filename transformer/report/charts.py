@@ -53,7 +53,7 @@ def _cells(columns: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def _short(cell: str) -> str:
     try:
-        return f"{float(cell):.5g}"
+        return cell if cell.isdecimal() else f"{float(cell):.5g}"  # a count is exact
     except ValueError:
         return cell
 

@@ -160,10 +160,10 @@ def conversions(result: Result) -> Iterator[Section]:
         f"Not {engine}: {found['refused']}." for engine, found in result.conversion.items() if "refused" in found
     ]
     text = (
-        "The exported model for engines without PyTorch, compared with it on the validation split: answers by the same"
+        "The exported model for engines without PyTorch, compared with it on the validation split. The same answers are"
     )
-    text += " greedy search or labels, and the largest difference of a probability (of translations: of a token's log"
-    text += " probability)."
+    text += " translations by greedy search, labels, or texts of which every token is predicted alike; the largest"
+    text += " difference is that of a probability, of tokens that of a log probability."
     header = ["engine", "megabytes", "same answers", "score", "change of the score", "largest difference"]
     tables = [Table("Converted models", header, rows)] if rows else []
     yield Section("Other formats", " ".join([text, *refused]), tables=tables)

@@ -38,6 +38,8 @@ class AttendedText:
 
     tokens: list[str]
     """S tokens, including special ones."""
+    shown: int
+    """The text's own among them."""
     cut: bool
     """Whether the text has more."""
     answer: Prediction
@@ -55,7 +57,8 @@ def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: 
         classifier.model(torch.from_numpy(ids)[None].to(device))
     (answer,) = classifier.classify([text])
     put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
-    return AttendedText(put_before + classifier.vocabulary.entries(ids), len(ids) < len(whole), answer, maps)
+    tokens = put_before + classifier.vocabulary.entries(ids)
+    return AttendedText(tokens, len(ids) - 2, len(ids) < len(whole), answer, maps)
 
 
 class Params(StageParams):
@@ -102,7 +105,7 @@ def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> I
     tokens = Axis("token looked at", review.tokens)
     answer = f"{review.answer.label}, {review.answer.probability:.2f}"
     if review.cut:
-        answer += f"; the first {len(review.tokens)} tokens are shown"
+        answer += f"; the first {review.shown} tokens are shown"
     encoder = {name: weights for name, weights in review.maps.items() if name.startswith("encoder.")}
     if encoder:
         panels = head_panels(chosen_layers(encoder, layers=layers))

@@ -78,9 +78,13 @@ def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str
     if count < 1:
         raise UserError(f"--n-best ({count}) must be 1 or more")
 
+    noted = False
+
     def lines(texts: list[str]) -> Iterator[str]:
-        if not all("[MASK]" in text for text in texts):
+        nonlocal noted
+        if not noted and not all("[MASK]" in text for text in texts):
             print(_NO_GAP, file=sys.stderr)
+            noted = True
         for text in texts:
             found = model.fill(text, count)
             if arguments.n_best is None:

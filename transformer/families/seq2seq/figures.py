@@ -37,7 +37,7 @@ class AttendedTranslation:
     given: list[str]
     """T target tokens that the decoder reads, the begin token first."""
     predicted: list[str]
-    """T target tokens that it predicts from them, ending with the end token."""
+    """T target tokens that it predicts from them, ending with the end token if the translation ended."""
     text: str
     """The translation as normally written text."""
     maps: Maps
@@ -57,15 +57,16 @@ def translate_with_attention(translator: TorchTranslator, sentence: str, *, long
     source, target = translator.vocabularies["source"], translator.vocabularies["target"]
     (whole,) = source.encode([tokens])
     ids = clip(whole, min(longest, translator.model.config.model.max_length))
-    (answer,) = translator.decode_ids([ids], Observer())
+    found = translator.best(ids)
+    answer, stop = found.ids, len(found.ids) + found.finished
     device = next(translator.model.parameters()).device
-    given = [target.begin_id, *answer]
+    given = [target.begin_id, *answer][:stop]  # one that did not end has no end token to predict
     with torch.inference_mode(), collect_attention(translator.model) as maps:
         translator.model(torch.from_numpy(ids)[None].to(device), torch.tensor([given], device=device))
     return AttendedTranslation(
         source=source.entries(ids),
         given=target.entries(given),
-        predicted=target.entries([*answer, target.end_id]),
+        predicted=target.entries([*answer, target.end_id][:stop]),
         text=translator.text(target.decode(answer)),
         maps=maps,
         cut=len(ids) < len(whole),

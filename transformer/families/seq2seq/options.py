@@ -50,6 +50,8 @@ def add_options(parser: ArgumentParser, command: str) -> None:
 def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]], list[str]]:
     """A function that turns texts, chunk by chunk, into lines to print. Raises UserError as `overridden` does."""
     model.decoding = overridden(model.decoding, arguments)
+    if arguments.stopping is not None and not model.decoder.knows_stopping:
+        raise UserError("--stopping has no effect on CTranslate2's search: use the engine onnx or torch")
     count, answered = model.decoding.n_best, 0
 
     def lines(texts: list[str]) -> list[str]:

@@ -40,11 +40,11 @@ if (source) {
   };
 
   const draw = () => {
-    const { queries, keys, panels } = chosenMap();
+    const { title, queries, keys, panels } = chosenMap();
     const bytes = Uint8Array.from(atob(panels[panel.value].weights), (letter) => letter.charCodeAt(0));
     const largest = Math.max(...bytes, 1);
     const table = document.createElement("table");
-    table.append(element("caption", queries.label + " (rows), " + keys.label + " (columns)"));
+    table.append(element("caption", (title ? title + ". " : "") + queries.label + " (rows), " + keys.label + " (columns)"));
     const head = table.createTHead().insertRow();
     head.append(element("td", ""));
     for (const token of keys.tokens) head.append(element("th", token, { scope: "col", dir: "auto" }));

@@ -16,7 +16,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
 
     Raises UserError when a part is missing or broken.
     """
-    params = validate(ClassificationParams, config["decoding"], where=folder / "config.json", prefix="decoding")
+    params = validate(ClassificationParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
     vocabularies, positions = read_parts(folder, config)
     vocabulary = vocabularies["text"]
     pad_id, classes = vocabulary.pad_id, len(task.classes)

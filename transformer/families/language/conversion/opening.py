@@ -25,7 +25,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
 
     Raises UserError when a part is missing or broken.
     """
-    params = validate(AnswerParams, config["decoding"], where=folder / "config.json", prefix="decoding")
+    params = validate(AnswerParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
     vocabularies, positions = read_parts(folder, config)
     vocabulary = vocabularies["text"]
     if not isinstance(config[MODEL].get(CAUSAL), bool):

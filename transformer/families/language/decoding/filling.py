@@ -13,7 +13,8 @@ from transformer.families.language.decoding.interface import Floats
 from transformer.families.language.nn.mask_token import MASK
 
 _PREFIX = "##"
-_WORD = "quququ"
+_WORD = ("qu", "x", "wjz")
+"""A word, its middle repeated, no end of which is its beginning: beside other letters it is found where it stands."""
 _SHOWN = 60  # characters of a text that cannot be filled
 
 
@@ -30,17 +31,28 @@ class Filling(NamedTuple):
 def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], list[str]], mask: int) -> Ids:
     """The ids of a text, from begin to end token, with `mask` for each [MASK]; split: the pre-tokenizer."""
     parts: list[Ids] = []
-    word = _WORD  # so that its neighbours are split as beside any word
-    while word in text.lower():
-        word += _WORD
-    (whole,) = split([text.replace(MASK, word)])
-    for number, piece in enumerate(whole.split(word)):
+    for number, piece in enumerate(_around(text, split)):
         attached = number > 0 and piece[:1] not in ("", " ")
         before = _of_another_class(piece) if attached and _keeps_spaces(vocabulary) else ""
         skipped = len(vocabulary.encode([before])[0]) - 2 if before else 0
         ids = vocabulary.encode([before + piece.strip()])[0]
         parts += [ids[1 + skipped : -1], np.array([mask])]
     return np.concatenate(([vocabulary.begin_id], *parts[:-1], [vocabulary.end_id])).astype(np.int64)
+
+
+def _around(text: str, split: Callable[[list[str]], list[str]]) -> list[str]:
+    """The pre-tokenized pieces before, between and after the gaps; one with a space before it begins with a space."""
+    begin, middle, end = _WORD
+    word = begin + middle + end  # so that its neighbours are split as beside any word
+    while word in text.lower():
+        middle += _WORD[1]
+        word = begin + middle + end
+    (whole,) = split([text.replace(MASK, word)])
+    pieces, given = whole.split(word), text.split(MASK)
+    if len(pieces) == len(given):
+        return pieces
+    # The pre-tokenizer splits words of letters, as those of Chinese do.
+    return [" " * each.startswith(" ") + piece for each, piece in zip(given, split(given), strict=True)]
 
 
 def _of_another_class(piece: str) -> str:

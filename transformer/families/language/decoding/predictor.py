@@ -148,11 +148,24 @@ class LanguageModel:
     def _continued(self, prompt: str, given: Ids, new: Sequence[int]) -> str:
         """The prompt as it was given, with what the new tokens add to it."""
         before, whole = (self._text(ids) for ids in (given.tolist(), [*given.tolist(), *new]))
-        return prompt + whole[len(before) :] if whole.startswith(before) else whole
+        added = _after(before, whole)
+        return f"{prompt} {self._text(new)}" if added is None else prompt + added
 
     def _text(self, ids: Sequence[int]) -> str:
         decoded = one_line(self.vocabulary.decode(ids))
         return detokenize(decoded) if self._spec.kind == "spacy" else decoded
+
+
+def _after(before: str, whole: str) -> str | None:
+    """What `whole` has after `before`, whose spaces it may have in other places; None if its letters are others."""
+    place = 0
+    for letter in before.replace(" ", ""):
+        while whole[place : place + 1] == " ":
+            place += 1
+        if whole[place : place + 1] != letter:
+            return None
+        place += 1
+    return whole[place:]
 
 
 def never_generated(vocabulary: Vocabulary) -> tuple[int, ...]:

@@ -58,21 +58,62 @@ def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observ
     nats, counts = np.zeros(engine.positions), np.zeros(engine.positions)
     starts = range(0, len(sequences), _TEXTS)
     for start in observer.progress(starts, total=len(starts), what="score"):
-        part = sequences[start : start + _TEXTS]
-        passes = [each for text, ids in enumerate(part, start) for each in passes_over(engine, text, ids, params)]
-        for rows in sorted_batches(np.array([len(each.given) for each in passes], dtype=np.int64), params.batch_size):
-            batch = [passes[row] for row in rows]
-            ids = padded([each.given for each in batch], engine.pad_id)
-            places = np.concatenate([each.places + number * ids.shape[1] for number, each in enumerate(batch)])
-            targets = np.concatenate([each.targets for each in batch])
-            found, best = engine.scored(ids, places, targets)
-            owners = np.repeat([each.text for each in batch], [len(each.targets) for each in batch])
-            values = np.stack((found.astype(np.float64), np.ones(len(found)), best == targets), axis=1)
-            np.add.at(sums, owners, values)
-            np.add.at(nats, places % ids.shape[1], -values[:, 0])
-            np.add.at(counts, places % ids.shape[1], 1)
+        for each in _batches(engine, sequences[start : start + _TEXTS], start, params):
+            values = np.stack((each.found, np.ones(len(each.found)), each.best == each.targets), axis=1)
+            np.add.at(sums, each.owners, values)
+            np.add.at(nats, each.places, -values[:, 0])
+            np.add.at(counts, each.places, 1)
     texts = [TextScore(round(float(total), 4), int(tokens), int(right)) for total, tokens, right in sums]
     return Scored(texts, nats, counts)
+
+
+class TokenScores(NamedTuple):
+    """How well a model predicts each of the N tokens of a text."""
+
+    log_probabilities: NDArray[np.float64]
+    """(N,) In nats."""
+    best: Ids
+    """(N,) The tokens that the model thought the most probable."""
+    right: NDArray[np.bool_]
+    """(N,) Whether these are the text's."""
+
+
+def each_token(engine: Engine, sequences: Sequence[Ids], params: AnswerParams) -> list[TokenScores]:
+    """Score the tokens of encoded texts, in an order that depends on the model's context alone."""
+    found = list(_batches(engine, sequences, 0, params))
+    if not found:
+        return []
+    names = ("owners", "found", "best", "targets")
+    owners, values, best, targets = (np.concatenate([getattr(each, name) for each in found]) for name in names)
+    own = (owners == text for text in range(len(sequences)))
+    return [TokenScores(values[rows], best[rows], best[rows] == targets[rows]) for rows in own]
+
+
+class _Batch(NamedTuple):
+    """Predicted tokens of some passes."""
+
+    owners: Ids
+    """The number of each token's text."""
+    places: Ids
+    """Its place in the context."""
+    targets: Ids
+    found: NDArray[np.float64]
+    """Its log probability."""
+    best: Ids
+    """The token that the model thought the most probable."""
+
+
+def _batches(engine: Engine, sequences: Sequence[Ids], first: int, params: AnswerParams) -> Iterator[_Batch]:
+    """first: the number of the first of the texts."""
+    passes = [each for text, ids in enumerate(sequences, first) for each in passes_over(engine, text, ids, params)]
+    for rows in sorted_batches(np.array([len(each.given) for each in passes], dtype=np.int64), params.batch_size):
+        batch = [passes[row] for row in rows]
+        ids = padded([each.given for each in batch], engine.pad_id)
+        places = np.concatenate([each.places + number * ids.shape[1] for number, each in enumerate(batch)])
+        targets = np.concatenate([each.targets for each in batch])
+        found, best = engine.scored(ids, places, targets)
+        owners = np.repeat([each.text for each in batch], [len(each.targets) for each in batch])
+        yield _Batch(owners, places % ids.shape[1], targets, found.astype(np.float64), best)
 
 
 def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> Iterator[Pass]:

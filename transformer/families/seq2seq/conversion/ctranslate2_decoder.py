@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import ctranslate2
+import numpy as np
 
 from transformer.conversion.ctranslate2_session import open_model
 from transformer.core.errors import UserError
@@ -30,6 +31,8 @@ def answers_as_ours(params: DecodingParams) -> bool:
 
 class CTranslate2Decoder:
     """A converted translation model with its vocabularies, as a translator's `Decoder`."""
+
+    knows_stopping = False
 
     def __init__(
         self, folder: Path, source: Vocabulary, target: Vocabulary, *, positions: int, threads: int | None = None
@@ -63,7 +66,9 @@ class CTranslate2Decoder:
                     self._hypothesis(hypothesis, score, params)
                     for hypothesis, score in zip(result.hypotheses, result.scores, strict=True)
                 ]
-                if params.length_normalization == "gnmt":  # which CTranslate2 does not know: its order is another
+                if params.no_repeat_ngram:
+                    hypotheses = self._rescored(fitting[row], hypotheses, params)
+                if params.length_normalization == "gnmt" or params.no_repeat_ngram:  # its own order is another
                     hypotheses.sort(key=lambda each: -each.score)
                 found[row] = chosen(hypotheses, self._target, params)
         parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
@@ -80,6 +85,17 @@ class CTranslate2Decoder:
             max_input_length=0,
         )
         return [list(result.log_probs) for result in scored]
+
+    def _rescored(self, source: Ids, found: Sequence[Hypothesis], params: DecodingParams) -> list[Hypothesis]:
+        """With the model's own log probabilities: CTranslate2 shares out those of the n-grams that it blocks."""
+        begin, end = self._target.begin_id, self._target.end_id
+        scored = self.forced([source] * len(found), [np.array([begin, *each.ids, end]) for each in found])
+        rescored = []
+        for each, tokens in zip(found, scored, strict=True):
+            total = sum(tokens if each.finished else tokens[:-1])
+            length = max(len(each.ids) + each.finished, 1)
+            rescored.append(Hypothesis(each.ids, params.normalized(total, length), total, each.finished))
+        return rescored
 
     def _options(self, params: DecodingParams, limit: int) -> dict[str, Any]:
         beams = params.beam_size if params.method == "beam" else 1

@@ -16,7 +16,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
 
     Raises UserError when a part is missing or broken.
     """
-    decoding = validate(DecodingParams, config["decoding"], where=folder / "config.json", prefix="decoding")
+    decoding = validate(DecodingParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
     vocabularies, positions = read_parts(folder, config)
     source, target = vocabularies["source"], vocabularies["target"]
     if config["engine"].startswith("onnx"):

@@ -74,6 +74,8 @@ def search_batch(
 class Search:
     """Our search over a generator, as a translator's `Decoder`."""
 
+    knows_stopping = True
+
     def __init__(self, generator: Generator, target: Vocabulary, search: BatchSearch | None = None) -> None:
         """search: as in `decode`."""
         self.generator, self.target, self.search = generator, target, search

@@ -21,6 +21,9 @@ class AnsweringParams(DecodingParams, extra="ignore"):
 class Decoder(Protocol):
     """Finds target sequences: our search over some engine, or an engine's own."""
 
+    knows_stopping: bool
+    """Whether `DecodingParams.stopping` says when a beam is done."""
+
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
@@ -106,6 +109,10 @@ class Translator:
         """The best target ids of each encoded source, without begin and end token."""
         hypotheses = self.decoder(sources, self.decoding, observer, None)
         return [found[0].ids for found in hypotheses]
+
+    def best(self, source: Ids) -> Hypothesis:
+        """The best hypothesis of one encoded source."""
+        return self.decoder([source], self.decoding, Observer(), None)[0][0]
 
     def text(self, decoded: str) -> str:
         """Turn a result of `decode` into normally written text."""
