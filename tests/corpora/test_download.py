@@ -243,7 +243,7 @@ def test_an_unlabelled_text_like_one_that_the_model_is_judged_by_is_left_out(tmp
         tmp_path / "in",
         test=[*reviews(4, "test film"), {"label": 1, "text": test}],
         dev=[*reviews(4, "dev film"), {"label": 0, "text": dev}],
-        unsupervised=[{"label": -1, "text": text} for text in texts],
+        unsupervised=[{"text": text} | ({"label": -1} if "1" in text else {}) for text in texts],
     )
     output = judge(tmp_path, path=path, unsupervised=True)
     assert [row["text"] for row in stored(output, "unsupervised")] == texts[2:]

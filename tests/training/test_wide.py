@@ -116,6 +116,17 @@ def test_blocks_stay_together_and_labels_are_spread() -> None:
     assert (folds != np.array(list(folds_of_blocks(labels, 4, 5, seed=2)))).any()
 
 
+def test_equal_texts_are_in_one_fold() -> None:
+    """Else the texts that a fold's regression has not seen would have been seen."""
+    labels, texts = np.repeat([0, 1], 60), [np.array([number % 40]) for number in range(120)]
+    folds = np.array(list(folds_of_blocks(labels, 4, 1, 1, texts)))
+    assert (folds.sum(axis=0) == 1).all() and all(fold.sum() == 30 for fold in folds)
+    assert (folds.reshape(4, 3, 40) == folds.reshape(4, 3, 40)[:, :1]).all()
+    apart = [np.array([number]) for number in range(120)]
+    plain = np.array(list(folds_of_blocks(labels, 4, 1, 1)))
+    assert (np.array(list(folds_of_blocks(labels, 4, 1, 1, apart))) == plain).all()
+
+
 def test_a_single_block_is_refused() -> None:
     """No fold would have others to learn from: all would be scored 0."""
     with pytest.raises(UserError, match=r"^train.wide_block is 120, but there are 120 texts: lower it"):

@@ -186,8 +186,13 @@ def _counted(selection: Selection, classes: Sequence[str]) -> dict[str, dict[str
 
 
 def _check_of(split: str, *, classes: Sequence[str]) -> Check:
-    unlabelled = {str(UNLABELLED): UNLABELLED}
-    return partial(check_labelled, labels=unlabelled if split == UNSUPERVISED else class_labels(classes))
+    return _check_unlabelled if split == UNSUPERVISED else partial(check_labelled, labels=class_labels(classes))
+
+
+def _check_unlabelled(row: Row) -> Row:
+    """As `check_labelled`, of a row whose label is missing, or -1."""
+    given = row if label_name(row.get("label")) else row | {"label": UNLABELLED}
+    return check_labelled(given, labels={str(UNLABELLED): UNLABELLED})
 
 
 def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:

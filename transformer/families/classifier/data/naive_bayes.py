@@ -3,7 +3,8 @@
 The linear baseline of `evaluate`, and the wide branch that `train` puts beside a network.
 """
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -105,15 +106,26 @@ def _margin(matrix: csr_array, strength: float, factors: Floats | None, labels: 
     return ratio * model.coef_[0], float(model.intercept_[0])
 
 
-def folds_of_blocks(labels: NDArray[Any], folds: int, block: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+def _repeated(texts: Iterable[NDArray[Any]]) -> list[int]:
+    """The number of each text among the different ones, in the order in which they occur."""
+    seen: dict[bytes, int] = {}
+    return [seen.setdefault(hashlib.blake2b(text.tobytes(), digest_size=16).digest(), len(seen)) for text in texts]
+
+
+def folds_of_blocks(
+    labels: NDArray[Any], folds: int, block: int, seed: int, texts: Iterable[NDArray[Any]] = ()
+) -> Iterator[NDArray[np.bool_]]:
     """Masks (N,) of the rows of each fold, which together are all rows.
 
-    `block` neighbouring rows stay together, and blocks of like labels are spread over the folds. Raises UserError when
-    there is a single block: each fold is scored by what was learnt from the others.
+    `block` neighbouring rows stay together, and blocks of like labels are spread over the folds. texts: the ids of each
+    row; of blocks of 1, equal ones stay together. Raises UserError when there is a single block: each fold is scored by
+    what was learnt from the others.
     """
-    if block >= len(labels):
-        raise UserError(f"train.wide_block is {block:,}, but there are {len(labels):,} texts: lower it")
     number = np.arange(len(labels)) // block
+    if block == 1 and (same := _repeated(texts)):
+        number = np.array(same)
+    if number.max() == 0:
+        raise UserError(f"train.wide_block is {block:,}, but there are {len(labels):,} texts: lower it")
     means = np.bincount(number, labels) / np.bincount(number)
     order = np.lexsort((np.random.default_rng(seed).permutation(len(means)), means))
     fold = np.empty(len(means), dtype=np.int64)

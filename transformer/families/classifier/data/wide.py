@@ -62,7 +62,7 @@ def fit_wide(
     labels, matrix = np.asarray(train.labels), occurrence_matrix(found, keys)
     factors = None if weights is None else weights.cpu().numpy().astype(np.float64)[labels]
     del found  # as large as the matrix, and no longer needed
-    folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed))
+    folds = list(folds_of_blocks(labels, params.wide_folds, params.wide_block, params.seed, train.whole()))
     slopes, bias, held_out = _crossed(margins, matrix, labels, classes, params.wide_strength, folds, factors)
     vectors = None
     if model.wide_vectors:

@@ -26,7 +26,8 @@ class ClassifierTrainParams(TrainParams):
     wide_folds: int = Field(ge=2)
     """The network trains beside wide branches that have not seen the text: the training split in so many parts."""
     wide_block: int = Field(ge=1)
-    """Neighbouring texts that are in the same part, as `download.validation_block`."""
+    """Neighbouring texts of train, as it is after what `download` leaves out, that are in the same part, as
+    `download.validation_block`; with 1, equal texts are."""
     wide_dropout: float = Field(ge=0, lt=1)
     """Share of the texts of a batch whose wide logits are left out, so that the network answers alone."""
     network_loss: float = Field(ge=0)
