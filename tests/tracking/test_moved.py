@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import transformer
+from tests.kit import free_port
 from tests.tracking.test_alias import FIRST
 from tests.tracking.test_model import Classifier, result_in
 from transformer.core.errors import UserError
@@ -141,16 +142,16 @@ def test_the_ui_is_started_on_the_store_that_the_workflow_writes(copy: Path, mon
     """Repaired first, since MLflow's own command does not know how."""
     commands: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
-    serve(copy, 0)
+    serve(copy, free_port())
     assert commands[0][commands[0].index("--backend-store-uri") + 1] == locate(copy).uri
     assert not recorded_elsewhere(locate(copy))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:word@host")
     with pytest.raises(UserError, match=r"open http://\*\*\*@host"):
-        serve(copy, 0)
+        serve(copy, free_port())
     assert len(commands) == 1
 
 
-@pytest.mark.parametrize("port", [None, -1, 65536])
+@pytest.mark.parametrize("port", [None, -1, 0, 65536])
 def test_a_port_that_is_taken_or_not_allowed_is_one_line(port: int | None, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

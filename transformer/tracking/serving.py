@@ -58,12 +58,10 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
 
 def require_free(port: int) -> None:
     """Raises UserError if no server can take the port."""
-    if port < 1:
-        raise UserError(f"port {port} is none: choose another with --port (make: PORT=)")
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((_HOST, port))
+            tried.bind((_HOST, port or -1))  # 0 would be any free port, which nobody knows
         except (OSError, OverflowError) as error:
             raise UserError(f"port {port} is taken or not allowed: choose another with --port (make: PORT=)") from error
 
