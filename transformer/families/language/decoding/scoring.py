@@ -80,12 +80,15 @@ class TokenScores(NamedTuple):
 
 def each_token(engine: Engine, sequences: Sequence[Ids], params: AnswerParams) -> list[TokenScores]:
     """Score the tokens of encoded texts, in an order that depends on the model's context alone."""
-    found = list(_batches(engine, sequences, 0, params))
+    starts = range(0, len(sequences), _TEXTS)
+    parts = (_batches(engine, sequences[start : start + _TEXTS], start, params) for start in starts)
+    found = [each for part in parts for each in part]
     if not found:
         return []
     names = ("owners", "found", "best", "targets")
     owners, values, best, targets = (np.concatenate([getattr(each, name) for each in found]) for name in names)
-    own = (owners == text for text in range(len(sequences)))
+    ends = np.cumsum(np.bincount(owners, minlength=len(sequences)))[:-1]
+    own = np.split(np.argsort(owners, kind="stable"), ends)  # one pass over the tokens, however many texts there are
     return [TokenScores(values[rows], best[rows], best[rows] == targets[rows]) for rows in own]
 
 
