@@ -16,6 +16,7 @@ _SHARED: dict[str, Any] = {
     "path": "data/local",
     "repository": "owner/corpus",
     "revision": REVISION,
+    "configuration": None,
     "sample_rows": {"train": 30, "validation": 10, "test": 10},
     "seed": 1,
     "expected_sha256": None,

@@ -148,6 +148,41 @@ def test_a_split_of_any_name_keeps_its_rows(hub: Hub, tmp_path: Path) -> None:
     assert stored(tmp_path / "out" / "corpus", "added") == reviews(10, "test film")
 
 
+def two_configurations(default: str = "") -> dict[str, bytes]:
+    """The files of a data set of two pairs of languages, the columns in a mapping, as OPUS-100 has them."""
+    names = ("de-en", "fr-en")
+    card = "".join(
+        f"- config_name: {name}\n{'  default: true' * (name == default)}\n  data_files:\n"
+        + "".join(f"  - split: {split}\n    path: {name}/{split}.jsonl\n" for split in PAIRS)
+        for name in names
+    )
+    files = {"README.md": f"---\nconfigs:\n{card}---\n".encode()}
+    for name in names:
+        for split, rows in PAIRS.items():
+            texts = [{"translation": {"en": row["en"], name[:2]: f"{name} {row['de']}"}} for row in rows]
+            files[f"{name}/{split}.jsonl"] = json_lines(texts)
+    return files
+
+
+@pytest.mark.parametrize(("configuration", "default"), [("de-en", ""), (None, "de-en")])
+def test_one_of_several_configurations(hub: Hub, tmp_path: Path, configuration: str | None, default: str) -> None:
+    hub.files = two_configurations(default)
+    result = run(hub, tmp_path, translation(configuration=configuration))
+    assert result.returncode == 0, result.stderr
+    output = tmp_path / "out" / "corpus"
+    assert stored(output, "test") == [{**row, "de": f"de-en {row['de']}"} for row in PAIRS["test"]]
+    assert json.loads((output / "provenance.json").read_bytes()).get("configuration") == configuration
+
+
+@pytest.mark.parametrize(
+    ("configuration", "fault"), [(None, "several configurations"), ("it-en", "no configuration it-en")]
+)
+def test_a_configuration_that_is_not_there(hub: Hub, tmp_path: Path, configuration: str | None, fault: str) -> None:
+    hub.files = two_configurations()
+    message = refused(run(hub, tmp_path, translation(configuration=configuration)), tmp_path)
+    assert f"owner/corpus on the Hub has {fault}: set `configuration` to de-en, fr-en" in message
+
+
 def test_an_unreachable_hub_names_the_ways_out_soon(tmp_path: Path) -> None:
     with serve(Hub("owner/corpus", REVISION, multi30k())) as stopped:
         pass

@@ -177,9 +177,14 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
     own: dict[str, Any] = {"objective": "replaced", "layers": 1, "embedding_norm": False, "output": "plain"}
     with pytest.raises(ValueError, match="`replaced` needs output `transformed`"):
         LanguageParams(**LAYERS, **own)
-    content = smoke("language", {"model": {"objective": "replaced"}, "train": {"r_drop": 1.0}})
-    with pytest.raises(UserError, match=r"train\.r_drop compares two passes.*`replaced` needs 0"):
-        stage_params(content, "language", train.Params, where=Path("smoke"))
+    faults: dict[str, tuple[dict[str, Any], str]] = {
+        "two passes": ({"r_drop": 1.0}, r"train\.r_drop compares two passes.*`replaced` needs 0"),
+        "the generator's accuracy": ({"monitor": "accuracy"}, r"train\.monitor `accuracy` is the generator's"),
+    }
+    for changes, message in faults.values():
+        content = smoke("language", {"model": {"objective": "replaced", "dropout": 0.1}, "train": changes})
+        with pytest.raises(UserError, match=message):
+            stage_params(content, "language", train.Params, where=Path("smoke"))
 
 
 def test_a_model_without_a_generator_has_the_config_that_it_had() -> None:

@@ -180,12 +180,26 @@ def test_two_passes_are_over_the_same_input(
         check(tmp_path, first, value, profile=profile, **dict(others))
 
 
+@pytest.mark.parametrize("task", ["translation", "sentiment", "language"])
+def test_two_passes_need_something_that_differs(task: str, tmp_path: Path) -> None:
+    """The default has no dropout."""
+    with pytest.raises(
+        UserError, match=r"train\.r_drop compares two passes with different dropout.* set model\.dropout"
+    ):
+        check(tmp_path, f"{task}.train.r_drop", 1.0)
+    check(tmp_path, f"{task}.train.r_drop", 1.0, **{f"{task}.model.attention_dropout": 0.1})
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"translation.vocab.joint": False}, r"train\.bidirectional_epochs needs one vocabulary .* vocab\.joint"),
         ({"translation.train.r_drop": 1.0, "translation.train.simcut": 1.0}, r"r_drop and simcut .* must be 0"),
-        ({"translation.train.epochs": 2}, r"train`: bidirectional_epochs \(3\) must be at most epochs \(2\)"),
+        ({"translation.train.epochs": 3}, r"train`: bidirectional_epochs \(3\) must be below epochs \(3\)"),
+        (
+            {"translation.train.averaging": "last", "translation.train.average_epochs": 7},
+            r"train`: the mean of the last average_epochs \(7\) would include .* set it to 6 at most",
+        ),
         ({"translation.train.patience": 3}, r"train`: with bidirectional_epochs, .* set patience to null"),
         (
             {"translation.train.simcut": 1.0, "translation.train.consistency_from": 10},

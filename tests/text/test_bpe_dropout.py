@@ -180,6 +180,14 @@ def test_a_text_that_fits_as_stored_is_not_cut(vocab: Path) -> None:
             assert seen == (stored if len(stored) <= longest < len(new) else new)
 
 
+def test_sides_with_one_vocabulary_share_what_is_kept_in_memory(vocab: Path) -> None:
+    write_bpe_dropout(vocab, 0.2)
+    dropout = BpeDropout.open(vocab, seed=1)
+    assert dropout is not None
+    source, target = dropout._samplers["source"], dropout._samplers["target"]
+    assert source is target
+
+
 def test_without_dropout_there_is_nothing_to_draw(vocab: Path) -> None:
     write_bpe_dropout(vocab, 0.0)
     assert BpeDropout.open(vocab, 1) is None

@@ -33,6 +33,9 @@ def test_the_name_follows_task_languages_and_corpus() -> None:
     assert registered_name(chain_of("sentiment", tokenize={"language": "en"}, source="hub", repository="imdb")) == (
         "sentiment-imdb"
     )
+    glue = {"source": "hub", "repository": "nyu-mll/glue"}
+    names = [registered_name(chain_of("sentiment", tokenize={}, configuration=each, **glue)) for each in ("sst2", None)]
+    assert names == ["sentiment-glue-sst2", "sentiment-glue"]
 
 
 def test_a_rows_name_has_its_languages() -> None:

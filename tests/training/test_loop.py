@@ -23,13 +23,39 @@ T = TypeVar("T")
 
 
 def test_the_loop_keeps_the_learners_paces() -> None:
-    """A parameter that is frozen for all updates stays what it was; the other one learns."""
+    """A parameter that is frozen for all updates but the last stays what it was until then; the other one learns."""
     line = Line()
-    line.paces = {"weight": Pace(frozen_updates=100)}
-    weight, bias = line.model.weight.item(), line.model.bias.item()
+    line.paces = {"weight": Pace(frozen_updates=3)}
+    bias, values = line.model.bias.item(), [line.model.weight.item()]
+    validate = line.validate
+
+    def noting() -> dict[str, float]:
+        values.append(line.model.weight.item())
+        return validate()
+
+    line.validate = noting  # type: ignore[method-assign]
     run(line, epochs=2)
-    assert line.model.weight.item() == weight
+    first, after_one, after_two = values
+    assert after_one == first != after_two
     assert line.model.bias.item() != bias
+
+
+def test_a_layer_that_is_never_trained_is_one_line() -> None:
+    line = Line()
+    line.paces = {"weight": Pace(frozen_updates=4)}
+    with pytest.raises(UserError, match=r"model\.frozen_updates is 4, and the training has 4 updates"):
+        run(line, epochs=2)
+
+
+def test_a_warmup_that_never_ends_is_told() -> None:
+    """Half of the peak rate is reached, if it takes twice as many updates as there are."""
+    told = Told()
+    fit(Line(), params(epochs=2, warmup=8, learning_rate=1.0, schedule="constant"), CPU, log_every=1, observer=told)
+    assert [line for line in told.lines if "warning" in line] == [
+        "warning: train.warmup is 8, and the training has 4 updates: it ends at a learning rate of 0.5"
+    ]
+    fit(Line(), params(epochs=2, warmup=3), CPU, log_every=1, observer=(quiet := Told()))
+    assert not [line for line in quiet.lines if "warning" in line]
 
 
 class Told(Observer):
@@ -37,6 +63,10 @@ class Told(Observer):
 
     def __init__(self) -> None:
         self.epochs: list[tuple[int | None, int]] = []
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
         self.epochs.append((total, after))

@@ -134,6 +134,25 @@ def test_with_0_seconds_nothing_is_saved_and_signals_are_left_alone(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory")]
+)
+def test_a_state_for_which_there_is_no_memory_does_not_end_training(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path, content: object) -> None:
+        raise error
+
+    monkeypatch.setattr("transformer.training.resume.write_state", full)
+    watcher, settings = Watcher(), TrainParams(**TRAIN | {"epochs": 2})
+    with Resume(tmp_path / "key", 1e-9, watcher) as resume:
+        fitted = fit(Line(), settings, CPU, log_every=1, observer=watcher, resume=resume)
+    assert len(fitted.history.rows) == 2
+    assert [line for line in watcher.lines if "no checkpoint saved" in line] == [
+        "warning: no checkpoint saved, training continues: it does not fit into memory beside the training"
+    ]
+
+
 def test_saving_never_takes_more_than_a_fortieth_of_the_time(tmp_path: Path) -> None:
     """A slow state: its tensors take a while."""
     made = []

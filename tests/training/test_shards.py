@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
@@ -169,6 +170,18 @@ def test_what_to_do_with_trouble_is_decided_together(
     assert (shared.skipped, shared.history) == (alone.skipped, alone.history)
     assert shared.pieces == (2 if kind is Full else 1)
     assert f"warning: {said}" in watcher.lines
+
+
+def test_a_process_that_does_not_come_is_lost_soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As one that was killed after it had opened the run."""
+    monkeypatch.setattr("transformer.training.group._MEETING", timedelta(seconds=0.3))
+    start = lambda size, opening, stack: str(tmp_path / "meeting")  # noqa: E731
+    settings = params(shards=2)
+    with (
+        Processes(2, partial(opened, Faulty, 9, settings), CPU, retries=0, observer=Watcher(), start=start) as team,
+        pytest.raises(UserError, match="a training process was lost at step 1"),
+    ):
+        fit(Faulty(9), settings, CPU, log_every=1, observer=Watcher(), team=team)
 
 
 def test_trouble_of_all_ends_in_its_own_line() -> None:

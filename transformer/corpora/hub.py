@@ -22,6 +22,8 @@ _QUIET = {
     "HF_HUB_VERBOSITY": "critical",
     "DATASETS_VERBOSITY": "critical",
 }
+_NAMED = 12
+"""Maximum configurations in a message."""
 _TIMEOUT = 10  # seconds without an answer
 _WAYS_OUT = (
     "try again, or set HF_ENDPOINT to a mirror, or use local files (`source: files` with `path`, "
@@ -30,22 +32,27 @@ _WAYS_OUT = (
 
 
 @contextmanager
-def open_hub(repository: str, *, revision: str, columns: Columns, scratch: Path, progress: bool) -> Iterator[Corpus]:
+def open_hub(
+    repository: str, *, revision: str, configuration: str | None, columns: Columns, scratch: Path, progress: bool
+) -> Iterator[Corpus]:
     """The corpus in a Hub dataset at a commit; it can be read until the block ends.
 
-    columns: the columns of a row; others are ignored. scratch: a folder for the converted data, removed at the end
-    (the downloads themselves stay in the Hub's own cache under HF_HOME). progress: show progress bars, on a terminal.
-    Raises UserError when the Hub cannot be reached, or the dataset cannot be read or lacks a column.
+    configuration: of a dataset with several; None for its only or default one. columns: the columns of a row; others
+    are ignored. scratch: a folder for the converted data, removed at the end (the downloads themselves stay in the
+    Hub's own cache under HF_HOME). progress: show progress bars, on a terminal.
+    Raises UserError when the Hub cannot be reached, or the dataset cannot be read or lacks the configuration or a
+    column.
     """
     with scratch_folder(scratch):
-        splits = _load(repository, revision=revision, cache=scratch, progress=progress)
+        splits = _load(repository, revision=revision, configuration=configuration, cache=scratch, progress=progress)
         yield Corpus(
             name=f"{repository} on the Hub",
             splits={
                 split: [_part(f"{repository}, {split}", rows, columns)]
                 for split, rows in _by_our_names(repository, splits).items()
             },
-            origin={"source": "hub", "repository": repository, "revision": revision},
+            origin={"source": "hub", "repository": repository, "revision": revision}
+            | ({"configuration": configuration} if configuration else {}),
         )
 
 
@@ -70,7 +77,7 @@ def _label_names(rows: Any, columns: Columns) -> Sequence[str]:
     return tuple(getattr(feature, "names", None) or ())
 
 
-def _load(repository: str, *, revision: str, cache: Path, progress: bool) -> dict[str, Any]:
+def _load(repository: str, *, revision: str, configuration: str | None, cache: Path, progress: bool) -> dict[str, Any]:
     _set_environment(progress=progress and sys.stderr.isatty())
     # Imported here: both take seconds, and read the environment on import.
     import datasets
@@ -80,11 +87,29 @@ def _load(repository: str, *, revision: str, cache: Path, progress: bool) -> dic
         # Queried first, because `datasets` retries for over half a minute before it gives up on an unreachable Hub.
         huggingface_hub.HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT)
         # Our own cache: with the shared one, an unreachable Hub means whatever commit happens to be cached.
-        return dict(datasets.load_dataset(repository, revision=revision, cache_dir=str(cache)))
+        return dict(datasets.load_dataset(repository, configuration, revision=revision, cache_dir=str(cache)))
     except Exception as error:  # the errors of `datasets`, the Hub's client, HTTP and Arrow have no common base class
+        if type(error) is ValueError:  # what `datasets` says of configurations, among other things
+            _check_configuration(repository, revision=revision, configuration=configuration)
         raise UserError(
             f"cannot load {repository} at {revision} from the Hub ({_fault(error)}); {_WAYS_OUT}"
         ) from error
+
+
+def _check_configuration(repository: str, *, revision: str, configuration: str | None) -> None:
+    """Raises UserError if the dataset has no such configuration, or has several and none is named."""
+    import datasets
+
+    try:
+        names = datasets.get_dataset_config_names(repository, revision=revision)
+        default = datasets.get_dataset_default_config_name(repository, revision=revision)
+    except Exception:  # then the error that led here is the one to tell
+        return
+    if (configuration or default) in names:
+        return
+    fault = f"no configuration {configuration}" if configuration else "several configurations"
+    further = f" or one of {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    raise UserError(f"{repository} on the Hub has {fault}: set `configuration` to {', '.join(names[:_NAMED])}{further}")
 
 
 def _set_environment(*, progress: bool) -> None:

@@ -44,6 +44,8 @@ class Download(Section):
     """The dataset's name on the Hub."""
     revision: str = Field(pattern=r"^[0-9a-f]{40}$")
     """The dataset's commit: unlike a branch or a tag it cannot move."""
+    configuration: str | None = Field(min_length=1)
+    """The dataset's configuration ("subset" on the Hub's pages); null for its only or default one."""
     sample_rows: SampleRows
     seed: int = Field(ge=0)
     """Seeds the sample corpus, and the validation split where it is held out from train."""
@@ -127,7 +129,12 @@ def _joined(corpus: Corpus, folder: Path, columns: Sequence[str]) -> Corpus:
 @contextmanager
 def _from_hub(section: Download, columns: Columns, scratch: Path, *, progress: bool) -> Iterator[Corpus]:
     with open_hub(
-        section.repository, revision=section.revision, columns=columns, scratch=scratch, progress=progress
+        section.repository,
+        revision=section.revision,
+        configuration=section.configuration,
+        columns=columns,
+        scratch=scratch,
+        progress=progress,
     ) as corpus:
         yield columns.renamed(corpus)
 

@@ -46,7 +46,10 @@ class BpeDropout:
         dropout = read_bpe_dropout(vocab)
         if not dropout:
             return None
-        return cls({side: MergeSampler(each, dropout) for side, each in read_vocabularies(vocab).items()}, seed)
+        sides = {side: (each.tokenizer.to_str(), each) for side, each in read_vocabularies(vocab).items()}
+        # Sides with one vocabulary share a sampler, whose cache is what takes memory.
+        samplers = {content: MergeSampler(each, dropout) for content, each in dict(sides.values()).items()}
+        return cls({side: samplers[content] for side, (content, _) in sides.items()}, seed)
 
     def column(self, side: str, stored: Column, epoch: int, *, longest: int) -> "Resegmented":
         """An epoch's view of a stored column.

@@ -215,7 +215,9 @@ def parameters(leaves: Mapping[str, str]) -> Section:
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """Facts about the run that every task has."""
     origin = result.provenance
-    corpus = " ".join(str(origin[name]) for name in ("source", "repository", "revision") if origin.get(name))
+    corpus = " ".join(
+        str(origin[name]) for name in ("source", "repository", "configuration", "revision") if origin.get(name)
+    )
     rows = ", ".join(f"{split} {number:,}" for split, number in sorted(origin["rows"].items()))
     yield "data", f"{corpus} (SHA-256 {origin['content_sha256'][:12]}…)"
     added = f", {origin['added_rows']:,} rows of train added" if "added_rows" in origin else ""

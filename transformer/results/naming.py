@@ -32,7 +32,8 @@ def registered_name(chain: Chain) -> str:
     """`export.registered_name`, or a name made of the task, the languages and the corpus.
 
     Examples are `translation-de-en-multi30k` and `sentiment-imdb`, so models for different purposes have different
-    names. The corpus is `sample`, or the last part of the Hub repository's or local folder's name.
+    names. The corpus is `sample`, or the last part of the Hub repository's (and its
+    configuration) or local folder's name.
     """
     given = export_params(chain)["registered_name"]
     if given is not None:
@@ -51,6 +52,8 @@ def _corpus(download: Mapping[str, Any]) -> str:
     if source == "sample":
         return "sample"
     name = PurePath(str(download["repository" if source == "hub" else "path"])).name
+    if source == "hub" and (configuration := download.get("configuration")):
+        name = f"{name}-{configuration}"
     return _UNFIT.sub("-", name).strip("-.")[:_LETTERS] or _NAMELESS
 
 

@@ -136,7 +136,7 @@ def executions(chain: Chain) -> set[tuple[str, str | None]]:
 
 def _create(store: Store, chain: Chain, origin: Origin, folder: Path) -> str:
     provenance = read_json(folder / "data" / chain.task / "corpus" / "provenance.json")
-    corpus = " ".join(str(provenance[name]) for name in ("source", "revision") if provenance.get(name))
+    corpus = " ".join(str(provenance[name]) for name in ("source", "configuration", "revision") if provenance.get(name))
     corpus += f" and {provenance['added_rows']} added rows" if "added_rows" in provenance else ""
     tags = {
         "mlflow.source.name": "dvc.yaml",

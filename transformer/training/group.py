@@ -13,6 +13,8 @@ from torch import Tensor
 
 _PATIENCE = timedelta(days=1)
 """Of a process that waits, such as for the validation; one that ends is noticed at once."""
+_MEETING = timedelta(minutes=2)
+"""In which the others, who are ready, have to meet the first: it cannot be interrupted, nor notice their end."""
 
 
 class LostError(Exception):
@@ -66,11 +68,17 @@ class Connected:
     """Processes that torch.distributed connects: by gloo, and NCCL between GPUs. It only moves bytes."""
 
     def __init__(self, meeting: str, rank: int, size: int, device: torch.device) -> None:
-        """meeting: a file that all processes see, or HOST:PORT where the first one can listen. Raises LostError."""
+        """meeting: a file that all processes see, or HOST:PORT where the first one can listen.
+
+        The first one comes once the others are ready. Raises LostError.
+        """
         self.rank, self.size = rank, size
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         with _lost():
             store = _store(meeting, rank, size)
+            store.set(f"here {rank}", "")
+            if rank == 0:
+                store.wait([f"here {each}" for each in range(size)], _MEETING)
             dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
 
     def any(self, flag: bool) -> bool:

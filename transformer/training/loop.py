@@ -103,6 +103,7 @@ class _Training:
                 f"the only update has a learning rate of 0, where train.schedule `{params.schedule}` ends: set it to"
                 " `constant`, or raise train.epochs"
             )
+        self._require_time()
         self.history = History()
         self.step = 0
         self.done = 0
@@ -114,6 +115,21 @@ class _Training:
         """Seconds spent on updates in the current epoch."""
         self._saving = 0.0
         """Seconds of saving already reported by earlier epochs."""
+
+    def _require_time(self) -> None:
+        """Raise UserError if a layer is frozen to the end; say it if the warmup takes until then."""
+        total = self.schedule.total
+        frozen = max((pace.frozen_updates for pace in self.trainable.paces.values()), default=0)
+        if frozen >= total:
+            raise UserError(
+                f"model.frozen_updates is {frozen}, and the training has {total} updates: the language model would not"
+                " be trained; lower it, or raise train.epochs"
+            )
+        if self.params.warmup >= total > 1:
+            self.observer.say(
+                f"warning: train.warmup is {self.params.warmup}, and the training has {total} updates: it ends at a"
+                f" learning rate of {self.schedule(total):.2g}"
+            )
 
     @property
     def over(self) -> bool:

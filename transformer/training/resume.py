@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from transformer.checkpoint.device import Compute
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.training.identity import training_key
@@ -100,15 +100,17 @@ class Resume:
 
     def _save(self, folder: Path, state: Callable[[], Tree]) -> None:
         started = time.monotonic()
-        content = state()
         try:
-            write_state(folder, content)
+            write_state(folder, state())
             for old in (*self._broken, *self._whole(folder)[_GENERATIONS:]):
                 old.unlink(missing_ok=True)
             self._failing = False
-        except UserError as error:
+        except Exception as error:
+            if not (isinstance(error, UserError) or is_out_of_memory(error)):
+                raise
             if not self._failing:
-                self._observer.say(f"warning: no checkpoint saved, training continues: {error}")
+                fault = error if isinstance(error, UserError) else "it does not fit into memory beside the training"
+                self._observer.say(f"warning: no checkpoint saved, training continues: {fault}")
             self._failing = True
         now = time.monotonic()
         self.seconds += now - started

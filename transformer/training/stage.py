@@ -27,6 +27,8 @@ from transformer.training.resume import resumable
 from transformer.training.team import Opening, Processes, Single, Team
 from transformer.training.trainable import Opened
 
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+
 
 class TrainStageParams(StageParams):
     """What every train stage reads besides the model's parameters."""
@@ -39,6 +41,17 @@ class TrainStageParams(StageParams):
         if self.train.shards % self.runtime.trainers:
             raise ValueError(
                 f"runtime.trainers ({self.runtime.trainers}) must divide train.shards ({self.train.shards})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _two_passes_differ(self) -> Self:
+        model = getattr(self, "model", None)
+        shares = [getattr(model, name) for name in _DROPOUTS if hasattr(model, name)]
+        if self.train.r_drop and model is not None and not any([*shares, self.train.word_dropout]):
+            raise ValueError(
+                "train.r_drop compares two passes with different dropout, and the model has none: set model.dropout, or"
+                " r_drop to 0"
             )
         return self
 

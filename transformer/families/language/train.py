@@ -45,6 +45,15 @@ class Params(TrainStageParams):
             raise ValueError("train.r_drop compares two passes over one text: objective `replaced` needs 0")
         return self
 
+    @model_validator(mode="after")
+    def _accuracy_is_the_generators(self) -> Self:
+        if self.model.objective == "replaced" and self.train.monitor == "accuracy":
+            raise ValueError(
+                "train.monitor `accuracy` is the generator's, not that of the discriminator: objective `replaced` needs"
+                " `loss`, which is both's"
+            )
+        return self
+
 
 class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
     """Training on windows of texts."""

@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from transformer.core.errors import UserError
+
 if TYPE_CHECKING:
     from transformer.families.seq2seq.decoding.config import DecodingParams
     from transformer.families.seq2seq.decoding.translator import Translator
 
 QUESTION = "source"
 """The column of predictions.tsv with the texts that a model is asked."""
+_WIDEST = 100
+"""The most hypotheses that a request may ask for, if the model has no wider beam itself: each takes memory."""
 
 
 def params_of(config: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
@@ -26,6 +30,8 @@ def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any
     changes: dict[str, Any] = {
         name: int(params[name]) for _, name, default in params_of(config) if params.get(name) not in (None, default)
     }
+    if changes.get("beam_size", 0) > (widest := max(_WIDEST, config["decoding"]["beam_size"])):
+        raise UserError(f"`beam_size` is {changes['beam_size']}, and a request can have at most {widest}")
     if "beam_size" in changes:
         beam = changes["beam_size"] > 1
         changes = {"method": "beam"} | changes if beam else {"method": "greedy", "n_best": 1} | changes

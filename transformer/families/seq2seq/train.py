@@ -12,7 +12,7 @@ from transformer.core.observer import Observer
 from transformer.core.task import Task
 from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
-from transformer.encoded.vocabulary import read_vocabularies
+from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity, scoring
 from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
@@ -112,12 +112,24 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
         target_pad_id=target.pad_id,
     )
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
-    if params.train.bidirectional_epochs and source.tokenizer.to_str() != target.tokenizer.to_str():
-        raise UserError(
-            "train.bidirectional_epochs needs one vocabulary for both languages: set vocab.joint to true, or"
-            " bidirectional_epochs to 0"
-        )
+    _require_one_vocabulary(params, source, target)
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = Seq2SeqTraining(train, validation, params.train, compute, dropout)
     train.report(observer)
     return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)
+
+
+def _require_one_vocabulary(params: Params, source: Vocabulary, target: Vocabulary) -> None:
+    """Raise UserError if two languages with a vocabulary each would share a table or a direction."""
+    if source.tokenizer.to_str() == target.tokenizer.to_str():
+        return
+    ways = {
+        "train.bidirectional_epochs": (params.train.bidirectional_epochs, "bidirectional_epochs to 0"),
+        "model.tie_embeddings `all`": (
+            getattr(params.model, "tie_embeddings", "none") == "all",
+            "tie_embeddings to `target`",
+        ),
+    }
+    for name, (asked, way_out) in ways.items():
+        if asked:
+            raise UserError(f"{name} needs one vocabulary for both languages: set vocab.joint to true, or {way_out}")

@@ -29,11 +29,17 @@ class Seq2SeqTrainParams(TrainParams):
 
     @model_validator(mode="after")
     def _are_followed_by_one_direction(self) -> Self:
-        if self.bidirectional_epochs > self.epochs:
+        if not self.bidirectional_epochs:
+            return self
+        left = self.epochs - self.bidirectional_epochs
+        if left < 1:
+            raise ValueError(f"bidirectional_epochs ({self.bidirectional_epochs}) must be below epochs ({self.epochs})")
+        if self.averaging == "last" and self.average_epochs > left:
             raise ValueError(
-                f"bidirectional_epochs ({self.bidirectional_epochs}) must be at most epochs ({self.epochs})"
+                f"the mean of the last average_epochs ({self.average_epochs}) would include epochs in both directions:"
+                f" set it to {left} at most, or raise epochs"
             )
-        if self.bidirectional_epochs and self.patience is not None:
+        if self.patience is not None:
             raise ValueError(
                 "with bidirectional_epochs, patience could end training before it reads one direction alone: set"
                 " patience to null"
