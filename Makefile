@@ -98,7 +98,8 @@ endif
 # pip would compile all modules first, which takes as long as everything else; most are never imported.
 # The pip of Python 3.11 takes 94 s for what a new one does in 54 s.
 $(READY): requirements.lock pyproject.toml
-	@if [ -e $@ ] && ! $(OWN); then rm -rf $(VENV); fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed, and $(PYTHON) is `$(PYTHON) --version`: name another, as in make PYTHON=python3.12"; exit 1; }
+	@if ! { [ -e $@ ] && $(OWN); }; then rm -rf $(VENV); fi  # also one that another Python has begun
 	@echo "installing into $(VENV): about 2 GB, a minute or more"
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --upgrade pip

@@ -216,7 +216,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
     "a conflict": (
         edit("dvc.lock", "<<<<<<< HEAD\nschema: '2.0'\n=======\n>>>>>>> other\n"),
         None,
-        "dvc.lock has conflict markers: take one side with `git checkout --ours dvc.lock` first",
+        "dvc.lock has conflict markers: resolve the merge",
     ),
     "a broken lock": (edit("dvc.lock", "stages: ["), None, "DVC says: unable to read: 'dvc.lock'"),
     "a frozen stage": (

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import ROOT
+from tests.comparing.results import GOOD, write_result
+from tests.kit import ROOT, git
 from transformer.cli import main
 from transformer.commands.workspace import find_workspace, given_path
 
@@ -110,3 +111,26 @@ def test_a_command_in_another_clone_runs_the_code_of_that_one(tmp_path: Path) ->
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path / "notes", env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"{tmp_path / 'transformer' / 'cli.py'} check a b\n"
+
+
+@pytest.mark.parametrize("command", ["verify", "summary"])
+def test_what_dvc_refuses_is_one_line(command: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a configuration that a merge has broken."""
+    write_result(project, rate=1e-3, module="a" * 32, answers=GOOD)
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "a result")
+    (project / ".dvc" / "config").write_text("[core]\n[core]\n")
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "argv", ["transformer", command])
+    with pytest.raises(SystemExit, match=r"^error: DVC says: .*config") as caught:
+        main()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_summary_of_nothing_is_one_line(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(project, "init", "-q")
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "argv", ["transformer", "summary"])
+    with pytest.raises(SystemExit, match=r"^error: workspace has no complete result in dvc\.lock: run `dvc repro`"):
+        main()

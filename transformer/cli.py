@@ -63,6 +63,11 @@ def run_command() -> None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain again at exit
         sys.exit(1 if error.errno == EPIPE else f"error: the output cannot be written: {error.strerror}")
+    except Exception as error:
+        dvc = sys.modules.get("dvc.exceptions")  # loaded by few commands
+        if dvc is None or not isinstance(error, dvc.DvcException):
+            raise
+        sys.exit(f"error: DVC says: {' '.join(str(error).split())}")
 
 
 def _parser() -> argparse.ArgumentParser:

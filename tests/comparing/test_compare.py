@@ -170,6 +170,25 @@ def test_markdown_keeps_its_tables(repository: Path) -> None:
     assert "No intervals: DVC has no predictions of HEAD" in text
 
 
+def test_a_remote_that_cannot_be_reached_does_not_have_the_predictions(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client has errors of its own: here botocore's, of missing credentials."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(repository / "none"))
+    Repo.init(str(repository)).close()
+    (repository / ".dvc" / "config").write_text(
+        "[core]\n    remote = far\n['remote \"far\"']\n    url = s3://none/dvc\n    endpointurl = http://127.0.0.1:9\n"
+    )
+    pointer = {"outs": [{"path": Path(PREDICTIONS).name, "md5": "a" * 32, "hash": "md5"}]}
+    (repository / f"{PREDICTIONS}.dvc").write_text(json.dumps(pointer))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "with a remote")
+    assert find_results(repository, "HEAD").predictions("sentiment") == {}
+
+
 def test_scores_of_different_corpora_have_no_difference(repository: Path) -> None:
     def rows() -> list[str]:
         text = "\n".join(lines(compared(repository, "HEAD"), "HEAD", "workspace", markdown=False))

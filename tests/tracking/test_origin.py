@@ -12,6 +12,7 @@ from transformer.results.find import find_results
 from transformer.results.git import blob, blobs, files, snapshots
 from transformer.results.origin import current_origin, origin_of, uncommitted_code
 from transformer.results.workspace import content_md5, folder_md5
+from transformer.tracking import serving
 
 
 def lock_of(rate: float) -> str:
@@ -143,6 +144,8 @@ def test_conflict_markers_are_named(root: Path, name: str) -> None:
     git(root, "commit", "-qm", "merged in haste")
     with pytest.raises(UserError, match=rf"^dvc\.lock of {name} has conflict markers: resolve the merge"):
         find_results(root, name)
+    with pytest.raises(UserError, match=r"^dvc\.lock has conflict markers: resolve the merge"):
+        serving._own(root, "translation")
 
 
 def test_a_repository_that_git_refuses_to_read_is_not_one_without_commits(

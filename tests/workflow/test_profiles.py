@@ -237,6 +237,11 @@ def test_sections_that_a_profile_sets_back_are_named(project: Path) -> None:
 def test_default_corpora_in_place_are_not_the_default(project: Path, data: Path) -> None:
     use_profile(project, None, data)
     assert profile_params(project, "smoke") == profile_params(ROOT, "smoke")
+    commit(project)
+    assert profile_params(project, "smoke") == profile_params(ROOT, "smoke")
+    assert not use_profile(project, None, data)
+    assert use_profile(project, DEFAULT, None)
+    assert (project / "params.yaml").read_text() == default_params(ROOT)
 
 
 def test_without_a_default_in_the_history_it_is_one_line(project: Path) -> None:
@@ -259,6 +264,15 @@ def test_edits_that_are_not_committed_are_never_overwritten(before: str, name: s
     with pytest.raises(UserError, match="edits that are not committed"):
         use_profile(project, name, None)
     assert (project / "params.yaml").read_text() == edited
+
+
+def test_a_merge_that_is_not_resolved_is_not_called_an_edit(project: Path) -> None:
+    """Dropping it, as for edits, would drop the other side."""
+    text = (project / "params.yaml").read_text()
+    (project / "params.yaml").write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> other\n")
+    for fails in (lambda: use_profile(project, "seed", None), lambda: check_params(project / "params.yaml")):
+        with pytest.raises(UserError, match=r"params\.yaml has conflict markers: edit it, or take one side"):
+            fails()
 
 
 def test_edits_that_local_corpora_were_added_to_are_never_overwritten(project: Path, data: Path) -> None:

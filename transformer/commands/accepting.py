@@ -17,9 +17,9 @@ from dvc.utils.serialize import dumps_yaml, parse_yaml_for_update
 
 from transformer.core.code import CODE
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write
+from transformer.core.files import atomic_write, has_conflict
 from transformer.core.versions import FOLDER
-from transformer.results.lockfile import LOCK, has_conflict
+from transformer.results.lockfile import LOCK, RESOLVE
 
 _ACCEPTABLE = (*CODE, FOLDER)
 
@@ -57,7 +57,7 @@ def _lock_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path.name} cannot be read ({error})") from error
     if has_conflict(text.encode()):
-        raise UserError(f"{path.name} has conflict markers: take one side with `git checkout --ours {path.name}` first")
+        raise UserError(f"{path.name} has conflict markers: {RESOLVE}")
     return text
 
 

@@ -18,12 +18,13 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from transformer.commands.committed import DEFAULT_HEAD, PARAMS, committed_default, is_committed, is_placed, note_placed
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write, reading
-from transformer.core.params import parse
+from transformer.core.params import parse, require_no_conflict
 from transformer.core.task import open_task, words_of
 from transformer.registry import TASKS
 
 DEFAULT = "default"
 """The name of the profile that changes nothing."""
+_LOCAL_HEAD = "# Local corpora; else the default, which `transformer profile default` restores."
 _KIND = "kind"
 _VOCABULARY = "bert-base-uncased"
 
@@ -45,11 +46,12 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
     if name is None and data is None:
         raise UserError(f"say which profile: {_known(root)}")
     text = _read(root / PARAMS) if name is None else _laid_over(root, name, committed_default(root))
-    wanted = (text if data is None else with_local_corpora(text, data)).encode()
+    wanted = (text if data is None else _no_default(with_local_corpora(text, data))).encode()
     with reading(PARAMS):
         current = (root / PARAMS).read_bytes() if (root / PARAMS).exists() else b""
     if wanted == current:
         return False
+    require_no_conflict(current, PARAMS)
     edited = bool(current) and not (is_committed(root, current) or is_placed(root, current))
     if name is not None and edited:
         raise UserError(
@@ -59,6 +61,12 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
         stream.write(wanted)
     note_placed(root, None if edited else wanted)
     return True
+
+
+def _no_default(params: str) -> str:
+    """The same parameters with a first line that does not call them the default, in case they are committed."""
+    first, end, rest = params.partition("\n")
+    return f"{_LOCAL_HEAD}{end}{rest}" if first.startswith(DEFAULT_HEAD) else params
 
 
 def set_back(root: Path, before: bytes) -> list[str]:

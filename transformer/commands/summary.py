@@ -15,8 +15,9 @@ from transformer.registry import TASKS, tasks_of
 from transformer.report.build import missing_pages, write_page
 from transformer.results.chain import bundle_path
 from transformer.results.differences import leaves
-from transformer.results.find import WORKSPACE, Results, results_at
+from transformer.results.find import WORKSPACE, Results, find_results, results_at
 from transformer.results.headline import Split, main_first, metric_label, shortfall, splits, with_interval
+from transformer.tracking.location import locate
 from transformer.tracking.store import in_words
 from transformer.tracking.sync import missing_rows, sync
 
@@ -35,6 +36,8 @@ def print_summary(root: Path, task: str | None = None) -> None:
     for each, line in own.partial.items():
         if task in (None, each):
             print(f"\n{line}")
+    if not tasks and not any(task in (None, each) for each in own.partial):
+        find_results(root, WORKSPACE, task)  # says in one line that there is none
     pages = [each for each in missing_pages(root) if each in tasks]
     for each in pages:
         _write_page(root, each)
@@ -53,7 +56,10 @@ def print_summary(root: Path, task: str | None = None) -> None:
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
             print(f"  {run}    change a parameter; transformer compare HEAD workspace")
     print("  make serve                          an exported model by HTTP, with MLflow's server")
-    print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
+    if (store := locate(root)).is_server:
+        print(f"  {store}    all results side by side, in MLflow")
+    else:
+        print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
 
 
 def _shortest(root: Path, task: str) -> str:

@@ -190,6 +190,11 @@ def table_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
         yield dict(zip(header, row, strict=False))
 
 
+def has_conflict(content: bytes) -> bool:
+    """Whether a file has git's conflict markers."""
+    return re.search(rb"^(<<<<<<<|>>>>>>>) ", content, re.MULTILINE) is not None
+
+
 def sha256(path: Path) -> str:
     """The hexadecimal SHA-256 of a file's content."""
     digest = hashlib.sha256()

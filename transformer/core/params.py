@@ -10,6 +10,7 @@ from ruamel.yaml.events import MappingEndEvent, MappingStartEvent, SequenceEndEv
 
 from transformer.core.digest import RUNTIME
 from transformer.core.errors import UserError
+from transformer.core.files import has_conflict
 from transformer.core.schema import StageParams
 from transformer.core.validation import SHARED_SECTIONS, validate
 
@@ -20,7 +21,9 @@ _DEEPEST = 100  # sections within sections
 def read_params(path: Path) -> dict[str, Any]:
     """All of a params.yaml as plain values. Raises UserError when it is missing or not a YAML mapping."""
     try:
-        content = parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        require_no_conflict(text.encode(), path)
+        content = parse(text)
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: restore it with `git checkout {path}`") from error
     except (YAMLError, ValueError, OSError) as error:
@@ -28,6 +31,12 @@ def read_params(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path} must be a mapping of sections, not {type(content).__name__}")
     return content
+
+
+def require_no_conflict(content: bytes, path: Path) -> None:
+    """Raise UserError if a merge has left git's conflict markers in a params.yaml."""
+    if has_conflict(content):
+        raise UserError(f"{path} has conflict markers: edit it, or take one side (`git checkout --ours {path}`)")
 
 
 def parse(text: str) -> Any:

@@ -25,6 +25,15 @@ class ScoringParams(Section):
     baseline: str | None
     """The result to compare with: a commit's id, or a file in `data/local/baseline/TASK`; null for none."""
 
+    @field_validator("baseline", mode="before")
+    @classmethod
+    def _is_no_number(cls, baseline: object) -> object:
+        if isinstance(baseline, int | float):
+            raise ValueError(
+                f"to YAML, baseline is the number {baseline}: put the commit's id in quotes, or give more of it"
+            )
+        return baseline
+
     @field_validator("baseline")
     @classmethod
     def _means_the_same_for_ever(cls, baseline: str | None) -> str | None:

@@ -48,7 +48,10 @@ def parse_lock(text: str | bytes) -> dict[str, Any]:
     return content
 
 
-RESOLVE = "resolve the merge (`git checkout --ours dvc.lock reports`, or --theirs), then run `dvc repro`"
+RESOLVE = (
+    "resolve the merge (`git checkout --ours dvc.lock params.yaml reports`, or --theirs), then run `dvc checkout` and"
+    " `dvc repro`"
+)
 
 
 def require_valid(text: str | bytes, name: str) -> None:
@@ -59,8 +62,3 @@ def require_valid(text: str | bytes, name: str) -> None:
         raise UserError(
             f"{LOCK} of {name} is broken ({error}): `git checkout {LOCK}` restores the committed one"
         ) from error
-
-
-def has_conflict(text: bytes) -> bool:
-    """Whether a lock file contains git's conflict markers."""
-    return re.search(rb"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE) is not None

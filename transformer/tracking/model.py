@@ -17,7 +17,7 @@ from transformer.text.pretokenize import read_pretokenizers, read_rules
 from transformer.tracking.alias import place_alias
 from transformer.tracking.artifacts import let_replace, local_folder
 from transformer.tracking.mlflow_inside import global_uri
-from transformer.tracking.store import Store, existing
+from transformer.tracking.store import Store, existing, uploading
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run
@@ -59,7 +59,8 @@ def log_model_files(store: Store, run_id: str, model: "LoggedModel", folder: Pat
         reference = Model(artifact_path=path, model_uuid=model_id, run_id=run_id, model_id=model_id)
         save_model(local, bundle, task, example=example, model=reference)
         let_replace(path)
-        store.client.log_model_artifacts(model.model_id, str(local))
+        with uploading():
+            store.client.log_model_artifacts(model.model_id, str(local))
 
 
 def log_converted(store: Store, run_id: str, model: "LoggedModel", folder: Path, task: str) -> None:
@@ -71,7 +72,8 @@ def log_converted(store: Store, run_id: str, model: "LoggedModel", folder: Path,
         log_model_files(store, run_id, model, folder, task)
     let_replace(model.artifact_location, f"{ARTIFACTS}/{CONVERTED}")
     if (converted := folder / VIEWS[CONVERT].path(task)).is_dir():
-        store.client.log_model_artifacts(model.model_id, str(converted), f"{ARTIFACTS}/{CONVERTED}")
+        with uploading():
+            store.client.log_model_artifacts(model.model_id, str(converted), f"{ARTIFACTS}/{CONVERTED}")
 
 
 def _has_bundle(model: "LoggedModel", bundle: Path) -> bool:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer.core.errors import UserError
+from transformer.core.files import has_conflict
 from transformer.results.chain import chains_in_lock
-from transformer.results.lockfile import LOCK
+from transformer.results.lockfile import LOCK, RESOLVE
 from transformer.results.naming import registered_name
 from transformer.tracking.alias import living_run
 from transformer.tracking.location import locate
@@ -71,6 +72,8 @@ def _own(root: Path, task: str) -> Served:
     from transformer.tracking.model import versions_of
 
     lock = (root / LOCK).read_bytes() if (root / LOCK).exists() else b""
+    if has_conflict(lock):
+        raise UserError(f"{LOCK} has conflict markers: {RESOLVE}")
     chain = next((chain for chain in chains_in_lock(lock) if chain.task == task), None)
     if chain is None:
         raise UserError(f"the workspace has no complete result of {task} to serve: run `dvc repro`, or name a --model")

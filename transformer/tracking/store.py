@@ -30,13 +30,15 @@ _LOCK_SECONDS = 300
 _LETTERS = 300
 _ATTEMPTS, _PAUSE_SECONDS = 4, 0.5
 _Result = TypeVar("_Result")
+_TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
+_UPLOAD_SECONDS = "600"
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "MLFLOW_LOGGING_LEVEL": "ERROR",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    _TIMEOUT: "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it may contain a password
 }
@@ -89,6 +91,22 @@ def quiet_mlflow() -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow.pyfunc").setLevel(logging.ERROR)  # if mlflow was imported before
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it logs the errors that it raises
+
+
+@contextmanager
+def uploading() -> Iterator[None]:
+    """Let a server take minutes for a model's file, which it answers when its own storage has it.
+
+    A timeout of the user's environment stays.
+    """
+    if os.environ.get(_TIMEOUT) != _SETTINGS[_TIMEOUT]:
+        yield
+        return
+    os.environ[_TIMEOUT] = _UPLOAD_SECONDS
+    try:
+        yield
+    finally:
+        os.environ[_TIMEOUT] = _SETTINGS[_TIMEOUT]
 
 
 def waiting(root: Path) -> Path:

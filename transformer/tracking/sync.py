@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.core.errors import UserError
+from transformer.core.files import has_conflict
 from transformer.registry import TASKS
 from transformer.results.chain import CONVERT, FIGURES, Chain, Stage, all_chains, chains_in_lock, with_view
 from transformer.results.dvc_inside import run_cache
 from transformer.results.git import snapshots
-from transformer.results.lockfile import LOCK, RESOLVE, has_conflict
+from transformer.results.lockfile import LOCK, RESOLVE
 from transformer.results.origin import Origin, current_origin, noted_origin
 from transformer.results.runcache import chains_in_run_cache
 from transformer.tracking.artifacts import has_files, has_model, local_folder
