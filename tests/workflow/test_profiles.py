@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.kit import ROOT, git
+from transformer.cli import main
 from transformer.commands.check import check_params
 from transformer.commands.profiles import (
     DEFAULT,
@@ -184,6 +186,23 @@ def test_a_profile_follows_the_committed_default(project: Path) -> None:
     assert read_params(project / "params.yaml")["hardware"]["device"] == "cuda"
     use_profile(project, DEFAULT, None)
     assert (project / "params.yaml").read_text() == edited
+
+
+def test_the_commit_whose_default_a_profile_is_laid_over_is_said(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An experiment's values may be committed with the first line that makes them the default."""
+    monkeypatch.chdir(project)
+    edited = (project / "params.yaml").read_text().replace("d_model: 128", "d_model: 256")
+    (project / "params.yaml").write_text(edited)
+    git(project, "commit", "-qam", "a wider network")
+    monkeypatch.setattr(sys, "argv", ["transformer", "profile", "smoke"])
+    (project / ".dvc").mkdir()
+    (project / "dvc.yaml").touch()
+    main()
+    assert re.search(
+        r"smoke put in place, over the default of [0-9a-f]+, a wider network$", capsys.readouterr().out, re.M
+    )
 
 
 def test_a_default_with_a_byte_order_mark_is_one(project: Path) -> None:
