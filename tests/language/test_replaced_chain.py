@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 import transformer
 from tests.kit import fresh_profile
+from tests.language.test_transfer import BUT_THE_LAST
 from tests.stages import Stages
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table, write_json
@@ -227,9 +228,9 @@ def test_a_classifier_starts_from_the_discriminator(
     root = tmp_path / "root"
     shutil.copytree(chain, root)
     same = {name: LEARNING[name] for name in ("model.d_model", "model.d_ff")}
-    start = {"model.init": "pretrained", "model.pretrained": "models/language/trained", "model.frozen_updates": 10_000}
+    start = {"model.init": "pretrained", "model.pretrained": "models/language/trained", "model.frozen_updates": 7}
     vocabulary = {"vocab.source": "built", "vocab.path": "data/language/vocab"}
-    Stages(root, "sentiment", monkeypatch, same | start | vocabulary).run("build_vocab", "train")
+    Stages(root, "sentiment", monkeypatch, same | start | vocabulary | BUT_THE_LAST).run("build_vocab", "train")
     own = load_file("models/sentiment/trained/model.safetensors")
     their = load_file("models/language/trained/model.safetensors")
     shared = [name for name in own if name.startswith(("embedding.", "encoder."))]

@@ -142,8 +142,10 @@ def test_the_ui_is_started_on_the_store_that_the_workflow_writes(copy: Path, mon
     """Repaired first, since MLflow's own command does not know how."""
     commands: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
+    monkeypatch.setenv("MLFLOW_BACKEND_STORE_URI", "another")  # set anew, and restored after the test
     serve(copy, free_port())
-    assert commands[0][commands[0].index("--backend-store-uri") + 1] == locate(copy).uri
+    assert os.environ["MLFLOW_BACKEND_STORE_URI"] == locate(copy).uri
+    assert not any(locate(copy).uri in word for word in commands[0]), "other users see commands, and passwords in them"
     assert not recorded_elsewhere(locate(copy))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:word@host")
     with pytest.raises(UserError, match=r"open http://\*\*\*@host"):

@@ -51,11 +51,11 @@ def test_a_warmup_that_never_ends_is_told() -> None:
     """Half of the peak rate is reached, if it takes twice as many updates as there are."""
     told = Told()
     fit(Line(), params(epochs=2, warmup=8, learning_rate=1.0, schedule="constant"), CPU, log_every=1, observer=told)
-    assert [line for line in told.lines if "warning" in line] == [
-        "warning: train.warmup is 8, and the training has 4 updates: it ends at a learning rate of 0.5"
+    assert [line for line in told.lines if "warmup" in line] == [
+        "train.warmup is 8, and the training has 4 updates: it ends at a learning rate of 0.5"
     ]
     fit(Line(), params(epochs=2, warmup=3), CPU, log_every=1, observer=(quiet := Told()))
-    assert not [line for line in quiet.lines if "warning" in line]
+    assert not [line for line in quiet.lines if "warmup" in line]
 
 
 class Told(Observer):

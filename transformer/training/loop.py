@@ -127,8 +127,8 @@ class _Training:
             )
         if self.params.warmup >= total > 1:
             self.observer.say(
-                f"warning: train.warmup is {self.params.warmup}, and the training has {total} updates: it ends at a"
-                f" learning rate of {self.schedule(total):.2g}"
+                f"train.warmup is {self.params.warmup}, and the training has {total} updates: it ends at a learning"
+                f" rate of {self.schedule(total):.2g}"
             )
 
     @property
