@@ -323,7 +323,7 @@ def test_labels_that_train_lacks_are_said_and_left_out(project: Path) -> None:
 
 
 def test_long_sentences_have_long_answers(project: Path) -> None:
-    rows = [(f"{a} " * 40, f"{b} " * 40) for a, b in FRENCH[:20]]
+    rows = [(f"{a} " * 40, f"{b} " * 40) for a, b in FRENCH[:12]]
     folder = write(project / "in", {"train.jsonl": lines(sides(("fr", "en"), rows))})
     [*new_corpus(project, folder, name="long", languages=None)]
     section = profile_values(project, "long")["translation"]
