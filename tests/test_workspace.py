@@ -10,6 +10,7 @@ import pytest
 from tests.comparing.results import GOOD, write_result
 from tests.kit import ROOT, git
 from transformer.cli import main
+from transformer.commands import summary
 from transformer.commands.workspace import find_workspace, given_path
 
 WATCHED = (
@@ -134,3 +135,19 @@ def test_a_summary_of_nothing_is_one_line(project: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "argv", ["transformer", "summary"])
     with pytest.raises(SystemExit, match=r"^error: workspace has no complete result in dvc\.lock: run `dvc repro`"):
         main()
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("http://user:word@host:5000", "http://***@host:5000 "),
+        ("sqlite:///here.db", "make ui"),
+        ("sqlite://", "make ui"),
+    ],
+)
+def test_a_summary_says_where_all_results_are_whatever_the_store(
+    address: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last is no store: a run that has its results does not fail for that."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    assert summary._all_results(tmp_path).startswith(place)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -56,10 +57,15 @@ def print_summary(root: Path, task: str | None = None) -> None:
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
             print(f"  {run}    change a parameter; transformer compare HEAD workspace")
     print("  make serve                          an exported model by HTTP, with MLflow's server")
-    if (store := locate(root)).is_server:
-        print(f"  {store}    all results side by side, in MLflow")
-    else:
-        print("  make ui                             all results side by side, in MLflow at http://127.0.0.1:5000")
+    print(f"  {_all_results(root)}")
+
+
+def _all_results(root: Path) -> str:
+    """Where all results are side by side. An address that is no store is told by tracking: results do not need one."""
+    with suppress(UserError):
+        if (store := locate(root)).is_server:
+            return f"{store}    all results side by side, in MLflow"
+    return "make ui                             all results side by side, in MLflow at http://127.0.0.1:5000"
 
 
 def _shortest(root: Path, task: str) -> str:
