@@ -56,6 +56,10 @@ def copy_working_tree(root: Path, params: str) -> None:
         if name and (ROOT / name).is_file() and not written:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, root / name)
+    for package in ("transformer", "stages"):  # compiling them again takes 5 s
+        for compiled in (ROOT / package).rglob("__pycache__/*.pyc"):
+            (root / compiled.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(compiled, root / compiled.relative_to(ROOT))
     (root / "params.yaml").write_text(params, encoding="utf-8")
     subprocess.run(["git", "init", "-q", "-b", "main", root], check=True)
 

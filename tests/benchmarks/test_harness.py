@@ -13,7 +13,6 @@ import torch
 from benchmarks.__main__ import _lasting, verdicts
 from benchmarks.harness import Limit, Options, Report, Table, Target, Work, lines, measured, rates, write
 from benchmarks.isolated import alone
-from benchmarks.lasting import measure as lasting
 from benchmarks.workspace import Workspace, ensure, prepared
 from transformer.checkpoint.device import Compute
 from transformer.core.errors import UserError
@@ -117,6 +116,8 @@ def test_a_figure_has_all_curves(options: Options, tmp_path: Path) -> None:
 
 
 def test_lasting_takes_spans_of_fifty_updates(options: Options) -> None:
+    from benchmarks.lasting import measure as lasting  # it imports transformers: 4 s, in every process
+
     with pytest.raises(UserError, match="--updates 120 is not a multiple of 50"):
         lasting(replace(options, more=argparse.Namespace(updates=120)))
 

@@ -6,8 +6,11 @@ PYTHON is the interpreter that forked processes report; the server exits when th
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
+import pickle
+import re
 import runpy
 import select
 import signal
@@ -150,7 +153,8 @@ def main() -> None:
         except ImportError as error:
             print(error, file=sys.stderr, flush=True)
     _leave_exit_alone()
-    _read_locks_fast()
+    _handle_locks_fast()
+    _draw()
     gc.collect()
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -174,14 +178,54 @@ def _leave_exit_alone() -> None:
         atexit.unregister(dynamo.dump_compile_times)
 
 
-def _read_locks_fast() -> None:
-    """Have DVC read a dvc.lock, which has no comments to keep, in C before it writes it: the same bytes, sooner."""
+def _draw() -> None:
+    """Have Matplotlib find its fonts and build its parser of formulas, which takes half a second."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    figure.subplots().set_xscale("log")
+    figure.savefig(io.BytesIO(), format="svg")
+
+
+def _handle_locks_fast() -> None:
+    """Have DVC read a dvc.lock, which has no comments to keep, in C, and write the entries that it holds as they were.
+
+    The same bytes, sooner: DVC reads and writes the whole file in pure Python after each stage.
+    """
     from dvc.utils.serialize import _yaml
 
-    keeping = _yaml.parse_yaml_for_update
-    _yaml.parse_yaml_for_update = lambda text, path: (
-        _yaml.parse_yaml(text, path) if Path(path).name == "dvc.lock" else keeping(text, path)
-    )
+    parse, dump = _yaml.parse_yaml_for_update, _yaml._dump
+    texts: dict[str, str] = {}
+    """By a stage's name and entry."""
+    contents: dict[str, bytes] = {}
+    """By the text that was last written."""
+
+    def parse_lock(text: str, path: Any) -> Any:
+        if Path(path).name != "dvc.lock":
+            return parse(text, path)
+        if text in contents:
+            return pickle.loads(contents[text])
+        content = _yaml.parse_yaml(text, path)
+        entries = re.split(r"^(?=  \S)", text, flags=re.MULTILINE)[1:]
+        texts.update(zip(map(json.dumps, content.get("stages", {}).items()), entries, strict=True))
+        return content
+
+    def dump_lock(content: Any, stream: Any) -> None:
+        if content.keys() != {"schema", "stages"} or not content["stages"]:
+            dump(content, stream)
+            return
+        written = f"schema: '{content['schema']}'\nstages:\n"
+        for name, entry in content["stages"].items():
+            key = json.dumps((name, entry))
+            if key not in texts:
+                dump({"stages": {name: entry}}, alone := io.StringIO())
+                texts[key] = alone.getvalue().removeprefix("stages:\n")
+            written += texts[key]
+        contents.clear()
+        contents[written] = pickle.dumps(content)
+        stream.write(written)
+
+    _yaml.parse_yaml_for_update, _yaml._dump = parse_lock, dump_lock
 
 
 def _status(request: Request) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from dvc.utils.serialize import dumps_yaml, parse_yaml_for_update
 
 from tests.conftest import Clone, clone_at, make_clone
 from tests.training.small import outputs
@@ -77,6 +78,12 @@ def test_two_clones_give_the_same_lock_and_the_whole_workflow_needs_no_network(
     workflow: Clone, reproduced: Clone
 ) -> None:
     assert_same(workflow, reproduced, [TASK])
+
+
+def test_the_lock_has_the_bytes_that_dvc_writes(workflow: Clone) -> None:
+    """The shared clone's commands are warm, and write it in another way (tests/warm)."""
+    text = (workflow.root / "dvc.lock").read_text(encoding="utf-8")
+    assert dumps_yaml(parse_yaml_for_update(text, "dvc.lock")) == text
 
 
 @pytest.mark.stress
