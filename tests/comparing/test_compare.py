@@ -78,6 +78,13 @@ def test_an_interval_and_a_p_value_that_disagree_are_noted(
     assert ("more test rows or more seeds" in note) == noted
 
 
+def test_a_p_value_is_not_rounded_over_the_level() -> None:
+    score = Score("test", "accuracy", 0.5, 0.6, 0.001, 0.2, 0.0496)
+    found = Differences(task="sentiment", params=[], data=[], code=[], scores=[score], without_answers=[])
+    shown = next(tables(found, "A", "B"))
+    assert shown.rows[0][-1] == "0.0496"
+
+
 def test_results_without_a_common_metric_do_not_have_the_same_scores() -> None:
     """Such as a masked language model and one of replaced tokens."""
     objective = [("language.model.objective", "masked", "replaced")]

@@ -27,23 +27,29 @@ def read(name: str, folder: Path, content: str | None = None) -> Baseline:
 def test_rows_come_by_split_and_quotes_are_text(tmp_path: Path) -> None:
     content = HEADER + 'test\t"Ein Hund\t"a dog\ntest\tKatze\t\nvalidation\tb\tc\n'
     baseline = read("other.tsv", tmp_path, content)
-    rows = baseline.of_split("test", ['"Ein  Hund', "Katze"], "source", Observer())
+    rows = baseline.of_split("test", {"source": ['"Ein  Hund', "Katze"]}, Observer())
     assert rows is not None
     assert [row["hypothesis"] for row in rows] == ['"a dog', ""]
-    assert baseline.of_split("test_2017_flickr", ["x"], "source", Observer()) is None
+    assert baseline.of_split("test_2017_flickr", {"source": ["x"]}, Observer()) is None
 
 
 def test_a_table_of_hypotheses_alone_needs_no_sources(tmp_path: Path) -> None:
     baseline = read("other.tsv", tmp_path, "split\thypothesis\ntest\ta\ntest\tb\n")
-    assert len(baseline.of_split("test", ["1", "2"], "source", Observer()) or []) == 2
+    assert len(baseline.of_split("test", {"source": ["1", "2"]}, Observer()) or []) == 2
 
 
 def test_a_baseline_of_other_data_is_refused(tmp_path: Path) -> None:
     baseline = read("other.tsv", tmp_path, HEADER + "test\tKatze\tcat\n")
-    with pytest.raises(UserError, match=r"other.tsv is for other data: row 1 of test is not 'Hund'; name another"):
-        baseline.of_split("test", ["Hund"], "source", Observer())
+    with pytest.raises(
+        UserError, match=r"other.tsv is for other data: the source of row 1 of test is not 'Hund'; name another"
+    ):
+        baseline.of_split("test", {"source": ["Hund"]}, Observer())
     with pytest.raises(UserError, match=r"other.tsv has 1 predictions for test, not 2: name another"):
-        baseline.of_split("test", ["Katze", "Hund"], "source", Observer())
+        baseline.of_split("test", {"source": ["Katze", "Hund"]}, Observer())
+    content = "split\tsource\treference\thypothesis\ntest\tKatze\tcat\tcat\n"
+    both = read("both.tsv", tmp_path, content)
+    with pytest.raises(UserError, match=r"the reference of row 1 of test is not 'chat'; name another"):
+        both.of_split("test", {"source": ["Katze"], "reference": ["chat"]}, Observer())
 
 
 @pytest.mark.parametrize("content", [HEADER.replace("hypothesis", "text") + "test\ta\tb\n", HEADER + "test\ta\n"])
@@ -101,7 +107,7 @@ def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: 
     root, commit = repository
     monkeypatch.chdir(root)
     for name in (commit, commit[:7]):
-        rows = read(name, root).of_split("test", ["Hund"], "source", Observer())
+        rows = read(name, root).of_split("test", {"source": ["Hund"]}, Observer())
         assert rows is not None
         assert [row["hypothesis"] for row in rows] == ["dog 1"]
     with pytest.raises(UserError, match=r"predictions.tsv of commit 0123456789 is not available .*`dvc fetch` it"):

@@ -40,31 +40,51 @@ def test_the_p_value_of_a_mean_is_that_of_the_z_test() -> None:
     error = noise.std() / np.sqrt(len(noise))
     for z in (0.0, 0.5, 1.0, 2.0):
         values = noise - noise.mean() + z * error
-        found = p_value(float(values.mean()), means(values, 4000))
+        found = p_value(float(values.mean()), means(values, 4000), 1000)
         assert found == pytest.approx(2 * stats.norm.sf(z), abs=0.03), z
 
 
 def test_a_difference_that_no_resample_reaches_has_the_least_p_value() -> None:
     differences = means(np.random.default_rng(2).normal(5.0, 0.1, 50), 199)
-    assert p_value(5.0, differences) == pytest.approx(1 / 200)
+    assert p_value(5.0, differences, 50) == pytest.approx(1 / 200)
 
 
 def test_the_same_answers_are_no_difference() -> None:
-    assert p_value(0.0, np.zeros(99)) == 1
+    assert p_value(0.0, np.zeros(99), 0) == 1
 
 
 def test_resamples_without_a_score_are_left_out() -> None:
     scores = np.array([np.nan, 1.0, 2.0, np.nan, 3.0])
     assert interval(scores) == interval(np.array([1.0, 2.0, 3.0]))
-    assert p_value(1.0, scores) == p_value(1.0, np.array([1.0, 2.0, 3.0]))
+    assert p_value(1.0, scores, 9) == p_value(1.0, np.array([1.0, 2.0, 3.0]), 9)
     for none in (np.empty(0), np.array([np.nan])):
         assert interval(none) is None
-        assert p_value(1.0, none) is None
+        assert p_value(1.0, none, 9) is None
         assert interval_figures({"score": none}) == {}
 
 
-def test_nothing_to_draw_from_gives_no_resamples() -> None:
-    assert len(bootstrap(lambda weights: 1.0, 0, 10)) == 0
+@pytest.mark.parametrize("items", [0, 1])
+def test_nothing_to_choose_from_gives_no_resamples(items: int) -> None:
+    """Those of one item would all be the same: an interval without width."""
+    assert len(bootstrap(lambda weights: 1.0, items, 10)) == 0
+
+
+@pytest.mark.parametrize(("ahead", "texts"), [(1, 2), (3, 3), (3, 5), (4, 8), (4, 10), (5, 1000)])
+def test_few_texts_that_differ_are_no_more_significant_than_by_the_sign_test(ahead: int, texts: int) -> None:
+    lead = np.array([1.0] * ahead + [0.0] * (texts - ahead))
+    found = p_value(float(lead.mean()), means(lead, 1000), ahead)
+    expected = stats.binomtest(ahead, ahead).pvalue
+    assert found is not None and found >= expected > 0.05
+
+
+@pytest.mark.parametrize(("texts", "ours", "theirs"), [(711, 6, 16), (251, 4, 12), (872, 30, 41), (1000, 30, 41)])
+def test_rounded_scores_have_the_p_value_of_the_exact_ones(texts: int, ours: int, theirs: int) -> None:
+    """A resample whose difference is just twice the observed one counts, though six digits are not exact."""
+    first, second = np.arange(texts) >= ours, np.arange(texts) < texts - theirs
+    differences = means(first.astype(float) - second, 1000)
+    exact = (theirs - ours) / texts
+    rounded = round((texts - ours) / texts, 6) - round((texts - theirs) / texts, 6)
+    assert p_value(rounded, differences, 100) == p_value(exact, differences, 100)
 
 
 def test_a_comparison_subtracts_on_the_same_resamples() -> None:
@@ -74,6 +94,7 @@ def test_a_comparison_subtracts_on_the_same_resamples() -> None:
         "other",
         {"score": (float(better.mean()), float(values.mean()))},
         {"score": (means(better, 200), means(values, 200))},
+        {"score": 200},
     )
     assert figures["other_score"] == pytest.approx(values.mean(), abs=1e-6)
     # On different resamples, each mean would vary by 0.07; on the same ones, their difference does not vary at all.

@@ -24,6 +24,7 @@ from transformer.families.classifier.evaluation.scores import (
     Labels,
     accuracy_by_length,
     confident_errors,
+    differing,
     precision_recall,
     resampled_scores,
     roc,
@@ -52,6 +53,28 @@ def test_resampled_scores_are_scikit_learns_of_the_drawn_texts() -> None:
         assert found["accuracy"][number] == pytest.approx(accuracy_score(own, answers))
         assert found["f1"][number] == pytest.approx(f1_score(own, answers))
         assert found["roc_auc"][number] == pytest.approx(roc_auc_score(own, positive[rows]))
+
+
+@pytest.mark.parametrize(
+    ("count", "temperature", "digits"), [(300, 1.0, 0), (300, 1.0, 2), (300, 9.0, 6), (9000, 1.0, 6)]
+)
+def test_the_drawn_curve_has_the_area_that_is_told(count: int, temperature: float, digits: int) -> None:
+    """Also where few probabilities differ: a curve of three points has its knee between the ends."""
+    labels, positive = sampled(count, temperature)
+    positive = positive.round(digits)
+    x, y = zip(*roc(labels, positive), strict=True)
+    assert np.trapezoid(y, x) == pytest.approx(roc_auc_score(labels, positive), abs=1e-3)
+    assert len(x) <= 200 and (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+    recall, precision = zip(*precision_recall(labels, positive), strict=True)
+    assert list(recall) == sorted(recall) and (recall[0], precision[0], recall[-1]) == (0, 1, 1)
+
+
+def test_systems_differ_in_their_answers_or_in_their_probabilities() -> None:
+    one, two = np.array([0.2, 0.7, 0.9]), np.array([0.3, 0.4, 0.9])
+    assert differing("accuracy", one, two) == differing("f1", one, two) == 1
+    assert differing("roc_auc", one, two) == 2
+    many = np.eye(3)
+    assert differing("macro_f1", many, many[[0, 2, 1]]) == 2
 
 
 def test_one_class_has_no_area() -> None:

@@ -11,11 +11,12 @@ from tests.stages import Stages
 from transformer.commands.summary import scores_table
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
-from transformer.families.seq2seq.report import sections
+from transformer.families.seq2seq.report import sections, weaknesses
 from transformer.report.result import Result
 from transformer.results.headline import TEXT_BLEUS, headline, metric_label
 
 SENTENCES = {
+    "fr": "L'homme s'assoit sur l'herbe, numéro {} ?",
     "sw": "Mwanamume analala kwenye benchi, namba {}.",
     "ja": "男の人がベンチで寝ている、{}番。",
     "ko": "한 남자가 벤치에서 자고 있다, {}번.",
@@ -69,6 +70,10 @@ def test_a_language_without_spacys_rules_is_scored(
     spacys = language == "zh"  # spaCy splits Chinese into characters
     assert (f"tok:{'none' if spacys else expected}|") in evaluation["signatures"]["bleu"]
     assert not spacys or evaluation["signatures"]["bleu"] != evaluation["signatures"][by_text[0]]
+    assert f"|split:{kind}|lowercase:True" in evaluation["signatures"]["perplexity"]
+    # Each number occurs once in train, where a word has to occur twice.
+    assert (evaluation["test"]["unknown_rate"] > 0) == (kind != "none")
+    assert "attainable_bleu" not in evaluation["test"]
     separated = expected == "13a"
     assert headline("bleu", evaluation).startswith("BLEU" if separated else "ChrF")
     first = "BLEU" if separated else "chrF"
@@ -76,6 +81,16 @@ def test_a_language_without_spacys_rules_is_scored(
     (table,) = next(sections(open_task("translation"), Result(tmp_path, "translation"))).tables
     assert table.header[1] == first
     assert metric_label(by_text[0]) in table.header
+
+
+def test_a_language_whose_tokens_are_joined_otherwise_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A perfect translation into French, joined as English is written, is not what the references are."""
+    evaluation = evaluated(tmp_path, "fr", "spacy", monkeypatch)
+    attainable = evaluation["test"]["attainable_bleu"]
+    assert 0 < attainable < 50
+    lines = [*weaknesses(open_task("translation"), Result(tmp_path, "translation"))]
+    assert any(f"A perfect translation would have {attainable:.1f} BLEU" in line for line in lines)
+    assert any("of the references' tokens are unknown" in line for line in lines)
 
 
 def test_sides_that_the_corpus_lacks_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The predictions of another result to compare with: from a commit, through DVC, or from a local file."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -54,22 +54,26 @@ class Baseline:
         """Of the metrics with these signatures, those that the baseline's do not contradict."""
         return {name for name, own in signatures.items() if self.signatures.get(name, own) == own}
 
-    def of_split(self, split: str, expected: Iterable[str], column: str, observer: Observer) -> list[Row] | None:
+    def of_split(self, split: str, expected: Mapping[str, Sequence[str]], observer: Observer) -> list[Row] | None:
         """The rows of a split, which must be for the same texts in the same order; None if there are none.
 
-        expected: the contents of `column`, checked if the baseline has it. Raises UserError when they differ.
+        expected: the contents of columns, which are checked if the baseline has them. Raises UserError when they
+        differ.
         """
         if split not in self.rows:
             observer.say(f"{self.name} has no predictions for {split}: nothing to compare")
             return None
-        rows, texts = self.rows[split], [_spaced(text) for text in expected]
-        if len(rows) != len(texts):
-            raise UserError(f"{self.name} has {len(rows):,} predictions for {split}, not {len(texts):,}: {_REMEDY}")
-        for number, (row, text) in enumerate(zip(rows, texts, strict=True), start=1):
-            if column in rows[0] and _spaced(row.get(column, "")) != text:
-                raise UserError(
-                    f"{self.name} is for other data: row {number} of {split} is not {text[:60]!r}; {_REMEDY}"
-                )
+        rows = self.rows[split]
+        for column, given in expected.items():
+            texts = [_spaced(text) for text in given]
+            if len(rows) != len(texts):
+                raise UserError(f"{self.name} has {len(rows):,} predictions for {split}, not {len(texts):,}: {_REMEDY}")
+            for number, (row, text) in enumerate(zip(rows, texts, strict=True), start=1):
+                if column in rows[0] and _spaced(row.get(column, "")) != text:
+                    raise UserError(
+                        f"{self.name} is for other data: the {column} of row {number} of {split} is not {text[:60]!r};"
+                        f" {_REMEDY}"
+                    )
         return rows
 
 

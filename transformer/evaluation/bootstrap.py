@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 _SEED = 12345
 _LEVEL = 0.95
 _DIGITS = 6
+_ROUNDING = 2.5e-6
+"""Two scores of six digits differ by up to 1e-6 more or less than the exact ones, and a difference is met twice."""
 
 
 def resamples(items: int, samples: int) -> Iterator[Floats]:
@@ -25,9 +27,10 @@ def resamples(items: int, samples: int) -> Iterator[Floats]:
 def bootstrap(score: Callable[[Floats], float | Sequence[float]], items: int, samples: int) -> Floats:
     """The score or the K scores of every resample, (samples,) or (samples, K); NaN where undefined.
 
-    score: maps the counts (N,) of the items to scores. Without items there are no resamples.
+    score: maps the counts (N,) of the items to scores. Without items there are no resamples; those of a single one are
+    all the same, and are left out.
     """
-    return np.array([score(weights) for weights in resamples(items, samples)]) if items else np.empty(0)
+    return np.array([score(weights) for weights in resamples(items, samples)]) if items > 1 else np.empty(0)
 
 
 def interval(scores: Floats) -> tuple[float, float] | None:
@@ -39,18 +42,19 @@ def interval(scores: Floats) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def p_value(observed: float, differences: Floats) -> float | None:
+def p_value(observed: float, differences: Floats, differing: int) -> float | None:
     """The two-sided p-value of a difference under the null hypothesis of no difference; None without resamples.
 
     differences: of the resamples, (samples,). Their distribution, shifted to be centred at 0, approximates that under
     the null hypothesis (Efron and Tibshirani 1993, section 16.4; (b + 1) / (n + 1) as in Davison and Hinkley 1997,
-    eq. 4.11).
+    eq. 4.11). differing: the items on which the two systems differ. Few of them say little, whatever the resamples:
+    the sign test (Dixon and Mood 1946) has no smaller p-value than 2^(1 - differing), where all are for one system.
     """
     known = differences[~np.isnan(differences)]
     if not len(known):
         return None
-    extreme = np.abs(known - observed) >= abs(observed) - 1e-12
-    return (int(extreme.sum()) + 1) / (len(known) + 1)
+    extreme = np.abs(known - observed) >= abs(observed) - _ROUNDING
+    return max((int(extreme.sum()) + 1) / (len(known) + 1), min(1.0, 2.0 ** (1 - differing)))
 
 
 def interval_figures(scores: Mapping[str, Floats]) -> dict[str, float]:
@@ -66,11 +70,12 @@ def comparison_figures(
     other: str,
     observed: Mapping[str, tuple[float, float]],
     resampled: Mapping[str, tuple[Floats, Floats]],
+    differing: Mapping[str, int],
 ) -> dict[str, float]:
     """Compare the scores of this system with those of another on the same items.
 
-    observed, resampled: by metric, this system's and the other's. Returns `OTHER_METRIC`, the other's score, and
-    `METRIC_minus_OTHER` with `_low`, `_high` and `_p`.
+    observed, resampled: by metric, this system's and the other's; differing: by metric, as in `p_value`. Returns
+    `OTHER_METRIC`, the other's score, and `METRIC_minus_OTHER` with `_low`, `_high` and `_p`.
     """
     metrics: dict[str, float] = {}
     for metric, (own, others) in observed.items():
@@ -79,6 +84,6 @@ def comparison_figures(
         metrics[name] = round(difference, _DIGITS)
         differences = resampled[metric][0] - resampled[metric][1]
         metrics |= interval_figures({name: differences})
-        if (p := p_value(difference, differences)) is not None:
+        if (p := p_value(difference, differences, differing[metric])) is not None:
             metrics[f"{name}_p"] = round(p, _DIGITS)
     return metrics

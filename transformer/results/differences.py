@@ -32,6 +32,9 @@ class CompareCode(Protocol):
     ) -> list[dict[str, tuple[float, Floats]]]:
         """Each system's metrics by name: the score and its bootstrap samples."""
 
+    def differing(self, metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
+        """The texts on which two systems differ, as far as the metric counts it."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -182,5 +185,6 @@ def _paired(task: str, split: str, answers: Sequence[list[Row]], samples: int) -
     for metric in (name for name in one if name in two):
         (score, drawn), (other, others) = one[metric], two[metric]
         low, high = interval(others - drawn) or (None, None)
-        found[metric] = Score(split, metric, score, other, low, high, p_value(other - score, others - drawn))
+        p = p_value(other - score, others - drawn, compare.differing(metric, *answers))
+        found[metric] = Score(split, metric, score, other, low, high, p)
     return found

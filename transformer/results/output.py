@@ -79,7 +79,7 @@ def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:
     difference = f"{score.second - score.first:+.4g}" if comparable or score.low is not None else ""
     ends = (score.low, score.high)
     between = f"{ends[0]:+.4g} to {ends[1]:+.4g}" if ends[0] is not None and ends[1] is not None else ""
-    p = "" if score.p is None else f"{score.p:.3f}"
+    p = "" if score.p is None else f"{score.p:.3g}"
     return score.split, score.metric, f"{score.first:.5g}", f"{score.second:.5g}", difference, between, p
 
 

@@ -40,12 +40,22 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
             worst = min(rows, key=lambda row: float(row["bleu"]))
             where = f"{worst['group']} ({label}; {worst['sentences']} sentences)"
             yield f"Weakest by {grouping.replace('_', ' ')}: BLEU {float(worst['bleu']):.1f} at {where}."
-    shares = {name: f"{100 * figures[name]:.1f} %" for name in ("repetition", "over_translation", "under_translation")}
+    hundredths = {
+        name: f"{100 * figures[name]:.1f}" for name in ("repetition", "over_translation", "under_translation")
+    }
     yield (
-        f"{shares['repetition']} of the translations repeat themselves; over-translation (OTEM-2) is"
-        f" {shares['over_translation']}, under-translation (UTEM-4) {shares['under_translation']}. The last one also"
-        " counts a word that was translated otherwise, so compare it with another result's."
+        f"{hundredths['repetition']} % of the translations repeat themselves; over-translation (OTEM-2) is"
+        f" {hundredths['over_translation']}, under-translation (UTEM-4) {hundredths['under_translation']}. The last one"
+        " also counts a word that was translated otherwise, so compare it with another result's."
     )
+    if figures.get("unknown_rate"):
+        share = f"{100 * figures['unknown_rate']:.2g} %"
+        yield f"{share} of the references' tokens are unknown: perplexities flatter the model by them."
+    if "attainable_bleu" in figures:
+        yield (
+            f"A perfect translation would have {figures['attainable_bleu']:.1f} BLEU on plain text: spaCy's tokens are"
+            " joined as German and English are written. Trust chrF."
+        )
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:

@@ -29,6 +29,12 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
     return [{name: each[name] for name in each if len(names) > 2 or name == "accuracy"} for each in found]
 
 
+def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
+    """The texts that two systems answer differently, as far as the metric counts it."""
+    names = ("prediction", "probability") if metric == "roc_auc" else ("prediction",)
+    return sum(any(first[name] != second[name] for name in names) for first, second in zip(one, two, strict=True))
+
+
 def _of_many(systems: Sequence[Sequence[Row]]) -> bool:
     """Whether an answer has a probability that the better one of two classes cannot have."""
     return any(float(row["probability"]) < 0.4999 for rows in systems for row in rows)

@@ -92,7 +92,7 @@ def run(
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
         others = {"linear": linear[split], **given.branches}
-        if baseline and (rows := baseline.of_split(split, given.texts, "text", observer)):
+        if baseline and (rows := baseline.of_split(split, {"text": given.texts}, observer)):
             others["baseline"] = np.array([_probabilities(row, task.classes, baseline.name) for row in rows])
         duplicates = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
         figures[split] = split_figures(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from transformer.evaluation.bootstrap import Floats, comparison_figures, interval_figures
 from transformer.evaluation.leakage import Duplicates
 from transformer.families.classifier.evaluation.calibration import expected_calibration_error, rescaled
-from transformer.families.classifier.evaluation.scores import Labels, resampled_scores, scores
+from transformer.families.classifier.evaluation.scores import Labels, differing, resampled_scores, scores
 
 
 def split_figures(
@@ -59,6 +59,7 @@ def _comparisons(labels: Labels, probabilities: Floats, others: Mapping[str, Flo
             name,
             {metric: (own[metric], their[metric]) for metric in metrics},
             {metric: (own_resampled[metric], their_resampled[metric]) for metric in metrics},
+            {metric: differing(metric, probabilities, given) for metric in metrics},
         )
     return figures
 

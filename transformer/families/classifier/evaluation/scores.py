@@ -85,6 +85,12 @@ def _balanced_accuracy(labels: Labels, predicted: NDArray[Any]) -> float:
     return float(recall_score(labels, predicted, labels=present, average="macro", zero_division=0))
 
 
+def differing(metric: str, one: Floats, two: Floats) -> int:
+    """The texts on which two systems' probabilities differ, as far as the metric counts them."""
+    found = one != two if metric == "roc_auc" else answers(one) != answers(two)
+    return int(found.reshape(len(found), -1).any(axis=1).sum())
+
+
 def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
     """Bootstrap samples of accuracy and F1, with two classes also ROC-AUC, (samples,) each.
 
@@ -191,7 +197,6 @@ def confident_errors(labels: Labels, probabilities: Floats, count: int) -> list[
 
 
 def _thinned(x: Floats, y: Floats) -> list[tuple[float, float]]:
-    grid = np.linspace(0, 1, min(_POINTS, len(x)))
-    return [
-        (round(float(a), _DIGITS), round(float(b), _DIGITS)) for a, b in zip(grid, np.interp(grid, x, y), strict=True)
-    ]
+    """At most `_POINTS` of the points themselves: between them a curve of few thresholds has no others."""
+    kept = np.unique(np.linspace(0, len(x) - 1, min(_POINTS, len(x))).round().astype(int))
+    return [(round(float(x[i]), _DIGITS), round(float(y[i]), _DIGITS)) for i in kept]

@@ -31,3 +31,8 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
             metrics = {name: (own[name], drawn[name]) for name in detection_scores.METRICS} | metrics
         found.append(metrics)
     return found
+
+
+def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
+    """The texts that two systems score differently."""
+    return sum(first != second for first, second in zip(one, two, strict=True))

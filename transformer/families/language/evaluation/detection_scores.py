@@ -74,7 +74,9 @@ def detection_figures(
     their, others = scores(baseline), resampled(baseline, samples)
     names = [name for name in METRICS if name in compared]
     observed = {name: (own[name], their[name]) for name in names}
-    return figures | comparison_figures("baseline", observed, {name: (drawn[name], others[name]) for name in names})
+    differing = int(np.any([ours != theirs for ours, theirs in zip(counts, baseline, strict=True)], axis=0).sum())
+    resamples = {name: (drawn[name], others[name]) for name in names}
+    return figures | comparison_figures("baseline", observed, resamples, dict.fromkeys(names, differing))
 
 
 def area(probabilities: Floats, labels: Floats) -> float:

@@ -245,7 +245,7 @@ def _figures(
     split: str,
     observer: Observer,
 ) -> dict[str, float]:
-    rows = None if baseline is None else baseline.of_split(split, given.texts, "text", observer)
+    rows = None if baseline is None else baseline.of_split(split, {"text": given.texts}, observer)
     try:
         return given.figures(params, rows, compared)
     except ValueError as error:

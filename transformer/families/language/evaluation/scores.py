@@ -86,7 +86,10 @@ def split_figures(
     names = [name for name in drawn if name in compared]
     observed = {name: (own[name], their[name]) for name in names}
     return figures | comparison_figures(
-        "baseline", observed, {name: (drawn[name], their_drawn[name]) for name in names}
+        "baseline",
+        observed,
+        {name: (drawn[name], their_drawn[name]) for name in names},
+        dict.fromkeys(names, int((texts.nats != baseline.nats).sum())),
     )
 
 

@@ -26,5 +26,10 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
     return [{name: (m.score(), m.resampled(samples)) for name, m in metrics.items()} for metrics in found]
 
 
+def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
+    """The texts that two systems translate differently."""
+    return sum(map(str.__ne__, _column(one, "hypothesis"), _column(two, "hypothesis")))
+
+
 def _column(rows: Sequence[Row], name: str) -> list[str]:
     return [row[name] for row in rows]

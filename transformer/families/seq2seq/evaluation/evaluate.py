@@ -24,7 +24,7 @@ from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
 from transformer.families.seq2seq.evaluation.metrics import Texts, judged, of_tokens, split_figures, worst_and_median
-from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric
+from transformer.families.seq2seq.evaluation.scores import GIVEN, Metric, text_metrics
 from transformer.families.seq2seq.evaluation.searching import (
     open_translator,
     opened_translator,
@@ -40,6 +40,8 @@ _PLOTS = {
     "rare_words": "bleu_by_rare_words.tsv",
     "unknown_words": "bleu_by_unknown_words.tsv",
 }
+_JOINS = 95.0
+"""BLEU from which joined tokens are the text, but for what a corpus writes in more than one way."""
 _SHOWN = 20  # sentences per split and kind in the table
 _MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", "duplicates")
 
@@ -90,14 +92,17 @@ def _evaluated(
     leakage, counts = LeakageCheck(train), word_counts(train)
     figures: dict[str, dict[str, float] | dict[str, str]] = {}
     tables = _Tables(counts)
-    # A perplexity is per token of the vocabulary, and of what the model's positions leave of a pair.
+    target = translator.pretokenizers["target"]
+    # A perplexity is per token of the vocabulary, of texts split in one way, and of what the model's positions leave.
     per_token = f"vocabulary:{sha256(inputs.vocab / 'target' / 'tokenizer.json')[:12]}"
+    per_token += f"|split:{target.kind}|lowercase:{target.lowercase}"
     for split in evaluated_splits(inputs, "source"):
         pairs = EncodedPairs(inputs.encoded / split, translator.model.config)
         pairs.report(observer)
         texts = _translated(split, pairs, translator, inputs, observer)
         metrics = texts.metrics()
-        given = baseline.of_split(split, texts.sources, "source", observer) if baseline else None
+        expected = {"source": texts.sources, "reference": texts.references}
+        given = baseline.of_split(split, expected, observer) if baseline else None
         own = split_figures(
             texts,
             metrics,
@@ -105,6 +110,9 @@ def _evaluated(
             baseline=[row["hypothesis"] for row in given] if given else None,
             samples=params.evaluate.bootstrap_samples,
         ) | _perplexities(pairs, texts, params.evaluate.batch_size, ordered_map)
+        own |= {"unknown_rate": _unknown_rate(pairs, translator)} | _attainable(
+            split, texts, translator, inputs, observer
+        )
         observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN if name in own))
         figures[split] = own
         if pairs.truncated and "cut" not in per_token:
@@ -157,6 +165,34 @@ def _perplexities(pairs: EncodedPairs, texts: Texts, batch_size: int, ordered_ma
         "perplexity": _five_digits(perplexity(loss)),
         "word_perplexity": _five_digits(perplexity(loss * pairs.predicted / words)),
     }
+
+
+def _unknown_rate(pairs: EncodedPairs, translator: TorchTranslator) -> float:
+    """The share of unknown tokens in the references: each is easy to predict, and flatters a perplexity."""
+    unknown = translator.vocabularies["target"].unknown_id
+    counts = [(len(ids), int((ids == unknown).sum())) for row in range(len(pairs)) for ids in [pairs.target[row][1:-1]]]
+    return round(sum(found for _, found in counts) / max(sum(length for length, _ in counts), 1), 6)
+
+
+def _attainable(
+    split: str, texts: Texts, translator: TorchTranslator, inputs: EvaluationInputs, observer: Observer
+) -> dict[str, float]:
+    """BLEU on plain text of the references' own tokens, joined as translations are, and a warning, if it is low.
+
+    spaCy's tokens are joined as German and English are written, whatever the language.
+    """
+    if translator.pretokenizers["target"].kind != "spacy" or not texts.references:
+        return {}
+    joined = [translator.text(row["target"]) for row in read_rows(inputs.tokens / f"{split}.jsonl")]
+    metrics = text_metrics(joined, texts.references, cased=texts.cased)
+    bleu = next(metric.score() for name, metric in metrics.items() if name.startswith("bleu"))
+    if bleu >= _JOINS:
+        return {}
+    observer.say(
+        f"{split}: warning: a perfect translation would have {bleu:.1f} BLEU on plain text, since tokens are joined as"
+        " German and English are written: set `tokenize.kind` to `none`, with a subword vocabulary, or trust chrF"
+    )
+    return {"attainable_bleu": bleu}
 
 
 def predicted_words(pairs: EncodedPairs, references: Sequence[str]) -> float:

@@ -124,6 +124,7 @@ def _baseline_figures(
         "baseline",
         {name: (ours[name][0], their.score()) for name, their in theirs.items()},
         {name: (ours[name][1], their.resampled(samples)) for name, their in theirs.items()},
+        dict.fromkeys(theirs, sum(map(str.__ne__, texts.hypotheses, baseline))),
     )
 
 
