@@ -125,7 +125,9 @@ def test_our_search_over_onnx_finds_what_it_finds_over_pytorch(
 
 
 @CHANGES
-@pytest.mark.parametrize("search", [{}, {"max_length_ratio": 1.0, "max_length_extra": 1, "long_sources": "split"}])
+@pytest.mark.parametrize(
+    "search", [{}, {"max_length_ratio": 1.0, "max_length_extra": 1, "long_sources": "split", "batch_size": 1}]
+)
 def test_ctranslate2_finds_our_greedy_translations(
     search: dict[str, Any], changes: dict[str, Any], tmp_path: Path
 ) -> None:

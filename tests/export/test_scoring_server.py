@@ -197,6 +197,7 @@ def test_another_content_type_is_refused(server: Server) -> None:
     [
         (["ein"], {"beam_size": 0}, "`decoding.beam_size`: Input should be greater than or equal to 1, not 0"),
         (["ein"], {"beam_size": 101}, "`beam_size` is 101, and a request can have at most 100"),
+        (["ein"], {"n_best": 101}, "`n_best` is 101, and a request can have at most 100"),
         (["ein"], {"n_best": 3, "beam_size": None}, "greedy finds one answer, so n_best must be 1, not 3"),
         (["ein"], {"beam_size": 2, "n_best": 3}, "n_best (3) must not be more than beam_size (2)"),
         (["ein"], {"engine": "magic"}, "there is no engine `magic`"),

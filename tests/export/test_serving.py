@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from tests.conftest import ROOT
 from tests.export.test_hostile import answer
 from transformer.core.errors import UserError
 from transformer.core.files import write_table
-from transformer.core.observer import Observer
+from transformer.core.observer import Observer, due_in
 from transformer.core.task import open_task
 from transformer.export import exporting
 from transformer.export.bundle import open_bundle
 from transformer.export.exporting import Model, Row, check_bundle
+from transformer.export.serving import Serving
 from transformer.registry import TASKS
 
 FORKED = """
@@ -52,6 +54,26 @@ def test_a_forked_child_answers(task: str, bundles: dict[str, Path]) -> None:
     command = [sys.executable, "-c", FORKED, str(bundles[task])]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_an_overdue_answer_is_given_up_and_the_next_one_is_given(task: str, bundles: dict[str, Path]) -> None:
+    serving = Serving(bundles[task])
+    expected = serving.table(["Ein Hund", "."], {})
+    with pytest.raises(UserError, match=r"^the answer is overdue, and given up"):
+        Serving(bundles[task], seconds=0.0).table(["Ein Hund", "."], {})
+    assert serving.table(["Ein Hund", "."], {}) == expected
+
+
+def test_work_is_overdue_between_batches() -> None:
+    """Not only before it begins: the 504 of a server comes in the middle."""
+    done = []
+    with due_in(0.2), pytest.raises(UserError, match="overdue"):
+        for number in Observer().progress(range(1000), total=1000, what="work"):
+            done.append(number)
+            time.sleep(0.05)
+    assert 0 < len(done) < 1000
+    assert [*Observer().progress(range(3), total=3, what="work")] == [0, 1, 2]
 
 
 def test_a_part_of_the_answers_is_asked_in_the_batches_of_all_before_it_is_called_wrong(

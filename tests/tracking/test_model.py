@@ -1,5 +1,7 @@
 import json
+import math
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 import transformer
 from transformer.export.converted import bundle_digest, engines_of
 from transformer.tracking.artifacts import let_replace
-from transformer.tracking.model import log_converted, log_model, log_model_files, save_model
+from transformer.tracking.model import log_converted, log_model, log_model_files, register, save_model, versions_of
 from transformer.tracking.store import Store
 
 
@@ -63,6 +65,34 @@ def test_the_logged_model_loads_and_predicts(store: Store, root: Path, monkeypat
     assert [name for name in names if f"{name}==" not in required] == ["spacy"]
     outputs = store.client.get_run(run).outputs
     assert outputs is not None and [output.model_id for output in outputs.model_outputs] == [model_id]
+
+
+def test_a_version_is_the_logged_model_that_is_there(store: Store, root: Path) -> None:
+    """One that was deleted answers until `mlflow gc`, and then no more."""
+    result, run = result_in(root / "result"), store.client.create_run(store.experiment_id).info.run_id
+    tags = {"row_key": "key", "task": "sentiment"}
+
+    def registered(model_id: str) -> list[str]:
+        register(store.client, name="name", alias="best", tags=tags, run_id=run, model_id=model_id)
+        return [version.source for version in versions_of(store.client, "name", "key")]
+
+    first, second = (log_model(store, run, result, "sentiment") for _ in range(2))
+    assert registered(first) == registered(first) == [f"models:/{first}"]
+    assert registered(second) == registered(second) == [f"models:/{second}"]
+
+
+def test_outside_of_mlflow_s_server_no_answer_is_overdue(
+    store: Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow import pyfunc
+
+    save_model(root / "model", result_in(root / "result") / "models" / "sentiment" / "bundle", "sentiment")
+    seconds = []
+    for name in ("elsewhere", "mlflow.pyfunc.scoring_server.app"):
+        monkeypatch.setitem(sys.modules, name, sys)
+        served = pyfunc.load_model(str(root / "model")).unwrap_python_model()
+        seconds.append(served.serving._seconds)
+    assert seconds == [math.inf, 61.0]
 
 
 @pytest.mark.parametrize(("rules", "needed"), [({"de": {}}, False), ({}, True), ({"en": {}}, True)])

@@ -40,6 +40,15 @@ def test_words_that_training_never_had_are_named(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("command", ["translate", "classify"])
+def test_what_is_beyond_the_positions_is_told(
+    command: str, workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_this_process(workflow, monkeypatch, command, f"{'. ' * 3000}犬", ".")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"note: text 1 has \d{4} tokens, of which the network reads only the first \d+", line), line
+
+
 def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     """Run the console command in this process, where the libraries, most of its running time, are already loaded."""
     monkeypatch.chdir(clone.root)

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,21 @@ def ask(arguments: Namespace) -> None:
         raise UserError(f"{arguments.model} is a model for {own}: choose another with --model")
     options = import_family(model.family, "options")
     _answer(arguments, options.answering(model, arguments))
-    if arguments.texts and (unknown := _unknown(*options.read_by(model, arguments.texts))):
-        print(f"note: words that the vocabulary lacks: {', '.join(unknown)}", file=sys.stderr)
+    if arguments.texts:
+        for line in _notes(*options.read_by(model, arguments.texts)):
+            print(f"note: {line}", file=sys.stderr)
+
+
+def _notes(vocabulary: Any, texts: list[str], most: int | None) -> Iterator[str]:
+    """What the model does not read of texts; most: after how many tokens it cuts them, if it does."""
+    for number, ids in enumerate(vocabulary.encode(texts), start=1):
+        if most is not None and len(ids) > most:
+            which = f"text {number}" if len(texts) > 1 else "the text"
+            yield f"{which} has {len(ids) - 2} tokens, of which the network reads only the first {most - 2}"
+    # A vocabulary of words has a token for each.
+    read = texts if most is None else [" ".join(text.split()[: most - 2]) for text in texts]
+    if unknown := _unknown(vocabulary, read):
+        yield f"words that the vocabulary lacks: {', '.join(unknown)}"
 
 
 def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:

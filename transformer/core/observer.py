@@ -1,9 +1,32 @@
 """Progress and metric callbacks; the default ignores them, so that the library runs anywhere."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from transformer.core.errors import UserError
+
 T = TypeVar("T")
+_DUE: ContextVar[float] = ContextVar("due", default=math.inf)
+
+
+@contextmanager
+def due_in(seconds: float) -> Iterator[None]:
+    """Have `on_time` raise after this many seconds, in this thread: nobody waits for the work any longer."""
+    token = _DUE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DUE.reset(token)
+
+
+def on_time() -> None:
+    """Raise UserError when the work is overdue; called between batches."""
+    if time.monotonic() > _DUE.get():
+        raise UserError("the answer is overdue, and given up: ask for fewer texts at once, or a narrower beam")
 
 
 class Observer:
@@ -14,7 +37,9 @@ class Observer:
 
         total: their number if known; what: the name of the work; after: how many as long ones follow in later calls.
         """
-        return items
+        for item in items:
+            on_time()
+            yield item
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Record live metrics at an optimizer step; they are not part of any output."""

@@ -1,13 +1,19 @@
 """The MLflow model of a bundle, saved as code: MLflow runs this file when it loads the model."""
 
+import math
+import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from mlflow.environment_variables import MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT
 from mlflow.exceptions import MlflowException
 from mlflow.models import set_model
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
+
+_GRACE = 1.0
+"""Seconds after MLflow's own answer."""
 
 
 class _Refusal(MlflowException):
@@ -59,7 +65,10 @@ class BundleModel(_Answers, PythonModel):
         """Find the bundle and its converted models; the first request opens one."""
         from transformer.export.serving import Serving
 
-        self.serving = Serving(Path(context.artifacts["bundle"]))
+        # MLflow's server answers 504 after this time, and leaves the thread that computes to itself.
+        serves = "mlflow.pyfunc.scoring_server.app" in sys.modules
+        seconds = MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT.get() + _GRACE if serves else math.inf
+        self.serving = Serving(Path(context.artifacts["bundle"]), seconds)
 
 
 set_model(BundleModel())

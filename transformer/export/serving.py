@@ -1,5 +1,6 @@
 """Answers the requests that a server gets for one bundle, with the engine that each asks for."""
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -7,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 import transformer
+from transformer.core.observer import due_in, on_time
 from transformer.core.task import family_module
 from transformer.export.bundle import config_of
 from transformer.export.converted import engines_of
@@ -21,8 +23,9 @@ class Serving:
     Requests may come from several threads: their answers are those that they get one after another.
     """
 
-    def __init__(self, bundle: Path) -> None:
-        """Raises UserError when the folder is not a bundle."""
+    def __init__(self, bundle: Path, seconds: float = math.inf) -> None:
+        """seconds: after which a request is given up. Raises UserError when the folder is not a bundle."""
+        self._seconds = seconds
         self._bundle, (self._config, self._task) = bundle, config_of(bundle)
         self._engines = engines_of(bundle)
         self._models: dict[str, Any] = {}
@@ -31,8 +34,13 @@ class Serving:
     def table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
         """The answers as columns. params: `engine`, and what `params_of` in families/F/serving.py names.
 
-        Raises UserError for parameters that cannot be fulfilled, and TypeError for a text that is not a string.
+        Raises UserError for parameters that cannot be fulfilled and for an answer that takes too long, and TypeError
+        for a text that is not a string.
         """
+        with due_in(self._seconds):
+            return self._table(texts, params)
+
+    def _table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
         serving, opening = (family_module(self._task, name) for name in ("serving", "conversion.opening"))
         config = serving.asked(self._config, params)
         engine = params.get("engine") or BEST
@@ -40,6 +48,7 @@ class Serving:
             engine = opening.best_engine(config, self._engines)
         model = self._model(engine)
         with self._torch if engine == "torch" else nullcontext():  # the other engines are thread-safe
+            on_time()
             found: dict[str, list[Any]] = serving.answers(model, config, texts)
         return found
 

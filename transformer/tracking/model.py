@@ -140,19 +140,29 @@ def register(
 ) -> None:
     """Register the model as a version of `name` with these tags, once per run; then place the alias.
 
-    One registered by older code gets missing tags.
+    One registered by older code gets missing tags. One of a logged model that was deleted goes: it would load until
+    `mlflow gc`.
     """
     if existing(partial(client.get_registered_model, name)) is None:
         client.create_registered_model(name)
-    known = [version for version in versions_of(client, name, tags["row_key"]) if version.run_id == run_id]
+    source, known = source_of(model_id), []
+    for version in versions_of(client, name, tags["row_key"]):
+        if version.run_id == run_id and version.source != source:
+            client.delete_model_version(name, version.version)
+        elif version.run_id == run_id:
+            known.append(version)
     for version in known:
         for tag, value in tags.items() - version.tags.items():
             client.set_model_version_tag(name, version.version, tag, value)
     if not known:
         with global_uri(client.tracking_uri):
-            source = f"models:/{model_id}"
             client.create_model_version(name, source=source, run_id=run_id, tags=dict(tags), model_id=model_id)
     place_alias(client, name, alias)
+
+
+def source_of(model_id: str) -> str:
+    """The source of a version that is this logged model."""
+    return f"models:/{model_id}"
 
 
 def versions_of(client: "MlflowClient", name: str, row_key: str) -> list[Any]:

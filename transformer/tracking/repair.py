@@ -15,7 +15,7 @@ from transformer.tracking.store import Store, all_runs, locked
 from transformer.tracking.views import Views
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
+    from mlflow.entities import LoggedModel, Run
 
 _NAMED = 3
 
@@ -25,10 +25,14 @@ def damaged_rows(store: Store) -> "dict[str, list[Run]]":
 
     A key has several rows only while two machines write it.
     """
-    registered = {version.run_id for version in all_versions(store.client) if Entry.read(version.tags)}
+    registered = {
+        (version.run_id, version.source) for version in all_versions(store.client) if Entry.read(version.tags)
+    }
     damaged: dict[str, list[Run]] = {}
     for row in all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'"):
-        if row.info.run_id not in registered or not _has_files(store, row) or not _has_model(store, row):
+        logged = model.model_of(store, row)
+        own = (row.info.run_id, "" if logged is None else model.source_of(logged.model_id))
+        if own not in registered or not _has_files(store, row) or not _has_model(store, logged):
             damaged.setdefault(row.data.tags["row_key"], []).append(row)
     return damaged
 
@@ -46,7 +50,7 @@ def repair_row(store: Store, row: "Run", chain: Chain, content: Content, origin:
             lost.add(CONVERTED)
         else:
             model_id = logged.model_id
-            if not _has_model(store, row):
+            if not _has_model(store, logged):
                 model.log_model_files(store, run_id, logged, folder, chain.task)
                 lost.add(CONVERTED)
         if not _has_files(store, row):
@@ -72,8 +76,7 @@ def _has_files(store: Store, row: "Run") -> bool:
     return {PARAMETERS, REPORTS} <= {file.path for file in store.client.list_artifacts(row.info.run_id)}
 
 
-def _has_model(store: Store, row: "Run") -> bool:
-    logged = model.model_of(store, row)
+def _has_model(store: Store, logged: "LoggedModel | None") -> bool:
     if logged is None:
         return False
     if (folder := local_folder(logged.artifact_location)) is not None:

@@ -55,6 +55,6 @@ def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]]
     return lines
 
 
-def read_by(model: "Classifier", texts: list[str]) -> "tuple[Vocabulary, list[str]]":
-    """The vocabulary that reads texts, and the texts as it is given them."""
-    return model.vocabulary, model.pretokenize(texts)
+def read_by(model: "Classifier", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
+    """The vocabulary that reads texts, the texts as it is given them, and after how many tokens it cuts them."""
+    return model.vocabulary, model.pretokenize(texts), model.scorer.positions

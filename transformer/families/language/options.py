@@ -120,6 +120,9 @@ def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[
     return lines
 
 
-def read_by(model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str]]":
-    """The vocabulary that reads texts, and the texts as it is given them."""
-    return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts])
+def read_by(model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
+    """The vocabulary that reads texts, the texts as it is given them, and after how many tokens it cuts them.
+
+    It does not: longer ones are read in parts, or refused.
+    """
+    return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts]), None

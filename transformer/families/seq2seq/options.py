@@ -65,9 +65,10 @@ def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]]
     return lines
 
 
-def read_by(model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str]]":
-    """The vocabulary that reads texts, and the texts as it is given them."""
-    return model.vocabularies["source"], model.pretokenize(texts)
+def read_by(model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
+    """The vocabulary that reads texts, the texts as it is given them, and after how many tokens it cuts them."""
+    most = model.decoder.positions if model.decoding.long_sources == "cut" else None
+    return model.vocabularies["source"], model.pretokenize(texts), most
 
 
 def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingParams":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 QUESTION = "source"
 """The column of predictions.tsv with the texts that a model is asked."""
 _WIDEST = 100
-"""The most hypotheses that a request may ask for, if the model has no wider beam itself: each takes memory."""
+"""The most hypotheses that a request may ask for, if the model has no more itself: each takes memory."""
 
 
 def params_of(config: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
@@ -30,8 +30,9 @@ def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any
     changes: dict[str, Any] = {
         name: int(params[name]) for _, name, default in params_of(config) if params.get(name) not in (None, default)
     }
-    if changes.get("beam_size", 0) > (widest := max(_WIDEST, config["decoding"]["beam_size"])):
-        raise UserError(f"`beam_size` is {changes['beam_size']}, and a request can have at most {widest}")
+    for name, number in changes.items():
+        if number > (widest := max(_WIDEST, config["decoding"][name])):
+            raise UserError(f"`{name}` is {number}, and a request can have at most {widest}")
     if "beam_size" in changes:
         beam = changes["beam_size"] > 1
         changes = {"method": "beam"} | changes if beam else {"method": "greedy", "n_best": 1} | changes

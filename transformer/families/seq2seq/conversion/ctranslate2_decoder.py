@@ -1,7 +1,7 @@
 """Decodes with CTranslate2 by its own greedy and beam search, without PyTorch."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from transformer.conversion.ctranslate2_session import open_model
 from transformer.core.errors import UserError
-from transformer.core.observer import Observer
+from transformer.core.observer import Observer, on_time
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
@@ -27,6 +27,10 @@ def answers_as_ours(params: DecodingParams) -> bool:
     """
     greedy = params.method == "greedy" or (params.method == "beam" and params.beam_size == 1)
     return greedy and params.no_repeat_ngram is None
+
+
+_BATCHES = 4
+"""Per call: between calls an overdue answer is given up."""
 
 
 class CTranslate2Decoder:
@@ -47,7 +51,7 @@ class CTranslate2Decoder:
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source by CTranslate2's rules (see `answers_as_ours`).
 
-        One call for all sources of one limit, which is a parameter of a call. Raises UserError for `sample`.
+        A call is for sources of one limit, its parameter, and for a few batches. Raises UserError for `sample`.
         """
         if params.method == "sample":
             raise UserError("CTranslate2 cannot seed samples by sentence: use the engine onnx or torch")
@@ -56,7 +60,8 @@ class CTranslate2Decoder:
         by_limit = defaultdict(list)
         for row, source in enumerate(fitting):
             by_limit[params.limit(len(source) - 2, self.positions)].append(row)
-        for limit, rows in by_limit.items():
+        for limit, rows in _calls(by_limit, fitting, _BATCHES * params.batch_size):
+            on_time()
             tokens = [self._source.entries(fitting[row]) for row in rows]
             translator = self._translator()
             size = min(params.batch_size, -(-len(rows) // translator.num_translators))
@@ -121,3 +126,11 @@ class CTranslate2Decoder:
         return Hypothesis(
             ids[: len(ids) - finished], params.normalized(log_probability, length), log_probability, finished
         )
+
+
+def _calls(by_limit: Mapping[int, list[int]], sources: Sequence[Ids], most: int) -> Iterator[tuple[int, list[int]]]:
+    """Limits, and at most `most` rows of each, of similar length."""
+    for limit, rows in by_limit.items():
+        rows.sort(key=lambda row: len(sources[row]))
+        for start in range(0, len(rows), most):
+            yield limit, rows[start : start + most]

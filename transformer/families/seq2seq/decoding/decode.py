@@ -80,6 +80,11 @@ class Search:
         """search: as in `decode`."""
         self.generator, self.target, self.search = generator, target, search
 
+    @property
+    def positions(self) -> int:
+        """The longest source, in tokens."""
+        return self.generator.positions
+
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:

@@ -24,6 +24,10 @@ class Decoder(Protocol):
     knows_stopping: bool
     """Whether `DecodingParams.stopping` says when a beam is done."""
 
+    @property
+    def positions(self) -> int:
+        """The longest source, in tokens."""
+
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
