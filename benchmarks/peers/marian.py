@@ -126,6 +126,11 @@ class MarianDecoder:
         """folder: written by `MarianTranslator.save`."""
         self._marian = MarianMTModel.from_pretrained(folder)  # which also ends training mode
 
+    @property
+    def positions(self) -> int:
+        """The longest source, in tokens."""
+        return int(self._marian.config.max_position_embeddings)
+
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
