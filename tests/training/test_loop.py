@@ -40,6 +40,26 @@ def test_the_loop_keeps_the_learners_paces() -> None:
     assert line.model.bias.item() != bias
 
 
+def test_what_is_frozen_counts_in_no_norm() -> None:
+    """The other parameter moves as it would if that one had no gradient; epsilon lets Adam's step follow the scale."""
+
+    def bias_after_one_epoch(line: Line) -> float:
+        found, validate = [], line.validate
+
+        def noting() -> dict[str, float]:
+            found.append(line.model.bias.item())
+            return validate()
+
+        line.validate = noting  # type: ignore[method-assign]
+        run(line, epochs=2, clip=0.1, epsilon=1.0)
+        return found[0]
+
+    frozen, constant, free = Line(), Line(), Line()
+    frozen.paces = {"weight": Pace(frozen_updates=2)}
+    constant.model.weight.requires_grad_(False)
+    assert bias_after_one_epoch(frozen) == bias_after_one_epoch(constant) != bias_after_one_epoch(free)
+
+
 def test_a_layer_that_is_never_trained_is_one_line() -> None:
     line = Line()
     line.paces = {"weight": Pace(frozen_updates=4)}

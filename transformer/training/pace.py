@@ -11,6 +11,6 @@ class Pace(NamedTuple):
     frozen_updates: int = 0
     """Updates at the beginning that leave it as it is."""
 
-    def rate(self, rate: float, step: int) -> float:
-        """Its learning rate at an update, counted from 1."""
-        return rate * self.factor if step > self.frozen_updates else 0.0
+    def frozen(self, step: int) -> bool:
+        """Whether it stays as it is at an update, counted from 1."""
+        return step <= self.frozen_updates

@@ -57,6 +57,7 @@ class Updates:
         the batch does not fit into memory, LostError, before the weights change, when another process has ended.
         """
         losses = self._gradients(batches, step)
+        self._set_pace(rate, step)
         parameters = [parameter for parameter in self._model.parameters() if parameter.grad is not None]
         norm = self._norm(parameters)
         finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
@@ -65,8 +66,6 @@ class Updates:
             return []
         if self._params.clip is not None:
             nn.utils.clip_grads_with_norm_(parameters, self._params.clip, norm)
-        for settings in self._optimizer.param_groups:
-            settings["lr"] = settings["pace"].rate(rate, step)
         self._optimizer.step()
         self._optimizer.zero_grad()
         return losses
@@ -91,6 +90,14 @@ class Updates:
         moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
         self._gradients.pieces, self.skipped = state["pieces"], state["skipped"]
+
+    def _set_pace(self, rate: float, step: int) -> None:
+        """What is frozen loses its gradient, so that it counts neither in the norm nor in Adam's moments."""
+        for settings in self._optimizer.param_groups:
+            settings["lr"] = rate * settings["pace"].factor
+            if settings["pace"].frozen(step):
+                for parameter in settings["params"]:
+                    parameter.grad = None
 
     def _may_step(self, finite: Tensor, step: int) -> bool:
         """Whether to apply the update. On a GPU `stop` checks later: checking every step would synchronize."""
