@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     ui = commands.add_parser("ui", help="serve MLflow's UI with all results, to this machine only")
     ui.add_argument("--port", type=int, default=5000, help="default: %(default)s")
     ui.set_defaults(run=_ui)
-    serve = commands.add_parser("serve", help="serve a registered translation model by HTTP, to this machine only")
+    serve = commands.add_parser("serve", help="serve a registered model by HTTP, to this machine only")
     serve.add_argument(
         "-m",
         "--model",

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow
@@ -77,11 +78,13 @@ def test_sides_that_name_no_language_need_one(tmp_path: Path) -> None:
         recognise(write(tmp_path / "wrong", PAIRS["codes"][0]), ["de", "en"])
     with pytest.raises(UserError, match="--languages: say two different codes, not en and en"):
         recognise(folder, ["en", "en"])
-    with pytest.raises(UserError, match="`source` names no language: say both, as in `--languages de en`"):
+    with pytest.raises(
+        UserError, match=r"source and target are not called after languages: .*, as in `--languages de en`"
+    ):
         recognise(folder)
     assert recognise(folder, ["fr", "en"]).columns == {"fr": "source", "en": "target"}
     roles = write(tmp_path / "roles", {"train.src": text(0), "train.tgt": text(1)})
-    with pytest.raises(UserError, match="`src` names no language: say both"):
+    with pytest.raises(UserError, match=r"src and .* are not called after languages: .* say both"):
         recognise(roles)
     assert recognise(roles, ["fr", "en"]).columns == {"fr": "src", "en": "tgt"}
     for languages in (None, ["fr", "en"]):
@@ -235,7 +238,7 @@ def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
 @pytest.mark.parametrize("busy", [False, True])
 def test_the_time_is_that_of_the_rows_that_train(busy: bool) -> None:
     """500 rows in batches of 32 are 16 updates."""
-    found = rehearsal.Rehearsal(rows=100, alike=500, kept=500, seconds=2.0, busy=busy)
+    found = rehearsal.Rehearsal(rows=100, alike=500, kept=500, cut=0.0, seconds=2.0, busy=busy)
     assert found.share_alike == 0.5
     said = found.told({"batch_size": 32, "epochs": 3})
     assert "3 epochs of 16 updates, the most there may be, take about 2 min" in said  # 96 s
@@ -296,7 +299,7 @@ def test_a_misspelt_label_is_pointed_out(project: Path) -> None:
     with pytest.raises(UserError, match=r"1 row with the label god: too few or too alike .* correct a misspelt label"):
         said.extend(new_corpus(project, folder, name="verdicts", languages=None))
     shown = new_corpus(project, folder, name="verdicts", languages=None)
-    assert "    hardly any rows have the label god: misspelt? then correct them" in [next(shown) for _ in range(4)]
+    assert "    hardly any rows have the label god: misspelt? then correct them" in [next(shown) for _ in range(5)]
 
 
 def test_names_of_labels_in_parquet_files_are_the_labels(project: Path) -> None:
@@ -330,6 +333,25 @@ def test_long_sentences_have_long_answers(project: Path) -> None:
     assert section["evaluate"]["max_length"] == section["model"]["max_length"] > 200
 
 
+def test_texts_without_a_label_are_counted_and_not_used_unasked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
+    unlabelled = [{"review": f"Quite another text number {n}."} for n in range(7)]
+    files = {"train.csv": table(STARS, ","), "unsupervised.csv": table(unlabelled, ",")}
+    said = [*new_corpus(project, write(project / "in", files), name="more", languages=None)]
+    assert any(line.startswith("  unsupervised: 7 rows") for line in said)
+    assert "unsupervised is not used; `unsupervised: true` under `download` in the profile changes that" in said
+
+
+def test_texts_that_will_be_cut_are_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thirds of them."""
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
+    words = [f"w{number}" for number in range(500)]
+    rows = [{"text": " ".join(Random(n).choices(words, k=1200 if n % 3 else 30)), "label": n % 2} for n in range(60)]
+    said = [*new_corpus(project, write(project / "in", {"train.jsonl": lines(rows)}), name="long", languages=None)]
+    (line,) = [line for line in said if "only their beginning" in line]
+    assert re.fullmatch(r"6\d% of the texts are longer than 1,024 tokens: only their beginning will be read", line)
+
+
 def test_languages_that_are_given_are_the_sides(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         row | {"domain": ("law", "news")[n % 2], "id": n} for n, row in enumerate(sides(("French", "en")))
@@ -338,10 +360,50 @@ def test_languages_that_are_given_are_the_sides(tmp_path: Path) -> None:
     assert found == Found(family="seq2seq", columns={"en": "en", "fr": "French"})
 
 
+@pytest.mark.parametrize("names", [("fr", "en"), ("French", "EN"), ("fr-CA", "en_GB"), ("zh-Hans", "en")])
+def test_columns_called_after_two_languages_are_sides_beside_a_third(names: tuple[str, str], tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [row | {"score": n % 5} for n, row in enumerate(sides(names))]
+    for given in (rows, sides(names)):
+        found = recognise(write(tmp_path / str(len(given[0])), {"train.jsonl": lines(given)}))
+        assert (found.family, [*found.columns.values()]) == ("seq2seq", [*names])
+    labelled = [row | {"label": n % 2} for n, row in enumerate(sides(names))]
+    assert recognise(write(tmp_path / "labelled", {"train.jsonl": lines(labelled)})).family == "classifier"
+    numbered = [{"id": f"tt00{n}", "text": row["review"], "stars": row["stars"]} for n, row in enumerate(STARS)]
+    assert recognise(write(tmp_path / "numbered", {"train.jsonl": lines(numbered)})).family == "classifier"
+
+
+HEADLESS = {
+    "numbers": [
+        {"1": "1", "Schön": "Schön"},
+        *({"1": str(n % 2), "Schön": f"ein Film {n} von vielen"} for n in range(60)),
+    ],
+    "names": [{"label": str(n % 2), "text": f"It was film number {n}"} for n in range(60)],
+    "sentences": [{"fr": f"Il y a {n} chiens noirs", "en": f"There are {n} black dogs"} for n in range(60)],
+}
+
+
+@pytest.mark.parametrize("languages", [None, ["fr", "en"]])
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_a_table_without_a_header_is_refused(kind: str, languages: list[str] | None, tmp_path: Path) -> None:
+    """Else its first row would be lost, and its values taken for names."""
+    _, *rows = table(HEADLESS[kind], "\t").splitlines(keepends=True)
+    folder = write(tmp_path / "in", {"train.tsv": b"".join(rows)})
+    with pytest.raises(UserError, match=r"the first row of train .* looks like data: a table needs a header row"):
+        recognise(folder, languages)
+
+
+def test_a_column_called_as_one_of_its_labels_is_one(tmp_path: Path) -> None:
+    rows = [{"spam": ("spam", "ham")[n % 2], "the message": f"It is message {n} of many."} for n in range(60)]
+    found = recognise(write(tmp_path / "in", {"train.csv": table(rows, ",")}))
+    assert found.columns == {"label": "spam", "text": "the message"}
+
+
 def test_texts_that_are_not_read_are_named(project: Path) -> None:
     rows = [row | {"title": f"Film {n} of {n + 7}"} for n, row in enumerate(STARS)]
     folder = write(project / "in", {"train.jsonl": lines(rows)})
-    assert "not read: title, beside review" in [*new_corpus(project, folder, name="titled", languages=None)]
+    said = [*new_corpus(project, folder, name="titled", languages=None)]
+    assert "not read: title, beside review; if these are translations: `--languages de en`" in said
+    assert "the label is in the column stars, the text in review" in said
 
 
 def test_short_texts_are_texts_by_their_name(tmp_path: Path) -> None:

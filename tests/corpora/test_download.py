@@ -1,9 +1,11 @@
 import json
 from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pydantic import ValidationError
 
@@ -214,9 +216,16 @@ def test_neighbours_are_held_out_together(tmp_path: Path) -> None:
 
 
 def test_too_few_rows_to_hold_out(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="rows with the label negative: too few or too alike"):
-        judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(4)))
+    with pytest.raises(UserError, match="1 row with the label negative: too few or too alike"):
+        judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(2)))
     assert not left(tmp_path)
+
+
+def test_of_few_rows_one_is_held_out(tmp_path: Path) -> None:
+    """Of a label's two, where the fraction says less than half of one."""
+    output = judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(4)), validation_fraction=0.1)
+    assert sorted(row["label"] for row in stored(output, "validation")) == [0, 1]
+    assert sorted(row["label"] for row in stored(output, "train")) == [0, 1]
 
 
 def test_a_validation_split_of_its_own_is_used(tmp_path: Path) -> None:
@@ -250,6 +259,24 @@ def test_an_unlabelled_text_like_one_that_the_model_is_judged_by_is_left_out(tmp
     assert provenance(output)["left_out"] == {
         "unsupervised": {"equals or nearly equals a text of validation or test": 2}
     }
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl"])
+def test_unlabelled_texts_need_no_column_of_labels(kind: str, tmp_path: Path) -> None:
+    path = labelled(tmp_path / "in")
+    frame = pd.DataFrame({"text": [f"quite {another} text" for another in ("one", "two", "three")]})
+    writers: dict[str, Callable[[Path], object]] = {
+        "csv": lambda file: frame.to_csv(file, index=False),
+        "tsv": lambda file: frame.to_csv(file, sep="\t", index=False),
+        "parquet": frame.to_parquet,
+        "jsonl": lambda file: frame.to_json(file, orient="records", lines=True),
+    }
+    writers[kind](Path(path, f"unsupervised.{kind}"))
+    output = judge(tmp_path, path=path, unsupervised=True)
+    assert stored(output, "unsupervised") == [{"label": -1, "text": text} for text in frame["text"]]
+    Path(path, f"unsupervised.{kind}").rename(Path(path, f"test.{kind}"))
+    with pytest.raises(UserError, match="label"):
+        judge(tmp_path, path=path)
 
 
 def test_unlabelled_texts_that_are_all_known(tmp_path: Path) -> None:

@@ -175,9 +175,24 @@ def test_all_files_of_a_corpus_are_read_in_one_way(tmp_path: Path) -> None:
     assert list(read(tmp_path, "test")) == [{"de": '"x"', "en": "y"}]
 
 
-def test_a_line_end_within_quotation_marks_is_refused_with_its_line(tmp_path: Path) -> None:
-    pd.DataFrame([QUOTED[0], {"de": "zwei\nZeilen", "en": "b"}]).to_csv(tmp_path / "train.tsv", sep="\t", index=False)
-    assert re.search(r"train\.tsv, line 3: 1 columns where the header has 2; .* use JSON lines", fault(tmp_path))
+@pytest.mark.parametrize("order", [["de", "en"], ["en", "de"], ["en", "number", "de"]])
+@pytest.mark.parametrize("said", [0, 3])
+def test_a_field_with_line_ends_is_no_row_in_pieces(said: int, order: list[str], tmp_path: Path) -> None:
+    """All its lines are faults, and other fields are read as pandas wrote them, whichever there are more of."""
+    split = [{"de": f'zwei\n"drei"\nZeilen {number}', "en": f"b {number}"} for number in range(5)]
+    rows = [{"de": "ohne", "en": "'s it"}, *SAID[:said], *split, *SAID[said : 2 * said]]
+    frame = pd.DataFrame(rows).assign(number=range(len(rows)))
+    frame[order].to_csv(tmp_path / "train.tsv", sep="\t", index=False)
+    (part,) = opened(tmp_path).splits["train"]
+    found = list(part.read())
+    assert [row for row in found if not isinstance(row, Fault)] == [row for row in rows if row not in split]
+    assert sum(isinstance(row, Fault) and "a quoted field with a line end" in row.reason for row in found) == 3 * 5
+    assert f"train.tsv, line {3 + said}: part of a quoted field with a line end: use CSV" in fault(tmp_path)
+
+
+def test_quotation_marks_over_two_lines_of_text_are_no_quoted_field(tmp_path: Path) -> None:
+    write(tmp_path, {"train.tsv": b'de\ten\n"Ja\t"Yes\ner"\the"\na\tHe said "yes\nb\tand went"\n'})
+    assert [row["en"] for row in read(tmp_path, "train")] == ['"Yes', 'he"', 'He said "yes', 'and went"']
 
 
 @pytest.mark.parametrize("name", ["train.de", "train.tsv"])

@@ -2,11 +2,13 @@
 
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dvc.utils.hydra import apply_overrides
 from dvc.utils.serialize import ParseError, load_yaml
 from ruamel.yaml import YAML
 
@@ -375,3 +377,24 @@ def test_a_changed_copy_is_validated() -> None:
     ):
         with pytest.raises(UserError, match=message):
             runtime.model_copy(update=update)
+
+
+def test_an_experiment_can_empty_every_list_after_another_one(tmp_path: Path) -> None:
+    """DVC writes lists in block style; with a comment after an empty one, the next section stood on its line."""
+    path, texts = tmp_path / "params.yaml", (ROOT / "params.yaml").read_text(encoding="utf-8")
+    path.write_text(texts, encoding="utf-8")
+    content = load_yaml(path)
+    lists = [name for name, value in leaves(content) if isinstance(value, list)]
+    assert "translation.convert.formats" in lists
+    apply_overrides(path, ["sentiment.train.epochs=1"])
+    apply_overrides(path, [f"{name}=[]" for name in lists])
+    found = dict(leaves(load_yaml(path)))
+    assert found == dict(leaves(content)) | {name: [] for name in lists} | {"sentiment.train.epochs": 1}
+
+
+def leaves(section: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in section.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value

@@ -234,6 +234,11 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             {"test": {"bleu_13a_cased": 40.0, "duplicates": 9, "near_duplicates": 0}},
             "9 texts of test are in an earlier split, exactly or nearly: the scores may say little about new texts.",
         ),
+        (
+            {"test": {"accuracy": 0.9, "truncated_rate": 0.1}},
+            "10 % of the texts of test are longer than model.max_length: only their beginning was read.",
+        ),
+        ({"test": {"accuracy": 0.9, "truncated_rate": 0.09}}, ""),
     ],
 )
 def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, dict[str, Any]], sentence: str) -> None:

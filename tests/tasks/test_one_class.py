@@ -1,4 +1,4 @@
-"""Sentiment with too few texts of one class."""
+"""Sentiment with too few texts of one class, and texts that are longer than the model's positions."""
 
 import json
 from pathlib import Path
@@ -7,17 +7,22 @@ import pytest
 
 from tests.stages import Stages
 from transformer.core.task import open_task
-from transformer.families.classifier.report import _charts
+from transformer.families.classifier.report import _charts, weaknesses
 from transformer.report.result import Result
 
 
-def test_a_split_without_one_of_the_classes_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = tmp_path / "given"
     corpus.mkdir()
     for split, labels in (("train", (0, 1)), ("validation", (0,)), ("test", (1,))):
-        rows = ({"label": labels[number % len(labels)], "text": f"film {number} of {split}"} for number in range(20))
+        rows = (
+            {"label": labels[number % len(labels)], "text": f"film {number} of {split}" + " now" * 40 * (number < 5)}
+            for number in range(20)
+        )
         (corpus / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    changes = {"download.source": "files", "download.path": str(corpus), "train.epochs": 1}
+    changes = {"download.source": "files", "download.path": str(corpus), "train.epochs": 1, "model.max_length": 32}
     stages = Stages(tmp_path, "sentiment", monkeypatch, changes | {"evaluate.bootstrap_samples": 0})
     stages.run("download", "tokenize", "build_vocab", "train")
     positive = "warning: validation has no positive review: its metrics say nothing about that class"
@@ -27,5 +32,8 @@ def test_a_split_without_one_of_the_classes_is_said(tmp_path: Path, monkeypatch:
     stages.observer.lines.clear()
     stages.run("evaluate")
     assert {positive, negative} <= {*stages.observer.lines}
-    charts = [*_charts(open_task("sentiment"), Result(stages.folder, "sentiment"))]
+    task, result = open_task("sentiment"), Result(stages.folder, "sentiment")
+    assert result.evaluation["validation"]["truncated_rate"] == result.evaluation["test"]["truncated_rate"] == 0.25
+    assert "25 % of the reviews are longer than model.max_length: the rest was not read." in [*weaknesses(task, result)]
+    charts = [*_charts(task, result)]
     assert len(charts) == 2, "no curve of one class against the other"

@@ -12,7 +12,7 @@ from transformer.commands.profiles import FROM_NOTHING, merged_values, require_f
 from transformer.commands.recognise import Found, recognise
 from transformer.commands.rehearsal import Rehearsal, rehearse
 from transformer.core.errors import UserError
-from transformer.core.task import Task, open_task
+from transformer.core.task import UNSUPERVISED, Task, open_task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
 from transformer.corpora.files import read_folder
@@ -22,6 +22,7 @@ from transformer.registry import TASKS
 
 _SHOWN = 3
 _RARE = 10  # rows of a label
+_FEW_CUT = 0.01  # of train
 _ALIKE = 0.2  # of train: as many rows are not left out
 
 
@@ -57,17 +58,23 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     corpus.require(("train",))
     statistics = {split: _statistics(corpus, split, found) for split in corpus.splits}
     yield f"{folder}: {_what(found)}, for the task {task.name}"
+    if found.family == "classifier" and dict(found.columns) != {"label": "label", "text": "text"}:
+        yield f"the label is in the column {found.columns['label']}, the text in {found.columns['text']}"
     if found.other_labels:
         yield (
-            f"the label is in the column {found.columns['label']}; it could be {' or '.join(found.other_labels)} too:"
-            " name it under `columns` in the profile to take that"
+            f"the label could be in {' or '.join(found.other_labels)} too: name it under `columns` in the profile to"
+            " take that"
         )
     if found.other_texts:
-        yield f"not read: {', '.join(found.other_texts)}, beside {' and '.join(found.columns[t] for t in found.texts)}"
+        hint = "; if these are translations: `--languages de en`" if found.family == "classifier" else ""
+        beside = " and ".join(found.columns[name] for name in found.texts)
+        yield f"not read: {', '.join(found.other_texts)}, beside {beside}{hint}"
     for split, each in statistics.items():
         yield from _told(split, each, found)
     for split, labels in _strange(statistics).items():
         yield f"{split} has rows with the label {', '.join(labels)}, and train has none: they will be left out"
+    if UNSUPERVISED in statistics and found.family == "classifier":
+        yield f"{UNSUPERVISED} is not used; `unsupervised: true` under `download` in the profile changes that"
     if corpus.ignored:
         yield f"ignored, since their names are of no layout: {', '.join(corpus.ignored)}"
     missing = [split for split in ("validation", "test") if split not in statistics]
@@ -100,6 +107,9 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequenc
     path = write_profile(root, given, {task.name: section}, heading=heading)
     yield f"{path.relative_to(root)} written"
     yield rehearsal.told(section["train"])
+    if rehearsal.cut > _FEW_CUT:
+        most, what = section["model"]["max_length"], "texts" if found.family == "classifier" else "pairs"
+        yield f"{rehearsal.cut:.0%} of the {what} are longer than {most:,} tokens: only their beginning will be read"
     if found.family != "classifier":
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={given} TASK={task.name}"
@@ -122,7 +132,7 @@ def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:
 
     def check(row: Row) -> Row:
         kept = {name: clean_text(row, name) for name in found.texts}
-        if "label" in found.columns:
+        if "label" in found.columns and split != UNSUPERVISED:
             label = label_name(row.get("label"))
             if label is None:
                 raise ValueError("`label` is missing")
@@ -169,7 +179,7 @@ def _quantile(lengths: Sequence[int], share: float) -> int:
 def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str, Statistics]) -> dict[str, Any]:
     """What differs from the default: subwords, which any script has, and a size that the rows can train."""
     train = statistics["train"]
-    bad = any(each.left_out.counts for split, each in statistics.items() if split != "unsupervised")
+    bad = any(each.left_out.counts for split, each in statistics.items() if split != UNSUPERVISED)
     bad = bad or bool(_strange(statistics))
     download: dict[str, Any] = {"source": "files", "path": _path(folder)}
     renamed = {ours: theirs for ours, theirs in found.columns.items() if ours != theirs}
@@ -217,7 +227,7 @@ def _strange(statistics: Mapping[str, Statistics]) -> dict[str, list[str]]:
     """By split, the labels that train lacks."""
     known = statistics["train"].labels
     others = {split: ordered(each.labels.keys() - known.keys()) for split, each in statistics.items()}
-    return {split: [*labels] for split, labels in others.items() if labels and split != "unsupervised"}
+    return {split: [*labels] for split, labels in others.items() if labels and split != UNSUPERVISED}
 
 
 def _is_of(task: Task, labels: Sequence[str]) -> bool:

@@ -1,5 +1,6 @@
 """What a folder of files holds: sentence pairs or labelled texts, and in which columns."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ _SHORT = 40  # characters of a label, at most
 _LABELS = ["label", "labels", "class", "category", "rating", "stars", "score", "target", "y"]
 _CERTAIN = ["label", "labels", "class", "category", "intent"]
 """Names of a column that holds labels even if they are many and long."""
+_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*")
+_WORDS = 4  # of a name, from which it is a sentence
 _ROLES = ("src", "tgt", "trg", "ref")
 """Names of sides that look like codes of languages."""
 _CODES = {
@@ -40,7 +43,7 @@ class Found:
     other_labels: Sequence[str] = ()
     """Further columns that may hold the label."""
     other_texts: Sequence[str] = ()
-    """Further columns with text, which are not read."""
+    """Further columns with text, or beside pairs with few values, which are not read."""
 
     @property
     def texts(self) -> list[str]:
@@ -56,7 +59,10 @@ def recognise(folder: Path, languages: Sequence[str] | None = None) -> Found:
     if len(extensions) == 2:
         return Found(family="seq2seq", columns=_sides(extensions, extensions, languages))
     if extensions:
-        raise UserError(f"{folder} has train in {', '.join(extensions)}: plain text must be in two languages")
+        raise UserError(
+            f"{folder} has train in {', '.join(extensions)}: plain text must be in two languages; for a language model,"
+            " name the file in `language.download`, as docs/language-models.md says"
+        )
     corpus = read_folder(folder, columns=Columns({}))
     corpus.require(("train",))
     read = (row for part in corpus.splits["train"] for row in part.read())
@@ -76,6 +82,11 @@ def _say_why(parts: Sequence[Part]) -> None:
 
 def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | None) -> Found:
     values = _values(rows)
+    if _is_row([*values], values):
+        raise UserError(
+            f"{folder}: the first row of train ({', '.join(values)}) looks like data: a table needs a header row with"
+            " the columns' names, such as `label` and `text`, or languages"
+        )
     if languages and (named := [name for name in values if _code(name) in languages]) and len(named) == 2:
         rest = tuple(name for name, column in values.items() if name not in named and _is_text(column))
         sides = _sides([_code(name) for name in named], named, languages)
@@ -86,6 +97,10 @@ def _by_columns(folder: Path, rows: Sequence[Row], languages: Sequence[str] | No
         name for name, column in values.items() if name in certain or (name not in texts and _is_label(column, _FEW))
     ]
     labels.sort(key=lambda name: name.lower() not in (*_LABELS, *TASKS))
+    # Of two letters, and not `id`, which is Indonesian less often than an identifier.
+    if len(texts) == 2 and not certain and all(re.fullmatch("(?!id)[a-z]{2}([-_].+)?", _code(name)) for name in texts):
+        sides = _sides([_code(name) for name in texts], texts, languages)
+        return Found(family="seq2seq", columns=sides, other_texts=(*labels,))
     if not texts and "text" in values and {*labels} - {"text"}:  # short, as in some scripts
         texts, labels = ["text"], [name for name in labels if name != "text"]
     if labels and texts:
@@ -138,9 +153,7 @@ def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] 
     codes = [code.lower() if code.isupper() else code for code in codes]  # Excel's headers
     if codes[0] == codes[1]:
         raise UserError(f"{' and '.join(names)} both stand for `{codes[0]}`: rename one of them")
-    strange = [
-        code for code in codes if code in _ROLES or not (code.isalpha() and 2 <= len(code.partition("_")[0]) <= 3)
-    ]
+    strange = [code for code in codes if not _is_language(code)]
     if languages and {*languages} == {*codes}:
         return {code: names[codes.index(code)] for code in languages}
     said = [code for code in codes if code not in strange]
@@ -151,8 +164,27 @@ def _sides(codes: Sequence[str], names: Sequence[str], languages: Sequence[str] 
         found = {(next(rest) if code in strange else code): name for code, name in zip(codes, names, strict=True)}
         return {code: found[code] for code in languages}
     if strange:
-        raise UserError(f"`{strange[0]}` names no language: say both, as in `--languages de en`")
-    return dict(sorted(zip(codes, names, strict=True), key=lambda each: each[0] == "en"))
+        raise UserError(
+            f"{' and '.join(names)} are not called after languages: if they are sides of translations, say both"
+            " languages in their order, as in `--languages de en`"
+        )
+    return dict(sorted(zip(codes, names, strict=True), key=lambda each: re.split("[-_]", each[0])[0] == "en"))
+
+
+def _is_language(code: str) -> bool:
+    """Whether it looks like a code, such as `de`, `pt_BR` or `zh-Hans`."""
+    return code not in _ROLES and bool(_CODE.fullmatch(code))
+
+
+def _is_row(names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether the columns' names are a row of the table: sentences, or one of a column's few values and a text."""
+    if len(names) < 2:
+        return False
+    own = [name for name in names if _is_label(values[name], _FEW) and name in map(str, values[name])]
+    sentences = [
+        name for name in names if len(name.split()) >= _WORDS or name.endswith((".", "?", "!", "。", "؟", "।"))
+    ]
+    return bool(own and (sentences or any(map(is_number, own)))) or len(sentences) > 1
 
 
 def _values(rows: Sequence[Row]) -> dict[str, list[Any]]:

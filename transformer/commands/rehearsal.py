@@ -61,6 +61,8 @@ class Rehearsal:
     """Of train, all of which `download` read."""
     alike: int
     """That it left out since they nearly equal a held-out one."""
+    cut: float
+    """The share of those rows that are longer than the model's positions."""
     seconds: float
     """Of one update."""
     busy: bool
@@ -105,10 +107,12 @@ def rehearse(
         content[task.name]["download"] |= {"path": str(folder / "given"), "columns": {}, "bad_rows": "skip"}
         content[task.name]["download"]["added"] = NOWHERE.as_posix()
         clock = _Clock()
+        encoded = folder / "encoded"
         with suppress(_EnoughError):
-            _run(content, task, folder, clock)
+            _run(content, task, folder, encoded, clock)
+        cut = _share_cut(encoded / "train", content[task.name]["model"]["max_length"])
     alike = whole.get("left_out", {}).get("train", {}).get(NEAR, 0)
-    return Rehearsal(given, whole["rows"]["train"], alike, clock.seconds(), busy)
+    return Rehearsal(given, whole["rows"]["train"], alike, cut, clock.seconds(), busy)
 
 
 def _downloaded(content: dict[str, Any], task: Task, corpus: Path) -> Mapping[str, Any]:
@@ -147,10 +151,20 @@ def _part(corpus: Corpus, folder: Path, columns: Mapping[str, str], counts: Mapp
     return count
 
 
-def _run(content: dict[str, Any], task: Task, folder: Path, clock: _Clock) -> None:
+def _share_cut(encoded: Path, longest: int) -> float:
+    import numpy as np
+
+    from transformer.encoded.store import EncodedColumn
+
+    names = [path.name.partition(".")[0] for path in encoded.glob("*.offsets.npy")]
+    lengths = [EncodedColumn(encoded, name).lengths for name in names]
+    return float((np.max(lengths, axis=0) > longest).mean())
+
+
+def _run(content: dict[str, Any], task: Task, folder: Path, encoded: Path, clock: _Clock) -> None:
     from transformer.training.stage import TrainingPaths
 
-    corpus, tokens, vocab, encoded = (folder / name for name in ("corpus", "tokens", "vocab", "encoded"))
+    corpus, tokens, vocab = (folder / name for name in ("corpus", "tokens", "vocab"))
     run = partial(_run_stage, content, task)
     _downloaded(content, task, corpus)
     run("tokenize", corpus=corpus, tokens=tokens, observer=Observer())

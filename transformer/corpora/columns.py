@@ -19,6 +19,8 @@ class Columns:
     """
 
     names: Mapping[str, str]
+    optional: str | None = None
+    """Ours that a table may lack."""
 
     @property
     def theirs(self) -> list[str]:
@@ -29,17 +31,25 @@ class Columns:
         """The columns of a table to read for these names, without any names all; None if one is missing."""
         if not self.names:
             return list(available)
-        found = [name for path in self.theirs if (name := _top(path, available)) is not None]
-        if len(found) == len(self.names):
-            return list(dict.fromkeys(found))
-        nested = [name for name, within in available.items() if {*self.theirs} <= {*within}]
+        found = {ours: name for ours, path in self.names.items() if (name := _top(path, available)) is not None}
+        if self._required <= found.keys():
+            return list(dict.fromkeys(found.values()))
+        nested = [
+            name for name, within in available.items() if {self.names[ours] for ours in self._required} <= {*within}
+        ]
         return nested if len(nested) == 1 and not found else None
 
     def missing(self, available: Available) -> str:
         """The first name that a table with these columns lacks."""
         within = next((names for names in available.values() if {*self.theirs} & {*names}), ())
-        lacking = [path for path in self.theirs if _top(path, available) is None]
+        lacking = [
+            path for ours, path in self.names.items() if ours in self._required and _top(path, available) is None
+        ]
         return next((path for path in lacking if path not in within), lacking[0])
+
+    @property
+    def _required(self) -> set[str]:
+        return self.names.keys() - {self.optional}
 
     def renamed(self, corpus: Corpus) -> Corpus:
         """The corpus with our columns."""

@@ -6,12 +6,14 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
+from transformer.core.task import UNSUPERVISED
 from transformer.corpora.columns import Available, Columns
 from transformer.corpora.corpus import Corpus, Fault, Part, Row
 from transformer.corpora.layouts import SplitFiles, find_splits
@@ -27,14 +29,18 @@ _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 def read_folder(folder: Path, *, columns: Columns) -> Corpus:
     """The corpus in a folder, in any of the layouts that `corpora.layouts` describes.
 
-    columns: the columns of a row; others are ignored. Raises UserError when the folder matches no layout.
+    columns: the columns of a row; others are ignored, and `unsupervised` may lack `label`. Raises UserError when the
+    folder matches no layout.
     """
     found, ignored = find_splits(folder, columns=columns.theirs)
     quoting = Quoting([path for each in found.values() if each.kind == "tsv" for path in each.paths], read_lines)
     files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
     return Corpus(
         name=f"the folder {folder}",
-        splits={split: _parts(each, columns, quoting) for split, each in found.items()},
+        splits={
+            split: _parts(each, replace(columns, optional="label") if split == UNSUPERVISED else columns, quoting)
+            for split, each in found.items()
+        },
         origin={"source": "files", "files": files},
         ignored=ignored,
     )
@@ -142,8 +148,7 @@ def _json_rows(path: Path) -> Iterator[Row | Fault]:
 
 
 def _tsv_rows(path: Path, columns: Columns, quoting: Quoting) -> Iterator[Row | Fault]:
-    lines = (line if isinstance(line, Fault) else quoting.split(line) for line in read_lines(path))
-    yield from _table_rows(path, lines, columns)
+    yield from _table_rows(path, quoting.rows(path), columns)
 
 
 def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:

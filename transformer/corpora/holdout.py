@@ -52,7 +52,7 @@ def _bounds(keyed: Iterator[tuple[int, PlacedRow]], *, fraction: float, label: G
     bounds = {}
     for name, found in keys.items():
         ordered = sorted(found)
-        bound = ordered[min(round(len(ordered) * fraction), len(ordered) - 1)]
+        bound = ordered[min(max(round(len(ordered) * fraction), 1), len(ordered) - 1)]
         if bound == ordered[0]:
             which = "" if name is None else f" with the label {name}"
             rows = "row" if len(ordered) == 1 else "rows"

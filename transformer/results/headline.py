@@ -50,6 +50,7 @@ _LOWER_IS_BETTER = ("bits_per_byte",)
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
 _LIBRARY = "version:"  # in a signature
+_MANY_CUT = 0.1  # of the texts
 _LEAK = 1.0  # points by which known texts must raise a score to be a headline
 
 
@@ -123,8 +124,8 @@ def headline(name: str, evaluation: Mapping[str, Split]) -> str:
 
 
 def shortfall(evaluation: Mapping[str, Split]) -> str:
-    """One sentence per baseline that the model does not beat on the main test split, and one if known texts flatter
-    it; empty if neither is so.
+    """One sentence per baseline that the model does not beat on the main test split, one if known texts flatter it,
+    and one if it reads many texts in part; empty if nothing is so.
 
     Baselines are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a
     p value above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
@@ -136,7 +137,17 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     leak = [_leak(metric, name, split)] if metric in split else []
     decisive = next(((each,) for each in _OF_LANGUAGE_MODELS if each in split), metrics)
     compared = [(each, other) for other in _BASELINES for each in decisive if f"{each}_minus_{other}" in split]
-    return " ".join(filter(None, [*(_behind(metric, other, name, split) for metric, other in compared), *leak]))
+    behind = [_behind(metric, other, name, split) for metric, other in compared]
+    return " ".join(filter(None, [*behind, *leak, _cut(name, split)]))
+
+
+def _cut(name: str, split: Split) -> str:
+    """A sentence if many texts were cut; else empty."""
+    share = split.get("truncated_rate", 0)
+    told = (
+        f"{100 * share:.0f} % of the texts of {name} are longer than model.max_length: only their beginning was read."
+    )
+    return told if share >= _MANY_CUT else ""
 
 
 def _leak(metric: str, name: str, split: Split) -> str:

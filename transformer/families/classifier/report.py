@@ -43,6 +43,8 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
     if scored.get("majority_accuracy", 0) * len(task.classes) > _UNBALANCED:
         always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
         yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
+    if share := scored.get("truncated_rate"):
+        yield f"{100 * share:.2g} % of the {task.units} are longer than model.max_length: the rest was not read."
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
     mistakes = [row for row in mistakes if int(row[task.units])]
     mistakes = sorted(mistakes, key=lambda row: -int(row[task.units]))[:_SHOWN] if len(task.classes) > 2 else mistakes

@@ -71,6 +71,8 @@ class _Answers:
     """As in scores.py."""
     branches: Mapping[str, Floats]
     """The same of the network and of the wide branch alone, by name, if the model has both."""
+    truncated: int
+    """Texts of which the model read the beginning alone."""
 
 
 def run(
@@ -105,6 +107,8 @@ def run(
             others=others,
             samples=params.evaluate.bootstrap_samples,
         )
+        if given.truncated:
+            figures[split]["truncated_rate"] = round(given.truncated / len(given.texts), 6)
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
@@ -148,9 +152,8 @@ def _answered(
 ) -> _Answers:
     encoded = EncodedTexts(inputs.encoded / split, classifier.model.config)
     encoded.report(task, observer)
-    return _Answers(
-        _texts(inputs, split), np.asarray(encoded.labels), *classifier.by_branch(list(encoded.whole()), observer)
-    )
+    found = classifier.by_branch(list(encoded.whole()), observer)
+    return _Answers(_texts(inputs, split), np.asarray(encoded.labels), *found, encoded.truncated)
 
 
 def _linear_answers(
