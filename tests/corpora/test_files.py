@@ -210,6 +210,8 @@ def test_an_empty_folder_names_the_layouts(tmp_path: Path) -> None:
     message = fault(tmp_path)
     assert str(tmp_path) in message
     assert all(name in message for name in (".jsonl", ".tsv", ".parquet", "<split>.<language>"))
+    (tmp_path / "train" / "pos").mkdir(parents=True)
+    assert "(the folder train is not read: write its texts to a table, a row for each)" in fault(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,7 @@ def test_faults_of_the_command_line_are_one_line(
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
         (("translate", "-f", str(tmp_path / "bad"), "a"), "give texts or --file, not both"),
         (("translate", "-f", str(tmp_path / "bad")), "line 2: not UTF-8"),
+        (("translate", "-m", "models:/a@best", "a"), "models:/a@best is in MLflow's registry, and this reads folders"),
         (("translate", "-m", "params.yaml", "a"), "params.yaml is a file: name the folder of an exported model"),
         (("check", "nowhere.yaml"), "nowhere.yaml is missing"),
         (("translate", "--beam", "2", "--n-best", "3", "a"), "n_best (3) must not be more than beam_size (2)"),

@@ -52,7 +52,7 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
         raise UserError(f"the folder {folder} is missing: put the corpus there, or change `path`{hint}")
     variants, ignored = _variants(folder, columns)
     if not variants:
-        hint = f"{_unread(ignored)}{hint_of_clone(folder)}"
+        hint = f"{_unread(ignored) or _folders(folder)}{hint_of_clone(folder)}"
         raise UserError(f"nothing to read in {folder}{hint}; it may contain: {LAYOUTS}")
     splits = {}
     for split, found in sorted(variants.items()):
@@ -101,6 +101,12 @@ def _unread(ignored: Sequence[str]) -> str:
     named = any(Path(name).name.partition(".")[0] in _SPLITS for name in ignored)
     advice = "of no layout" if named else "called after no split: call the training rows `train`"
     return f" (it has {', '.join(ignored[:_SHOWN])}{more}, {advice})"
+
+
+def _folders(folder: Path) -> str:
+    """What to say of folders in place of files, as IMDB has them: a text for each file."""
+    found = [path.name for path in sorted(folder.iterdir()) if path.is_dir() and path.name in _SPLITS]
+    return f" (the folder {found[0]} is not read: write its texts to a table, a row for each)" if found else ""
 
 
 _Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]

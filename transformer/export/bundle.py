@@ -82,6 +82,8 @@ def config_of(path: Path) -> tuple[dict[str, Any], Task]:
     if not (path / CONFIG).is_file():
         if path.is_file():
             raise UserError(f"{path} is a file: name the folder of an exported model, such as models/TASK/bundle")
+        if str(path).startswith("models:/"):
+            raise UserError(f"{path} is in MLflow's registry, and this reads folders: `transformer serve -m {path}`")
         what = f"is not an exported model ({CONFIG} is missing)" if path.is_dir() else "does not exist"
         raise UserError(f"{path} {what}: run `dvc repro` or name another folder")
     config = read_json(path / CONFIG)
