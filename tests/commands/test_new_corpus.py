@@ -398,6 +398,21 @@ def test_a_column_called_as_one_of_its_labels_is_one(tmp_path: Path) -> None:
     assert found.columns == {"label": "spam", "text": "the message"}
 
 
+def test_questions_and_numbers_are_names_of_columns(tmp_path: Path) -> None:
+    """Forms ask questions; pandas writes numbers where it is given no names."""
+    form = [
+        {"when": n, "How did you like it?": n % 2, "What else do you want to say?": f"It was visit {n} of many."}
+        for n in range(60)
+    ]
+    found = recognise(write(tmp_path / "form", {"train.csv": table(form, ",")}))
+    assert found.columns == {"label": "How did you like it?", "text": "What else do you want to say?"}
+    numbered = [{"0": n % 2, "1": f"It was visit {n} of many."} for n in range(60)]
+    assert recognise(write(tmp_path / "pandas", {"train.csv": table(numbered, ",")})).columns == {
+        "label": "0",
+        "text": "1",
+    }
+
+
 def test_texts_that_are_not_read_are_named(project: Path) -> None:
     rows = [row | {"title": f"Film {n} of {n + 7}"} for n, row in enumerate(STARS)]
     folder = write(project / "in", {"train.jsonl": lines(rows)})

@@ -184,7 +184,8 @@ def _is_row(names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> bool:
     sentences = [
         name for name in names if len(name.split()) >= _WORDS or name.endswith((".", "?", "!", "。", "؟", "।"))
     ]
-    return bool(own and (sentences or any(map(is_number, own)))) or len(sentences) > 1
+    numbered = all(map(is_number, names))  # as pandas does where it is given no names
+    return bool(own and (sentences or (any(map(is_number, own)) and not numbered))) or len(sentences) == len(names)
 
 
 def _values(rows: Sequence[Row]) -> dict[str, list[Any]]:
