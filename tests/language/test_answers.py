@@ -1,5 +1,6 @@
 """What a language model answers to raw texts: gaps, continuations, scores, vectors."""
 
+import math
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.filling import _around, encode_gaps, fillings
 from transformer.families.language.decoding.predictor import LanguageModel, _after, never_generated
-from transformer.families.language.decoding.scoring import each_token, windows
+from transformer.families.language.decoding.scoring import each_token, passes_over, windows
 from transformer.families.language.decoding.with_torch import TorchEngine
 from transformer.families.language.evaluation.samples import samples
 from transformer.families.language.evaluation.scores import counted
@@ -285,6 +286,44 @@ def test_sliding_windows_predict_every_token_once(stride: int | None) -> None:
         assert [place for _, stop, first in found for place in range(first, stop)] == list(range(tokens))
         assert all(stop - start <= 8 and start <= first for start, stop, first in found)
         assert all(first - start >= 8 - (stride or 8) for start, _, first in found[1:])
+
+
+@pytest.mark.parametrize("stride", [None, 1, 3, 5, 8])
+@pytest.mark.parametrize("tokens", [0, 1, 8, 9, 40])
+def test_a_masked_model_predicts_each_token_farthest_from_a_cut(stride: int | None, tokens: int) -> None:
+    """It reads what follows a token as well, so the right end of a window is the worst place, and not the best one."""
+    engine: Any = Namespace(causal=False, positions=10, mask_id=-1)
+    found: dict[int, int] = {}
+    for each in passes_over(engine, 0, np.arange(tokens + 2), AnswerParams(**DECODING | {"stride": stride})):
+        assert each.given[0] == 0 and each.given[-1] == tokens + 1
+        assert (each.given[each.places] == -1).all()
+        for place, target in zip(each.places.tolist(), each.targets.tolist(), strict=True):
+            assert target not in found
+            found[target] = target - place  # tokens before the window
+    assert sorted(found) == [*range(1, tokens + 1)]
+
+    def to_cut(token: int, start: int, stop: int) -> float:
+        """Tokens between it and the nearer cut; the ends of the text are none."""
+        return min(token - 1 - start if start else math.inf, stop - token if stop < tokens else math.inf)
+
+    cut = [(start, stop) for start, stop, _ in windows(tokens, 8, stride)]
+    for token, own in found.items():
+        (chosen,) = [each for each in cut if each[0] == own]
+        assert to_cut(token, *chosen) == max(to_cut(token, *each) for each in cut if each[0] < token <= each[1])
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_a_long_text_is_embedded_in_windows_as_in_training(objective: str, tmp_path: Path) -> None:
+    found = model(tmp_path, objective)
+    (ids,) = found.encode([text := "the film was good. " * 20])
+    size = found.engine.positions if objective == "causal" else found.engine.positions - 2
+    inner = ids if objective == "causal" else ids[1:-1]
+    parts = [inner[start : start + size] for start in range(0, len(inner), size)]
+    if objective == "masked":
+        parts = [np.concatenate((ids[:1], part, ids[-1:])) for part in parts]
+    states = np.concatenate([found.engine.states(part[None])[0] for part in parts])
+    assert len(parts) > 2
+    np.testing.assert_allclose(found.embed([text])[0], states.mean(axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])

@@ -169,6 +169,10 @@ def test_the_generator_is_narrow_and_shares_the_embeddings() -> None:
     assert (params.d_model, params.heads, params.dimension_of_head, params.d_ff, params.layers) == (8, 1, 8, 10, 2)
     assert model.generator.output.weight is model.embedding.tokens.weight
     assert model.generator.embedding is model.embedding
+    wide = narrowed(replacing(d_model=32, heads=8, head_dim=16, generator_width=0.25).config.model)
+    assert (wide.d_model, wide.heads, wide.dimension_of_head) == (8, 2, 16), (
+        "heads shrink by the width, not by their own"
+    )
     names = {name for name, _ in model.named_parameters()}
     assert not {name for name in names if name.startswith(("generator.embedding", "generator.output.weight"))}
 

@@ -112,6 +112,8 @@ def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None
     assert own["bits_per_byte"] == own["perplexity"], "what is hidden of a word depends on the vocabulary"
     assert own["perplexity"].startswith("objective:masked|apart:7|stride:none|texts:all|split:")
     assert causal["perplexity"].startswith(causal["bits_per_byte"] + "|vocabulary:")
+    assert "|stride:64|predicted:centrally|" in of(stride=64)["perplexity"], "older ones were predicted elsewhere"
+    assert "predicted" not in of(causal=True, stride=64)["perplexity"]
     for other in (causal, of(apart=3), of(stride=64), of(cut=True)):
         assert not own.items() & other.items()
     unknown = of(causal=True, familiar=False)

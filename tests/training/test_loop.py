@@ -60,6 +60,26 @@ def test_what_is_frozen_counts_in_no_norm() -> None:
     assert bias_after_one_epoch(frozen) == bias_after_one_epoch(constant) != bias_after_one_epoch(free)
 
 
+def test_patience_begins_when_all_layers_learn() -> None:
+    """Else training could end with a language model that it has never changed."""
+    line = Line()  # its first epoch is the best
+    line.paces = {"weight": Pace(frozen_updates=5)}
+    epochs = [row["epoch"] for row in run(line, epochs=9, patience=2).history.rows]
+    assert epochs == [1, 2, 3, 4], "with two updates an epoch, the third is the first in which the weight moves"
+
+
+def test_the_number_of_averaged_epochs_is_told() -> None:
+    """`average_epochs` may be more than there are, above all after an early end."""
+    fit(
+        Line(),
+        params(epochs=9, patience=2, averaging="last", average_epochs=5),
+        CPU,
+        log_every=1,
+        observer=(it := Told()),
+    )
+    assert [line.split("  ")[0] for line in it.lines if line.startswith("mean")] == ["mean of 3 epochs"]
+
+
 def test_a_layer_that_is_never_trained_is_one_line() -> None:
     line = Line()
     line.paces = {"weight": Pace(frozen_updates=4)}

@@ -48,7 +48,7 @@ class TrainParams(Section):
     """Which weights are kept: the best epoch's, the mean of the last or best `average_epochs` epochs, or the best
     epoch's exponential moving average."""
     average_epochs: int = Field(ge=1)
-    """Number of epochs averaged by `last` and `best`."""
+    """Number of epochs averaged by `last` and `best`; all of them, if a training has fewer."""
     ema_decay: float = Field(gt=0, lt=1)
     """Decay of the moving average per update."""
     monitor: Literal["loss", "accuracy"]

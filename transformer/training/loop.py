@@ -119,11 +119,10 @@ class _Training:
     def _require_time(self) -> None:
         """Raise UserError if a layer is frozen to the end; say it if the warmup takes until then."""
         total = self.schedule.total
-        frozen = max((pace.frozen_updates for pace in self.trainable.paces.values()), default=0)
-        if frozen >= total:
+        if self._frozen_updates >= total:
             raise UserError(
-                f"model.frozen_updates is {frozen}, and the training has {total} updates: the language model would not"
-                " be trained; lower it, or raise train.epochs"
+                f"model.frozen_updates is {self._frozen_updates}, and the training has {total} updates: the language"
+                " model would not be trained; lower it, or raise train.epochs"
             )
         if self.params.warmup >= total > 1:
             self.observer.say(
@@ -138,8 +137,13 @@ class _Training:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether `patience` epochs have passed without a better one."""
-        return self.params.patience is not None and self.history.since_best() >= self.params.patience
+        """Whether `patience` epochs have passed without a better one; those with frozen layers do not count."""
+        whole = sum(row["step"] > self._frozen_updates for row in self.history.rows)
+        return self.params.patience is not None and min(self.history.since_best(), whole) >= self.params.patience
+
+    @property
+    def _frozen_updates(self) -> int:
+        return max((pace.frozen_updates for pace in self.trainable.paces.values()), default=0)
 
     def run_epoch(self) -> None:
         """Finish the current pass over the training split, then validate."""
@@ -203,7 +207,8 @@ class _Training:
         with _weights(self.trainable.model, state):
             validation = self._validate()
         _require_finite(validation)
-        self.observer.say("mean of epochs  " + in_words(validation))
+        count = min(self.params.average_epochs, len(history.rows))
+        self.observer.say(f"mean of {count} epochs  {in_words(validation)}")
         return self._fitted(state, history.rows[-1] | validation)
 
     def _fitted(self, state: State, figures: dict[str, float]) -> Fitted:

@@ -127,7 +127,7 @@ class ReplacedTraining(CorpusTraining[EncodedWindows, ReplacedTransformer]):
 
     @cached_property
     def _hidden_share(self) -> float:
-        """Of the tokens that the discriminator judges; whole words hide a few more."""
+        """Of the tokens that the discriminator judges; with whole words, about as many."""
         lengths = self.train.lengths
         return float(self.train.masking.wanted(lengths - 2).sum() / lengths.sum())
 

@@ -37,7 +37,8 @@ class Initialisation(Section):
     """`pretrained`: the learning rate of each layer is this share of that of the layer above; 1 for one rate (Howard
     and Ruder 2018, section 3.2)."""
     frozen_updates: int = Field(default=0, ge=0)
-    """`pretrained`: updates before which only the new output layer (and pooling) changes."""
+    """`pretrained`: updates before which only the new output layer (and pooling) changes, and which `patience` does
+    not count; the vector that pooling `cls` adds belongs to the embeddings, which do not change."""
 
     @model_validator(mode="after")
     def _depends_on_what_it_reads(self) -> Self:

@@ -72,7 +72,7 @@ class Masking:
         return counts
 
     def _chosen(self, tokens: Ids, draw: np.random.Generator) -> NDArray[np.bool_]:
-        """The given share of the tokens, or words in random order until they have as many."""
+        """The given share of the tokens, or words in random order that have as many, to the nearest word."""
         wanted = int(self.wanted(np.array(len(tokens))))
         if self._continues is None:
             ranks: NDArray[np.int64] = draw.permutation(len(tokens))
@@ -82,7 +82,7 @@ class Masking:
         order = draw.permutation(len(sizes))
         taken = np.zeros(len(sizes), dtype=bool)
         before = np.cumsum(sizes[order]) - sizes[order]
-        taken[order] = before < wanted
+        taken[order] = (before + sizes[order] / 2 < wanted) | (before == 0)
         chosen: NDArray[np.bool_] = taken[words]
         return chosen
 

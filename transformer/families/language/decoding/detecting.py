@@ -7,7 +7,7 @@ import numpy as np
 
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.families.language.decoding.interface import Engine, Floats
-from transformer.families.language.decoding.scoring import windows
+from transformer.families.language.decoding.scoring import framed, windows
 
 
 class Detection(NamedTuple):
@@ -30,9 +30,6 @@ def judged(engine: Engine, sequences: Sequence[Ids], batch_size: int) -> list[Fl
 
 def detections(engine: Engine, ids: Ids, batch_size: int) -> Floats:
     """The probabilities of a text's tokens between begin and end token, (T - 2,), read in windows side by side."""
-    inner = ids[1:-1]
-    parts = [
-        np.concatenate((ids[:1], inner[start:stop], ids[-1:]))
-        for start, stop, _ in windows(len(inner), engine.positions - 2, None)
-    ]
+    size = engine.positions - 2
+    parts = [framed(ids, start, stop) for start, stop, _ in windows(len(ids) - 2, size, None)]
     return np.concatenate([np.empty(0), *(each[1:-1] for each in judged(engine, parts, batch_size))])

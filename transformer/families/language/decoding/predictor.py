@@ -1,6 +1,6 @@
 """A language model over raw texts, whatever computes it: it fills, continues, scores, detects and embeds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from transformer.families.language.decoding.continuing import continue_texts
 from transformer.families.language.decoding.detecting import Detection, detections
 from transformer.families.language.decoding.filling import Filling, around_gaps, encode_gaps, fillings
 from transformer.families.language.decoding.interface import Engine
-from transformer.families.language.decoding.scoring import TextScore, score, windows
+from transformer.families.language.decoding.scoring import TextScore, framed, score, windows
 from transformer.families.language.nn.mask_token import MASK, mask_id
 from transformer.generation.detokenize import detokenize
 from transformer.text.clean import given_texts, one_line
@@ -96,14 +96,10 @@ class LanguageModel:
     def embed(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """One vector per text, (N, C): the mean of its tokens' last states, begin and end token included.
 
-        The states are the discriminator's if the model has one.
+        The states are the discriminator's if the model has one. A text that is longer than the context is read in
+        windows side by side, each as in training.
         """
-        size = self.engine.positions
-        parts = [
-            (number, ids[start:stop])
-            for number, ids in enumerate(self.encode(texts))
-            for start, stop, _ in windows(len(ids), size, None)
-        ]
+        parts = [(number, part) for number, ids in enumerate(self.encode(texts)) for part in self._parts(ids)]
         if not parts:
             return np.zeros((0, 0), dtype=np.float32)
         sums, counts = None, np.zeros(parts[-1][0] + 1)
@@ -117,6 +113,13 @@ class LanguageModel:
         assert sums is not None
         embedded: NDArray[np.float32] = (sums / counts[:, None]).astype(np.float32)
         return embedded
+
+    def _parts(self, ids: Ids) -> Iterator[Ids]:
+        size = self.engine.positions
+        if self.engine.causal or len(ids) <= size:
+            yield from (ids[start:stop] for start, stop, _ in windows(len(ids), size, None))
+        else:
+            yield from (framed(ids, start, stop) for start, stop, _ in windows(len(ids) - 2, size - 2, None))
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
         """The answers as a column, for a data frame: the texts continued, or their gaps filled."""

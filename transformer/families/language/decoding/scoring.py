@@ -2,10 +2,13 @@
 
 A causal model gives log p(text), its end token included. A masked one has no such probability; each token's is taken
 with the others of its window shown, but for those hidden in the same pass: the pseudo-log-likelihood (Salazar et al.
-2020) with one token of `apart` hidden at a time instead of one of the text.
+2020) with one token of `apart` hidden at a time instead of one of the text. Where windows overlap, a causal model
+predicts in the later one the tokens that are new in it; a masked model, which reads what follows too, predicts a token
+in the window where it is farthest from a cut.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -128,14 +131,22 @@ def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> It
             yield Pass(text, ids[start:stop], places, ids[1:][first:stop])
         return
     inner, mask = ids[1:-1], engine.mask_id
-    for start, stop, first in windows(len(inner), size, params.stride):
-        whole = np.concatenate((ids[:1], inner[start:stop], ids[-1:]))
-        chosen = np.arange(first, stop)
+    cut = [*windows(len(inner), size, params.stride)]
+    halves = [(start + stop + 1) // 2 for (_, stop, _), (start, _, _) in pairwise(cut)]  # of the overlaps
+    # A text without tokens has no window.
+    for (start, stop, _), first, last in zip(cut, [0, *halves], [*halves, len(inner)], strict=False):
+        whole = framed(ids, start, stop)
+        chosen = np.arange(first, last)
         for number in np.unique(chosen % params.apart):
             places = chosen[chosen % params.apart == number] - start + 1
             given = whole.copy()
             given[places] = mask
             yield Pass(text, given, places, whole[places])
+
+
+def framed(ids: Ids, start: int, stop: int) -> Ids:
+    """A window as a masked model reads it, in training too: between the text's begin and end token."""
+    return np.concatenate((ids[:1], ids[1:-1][start:stop], ids[-1:]))
 
 
 def windows(tokens: int, size: int, stride: int | None) -> Iterator[tuple[int, int, int]]:

@@ -198,6 +198,8 @@ def _signatures(
         "objective": "causal" if engine.causal else "replaced" if engine.detects else "masked",
         **({} if engine.causal else {"apart": params.apart}),
         "stride": params.stride or "none",
+        # Older results predicted every token at the right end of its window.
+        **({"predicted": "centrally"} if params.stride and not engine.causal else {}),
         "texts": params.max_texts if cut else "all",
         **{"split": split.kind, "lowercase": split.lowercase, "breaks": split.html_breaks},
     }

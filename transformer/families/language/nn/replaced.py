@@ -113,9 +113,10 @@ def predictor(model: AnyLanguageModel) -> LanguageTransformer | Generator:
 
 def narrowed(params: LanguageParams) -> LanguageParams:
     """The generator's parameters: heads of the same size, but fewer, and everything else as narrow."""
-    share, head = params.generator_width, params.dimension_of_head
+    share = params.generator_width
     width = max(1, round(share * params.d_model))
-    sizes = {"d_ff": max(1, round(share * params.d_ff)), "heads": max(1, width // head), "head_dim": head}
+    heads = max(1, params.heads * width // params.d_model)
+    sizes = {"d_ff": max(1, round(share * params.d_ff)), "heads": heads, "head_dim": params.dimension_of_head}
     return params.model_copy(update={"d_model": width, **sizes})
 
 
