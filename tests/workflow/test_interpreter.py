@@ -112,6 +112,17 @@ def test_without_any_it_is_one_line(clone: Clone, empty: Path) -> None:
     ]
 
 
+def test_a_stage_as_a_file_is_one_line(tmp_path: Path) -> None:
+    """Beside it, stages/tokenize.py would be taken for the standard library's module."""
+    environment = {"PATH": BARE, "PYTHONPATH": str(ROOT)}
+    command = (sys.executable, str(ROOT / "stages" / "train.py"), "translation")
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: a stage runs as a module: `python -m stages.train translation`, in the project's folder\n"
+    )
+
+
 def test_an_environment_without_libraries_does_not_take_over_for_ever(clone: Clone, empty: Path) -> None:
     (clone.root / ".venv" / "bin").mkdir(parents=True)
     (clone.root / ".venv" / "bin" / "python").symlink_to(Path(os.path.realpath(sys.executable)))

@@ -17,6 +17,18 @@ _TAKEN_OVER = "TRANSFORMER_STAGE_TAKEN_OVER"
 _SHELLS = 3  # processes between DVC and a stage, at most
 
 
+def require_module() -> None:
+    """Exit with one line if a stage runs as a file: Python then looks for the standard library's `tokenize` beside it.
+
+    That is imported from all over the library.
+    """
+    main = sys.modules["__main__"]
+    script = Path(getattr(main, "__file__", None) or "-")
+    if main.__spec__ is None and script.parent.name == "stages":
+        words = ("python", "-m", f"stages.{script.stem}", *(sys.argv[1:] or ["TASK"]))
+        sys.exit(f"error: a stage runs as a module: `{' '.join(words)}`, in the project's folder")
+
+
 def require_libraries() -> None:
     """Restart in an environment that has the libraries if this one lacks some; exit with one line if there is none."""
     missing = [name for name in _NEEDED if find_spec(name) is None]

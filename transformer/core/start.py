@@ -2,10 +2,11 @@
 any of it is loaded.
 """
 
-from transformer.core.interpreter import require_libraries
+from transformer.core.interpreter import require_libraries, require_module
 from transformer.core.spinning import spin_briefly
 
 spin_briefly()  # before torch is loaded
+require_module()
 require_libraries()  # before any of them is imported
 
 from transformer.core.code import code_at_start  # noqa: E402
