@@ -74,6 +74,15 @@ def test_resamples_are_around_the_score_and_of_its_kind() -> None:
     assert scores(labels[repeated], given[repeated])["macro_f1"] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("texts", [1, 2, 5])
+def test_a_class_that_a_resample_lacks_counts_nothing_against_the_answers(texts: int) -> None:
+    """Right answers alone have no other score in any resample; of 21 classes, one occurs nowhere."""
+    labels = np.repeat(np.arange(20, dtype=np.int8), texts)
+    found = resampled_scores(labels, np.eye(21)[labels], 300)["macro_f1"]
+    assert scores(labels, np.eye(21)[labels])["macro_f1"] == pytest.approx(20 / 21, abs=1e-6)
+    np.testing.assert_allclose(found, 20 / 21)
+
+
 def test_confusion_errors_and_lengths() -> None:
     rows = confusion(LABELS, GIVEN, ("a", "b", "c"))
     assert len(rows) == 9

@@ -19,7 +19,9 @@ from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.encoded.batching import Ids
 from transformer.families.language import train
-from transformer.families.language.evaluation.detection_scores import Counts, area, scores
+from transformer.families.language.evaluation.detection_scores import Counts, area, differing, roc, scores
+from transformer.families.language.evaluation.scores import Texts, split_figures
+from transformer.families.language.evaluation.scores import differing as differing_texts
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed, replacements, sampled
 from transformer.training.stage import TrainingPaths
@@ -230,6 +232,32 @@ def test_areas_and_undefined_scores() -> None:
     assert area(probabilities, np.zeros(300)) == area(np.empty(0), np.empty(0)) == 0.5
     nothing = Counts(*(np.array([each]) for each in (5.0, 0.0, 0.0, 0.0)))
     assert scores(nothing) == {"detection_accuracy": 1.0, "detection_precision": 0.0, "detection_recall": 0.0}
+
+
+def test_equal_probabilities_are_one_point_of_the_curve() -> None:
+    """In the order of the texts, they would draw any curve; the area counts them half."""
+    labels = np.array([1.0] * 50 + [0.0] * 50)
+    assert roc(np.full(100, 0.5), labels) == [(0.0, 0.0), (1.0, 1.0)]
+    random = np.random.default_rng(0)
+    labels = (random.random(5000) < 0.3).astype(float)
+    probabilities = np.round((labels + random.normal(0, 1, 5000)).clip(-1, 2), 1)
+    x, y = np.array(roc(probabilities, labels)).T
+    assert np.trapezoid(y, x) == pytest.approx(area(probabilities, labels), abs=1e-4)
+
+
+def test_only_texts_that_a_metric_counts_differently_differ() -> None:
+    """Few of them bound the p value, by the sign test; losses differ in nearly all."""
+    ones = np.ones(4)
+    one = Texts(nats=ones, tokens=9 * ones, words=ones, bytes=ones, right=5 * ones)
+    two = one._replace(nats=2 * ones, right=np.array([5.0, 6, 5, 5]))
+    assert (differing_texts("bits_per_byte", one, two), differing_texts("accuracy", one, two)) == (4, 1)
+    assert differing_texts("generator_accuracy", one, two) == 1
+    figures = split_figures(one, samples=99, baseline=two, compared=("accuracy", "bits_per_byte"))
+    assert figures["accuracy_minus_baseline_p"] == 1 and figures["bits_per_byte_minus_baseline_p"] < 0.2
+    counts = Counts(judged=9 * ones, replaced=3 * ones, found=ones, false_alarms=ones)
+    other = counts._replace(found=np.array([2.0, 1, 1, 0]), false_alarms=np.array([2.0, 1, 0, 1]))
+    found = [differing(name, counts, other) for name in ("detection_accuracy", "detection_precision")]
+    assert found == [2, 3] and differing("detection_recall", counts, other) == 2
 
 
 def test_the_state_has_each_tensor_once() -> None:

@@ -21,6 +21,7 @@ from transformer.export.bundle import open_bundle
 from transformer.families.language import options, report
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.evaluation import compare
+from transformer.families.language.evaluation.detection_scores import METRICS
 from transformer.families.language.evaluation.evaluate import COLUMNS, _signatures
 from transformer.report.result import Result
 
@@ -135,6 +136,29 @@ def test_results_are_compared_by_what_both_have(chain: Path) -> None:
     figures = read_json(chain / "reports/language/evaluation.json")["test"]
     for name in one:
         assert one[name][0] == pytest.approx(figures[name], abs=1e-5)
+    other = [row | {"log_probability": "-1.0", "false_alarms": "99"} for row in rows[:3]] + rows[3:]
+    counted = {name: compare.differing(name, rows, other) for name in ("generator_bits_per_byte", *METRICS)}
+    assert counted == {"generator_bits_per_byte": 3} | dict(zip(METRICS, (3, 3, 0), strict=True))
+    assert compare.differing("generator_accuracy", rows, other) == 0
+
+
+def test_texts_that_training_has_are_left_out_of_both_scores(
+    chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(chain, root)
+    test = (root / "data/language/corpus/test.jsonl").read_text().splitlines(keepends=True)
+    train = root / "data/language/corpus/train.jsonl"
+    train.write_text(train.read_text() + test[0])
+    Stages(root, "language", monkeypatch, LEARNING).run("evaluate")
+    figures = read_json(root / "reports/language/evaluation.json")["test"]
+    assert figures["duplicates"] >= 1
+    rows = [row for row in read_table(root / "reports/language/predictions.tsv") if row["split"] == "test"][1:]
+    judged, replaced = (sum(int(row[name]) for row in rows) for name in ("judged", "replaced"))
+    found, alarms = (sum(int(row[name]) for row in rows) for name in ("found", "false_alarms"))
+    expected = 1 - (replaced - found + alarms) / judged
+    assert figures["detection_accuracy_without_duplicates"] == pytest.approx(expected, abs=1e-6)
+    assert figures["generator_accuracy_without_duplicates"] > 0
 
 
 def test_a_baseline_has_the_same_objective(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

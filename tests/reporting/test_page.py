@@ -15,7 +15,7 @@ from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Page, Picture, Section, Table
 from transformer.report.render import render
 from transformer.report.result import training_times
-from transformer.results.headline import headline, shortfall, splits, with_interval
+from transformer.results.headline import headline, shortfall, splits, value, with_interval
 
 HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
 
@@ -185,6 +185,11 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             compared("accuracy", "linear", 0.811, 0.785, 0.120879),
             "Is not significantly better than the linear baseline: accuracy 81.1 % against 78.5 % on test (p = 0.12).",
         ),
+        (
+            compared("accuracy", "linear", 0.9232, 0.9229, 0.0503),
+            "Is not significantly better than the linear baseline: accuracy 92.32 % against 92.29 % on test"
+            " (p = 0.0503).",
+        ),
         (compared("accuracy", "linear", 0.93, 0.785, 0.000999), ""),
         (compared("accuracy", "linear", 0.93, 0.785, None), ""),
         (
@@ -238,11 +243,46 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             {"test": {"accuracy": 0.9, "truncated_rate": 0.1}},
             "10 % of the texts of test are longer than model.max_length: only their beginning was read.",
         ),
+        (
+            {"test": {"accuracy": 0.9, "truncated_rate": 0.996}},
+            "99.6 % of the texts of test are longer than model.max_length: only their beginning was read.",
+        ),
         ({"test": {"accuracy": 0.9, "truncated_rate": 0.09}}, ""),
+        (
+            {"test": {"detection_auc": 0.9, "detection_accuracy": 0.9, "near_duplicates": 1}},
+            "1 text of test is in an earlier split, exactly or nearly: the scores may say little about new texts.",
+        ),
+        (
+            {"test": {"detection_accuracy": 0.9, "detection_accuracy_without_duplicates": 0.88, "duplicates": 50}},
+            "50 texts of test are in an earlier split, exactly or nearly: without them, accuracy of replaced or not is"
+            " 88.0 % and not 90.0 %.",
+        ),
     ],
 )
 def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, dict[str, Any]], sentence: str) -> None:
     assert shortfall(evaluation) == sentence
+
+
+@pytest.mark.parametrize(
+    ("metric", "number", "text"),
+    [
+        ("accuracy", 1, "100.0 %"),
+        ("accuracy", 0.9995, "99.95 %"),
+        ("accuracy", 0.99996, "99.996 %"),
+        ("accuracy", 0.99949, "99.9 %"),
+        ("f1", 0.00049, "0.05 %"),
+        ("f1", 0, "0.0 %"),
+        ("roc_auc", 0.99996, "0.99996"),
+        ("roc_auc", 1.0, "1.000"),
+        ("bleu", 99.96, "99.96"),
+        ("bleu", 100, "100.0"),
+        ("perplexity", 1.001, "1.001"),
+        ("perplexity", 999_999.4, "999999.40"),
+        ("word_perplexity", 1.0142e304, "1.01e+304"),
+    ],
+)
+def test_only_what_is_all_or_nothing_is_shown_so(metric: str, number: float, text: str) -> None:
+    assert value(metric, number) == text
 
 
 def test_every_baseline_that_is_not_beaten_is_named() -> None:

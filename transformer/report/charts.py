@@ -31,9 +31,17 @@ def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: st
     groups = [f"{name} (n = {number})" for name, number in zip(columns[group], columns[count], strict=True)]
     values = [float(cell) for cell in columns[value]]
     draw = partial(_bars, f"{title} ({label})", groups, values, x_label)
-    alt = f"{title}. " + "; ".join(f"{name}: {number:.3g}" for name, number in zip(groups, values, strict=True)) + "."
+    alt = (
+        f"{title}. " + "; ".join(f"{name}: {_label(number)}" for name, number in zip(groups, values, strict=True)) + "."
+    )
     numbers = Table(title, [label, x_label, count], _cells([columns[group], columns[value], columns[count]]))
     return Picture(alt, rendered("svg", title, draw), numbers)
+
+
+def _label(number: float) -> str:
+    """Three digits, but 1 and 100 only for what is no less."""
+    text = f"{number:.3g}"
+    return text if float(text) not in (1, 100) or float(text) == number else f"{number:.5g}"
 
 
 def _points(xs: Sequence[str], ys: Sequence[str]) -> list[tuple[float, float]]:
@@ -84,7 +92,7 @@ def _bars(title: str, groups: Sequence[str], values: Sequence[float], x_label: s
     figure = Figure(figsize=(_SIZE[0], 1.2 + 0.35 * len(groups)))
     axes = figure.subplots()
     bars = axes.barh(range(len(groups)), values, color=COLOURS[0])
-    axes.bar_label(bars, fmt="{:.3g}", padding=4)
+    axes.bar_label(bars, fmt=_label, padding=4)
     axes.set_yticks(range(len(groups)), [plain(group) for group in groups])
     axes.invert_yaxis()
     axes.margins(x=0.14)

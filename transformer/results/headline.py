@@ -1,7 +1,7 @@
 """Formats a result's main metrics as text."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 Split = Mapping[str, Any]
 """The metrics of one split in evaluation.json."""
@@ -14,31 +14,48 @@ _BLEUS = {
 }
 TEXT_BLEUS = tuple(_BLEUS)
 """The possible names of BLEU on plain text, by tokenizer and case."""
+
+
+class _Form(NamedTuple):
+    """How a metric is shown."""
+
+    digits: int
+    ends: tuple[float, ...]
+    """Values that nothing else is rounded to."""
+    percent: bool = False
+
+
+_PERCENT = _Form(1, (0, 100), percent=True)
+_SCORE = _Form(1, (0, 100))
+_SHARE = _Form(3, (0, 1))
+_PERPLEXITY = _Form(2, (1,))
+_MOST_DIGITS = 6  # as in evaluation.json
+_LARGE = 1e6  # from here on, the number of digits is all that can be read
 _WORDS = {
-    "bleu": ("BLEU", "{:.1f}"),
-    **{name: (words, "{:.1f}") for name, words in _BLEUS.items()},
-    "chrf": ("chrF", "{:.1f}"),
-    "chrf_lowercased": ("chrF, lowercased", "{:.1f}"),
-    "perplexity": ("perplexity", "{:.2f}"),
-    "word_perplexity": ("perplexity per word", "{:.2f}"),
-    "bits_per_byte": ("bits per byte", "{:.3f}"),
-    "accuracy": ("accuracy", "{:.1f} %"),
-    "balanced_accuracy": ("balanced accuracy", "{:.1f} %"),
-    "majority_accuracy": ("accuracy of the most common label", "{:.1f} %"),
-    "macro_f1": ("macro F1", "{:.1f} %"),
-    "f1": ("F1", "{:.1f} %"),
-    "roc_auc": ("ROC-AUC", "{:.3f}"),
-    "detection_auc": ("ROC-AUC of replaced tokens", "{:.3f}"),
-    "detection_accuracy": ("accuracy of replaced or not", "{:.1f} %"),
-    "detection_precision": ("precision of replaced", "{:.1f} %"),
-    "detection_recall": ("recall of replaced", "{:.1f} %"),
-    "undetected_accuracy": ("accuracy of `nothing is replaced`", "{:.1f} %"),
-    "generator_perplexity": ("generator's perplexity", "{:.2f}"),
-    "generator_accuracy": ("generator's accuracy", "{:.1f} %"),
-    "pr_auc": ("PR-AUC", "{:.3f}"),
-    "brier": ("Brier score", "{:.3f}"),
-    "ece": ("calibration error", "{:.3f}"),
-    "ece_with_temperature": ("calibration error with temperature", "{:.3f}"),
+    "bleu": ("BLEU", _SCORE),
+    **{name: (words, _SCORE) for name, words in _BLEUS.items()},
+    "chrf": ("chrF", _SCORE),
+    "chrf_lowercased": ("chrF, lowercased", _SCORE),
+    "perplexity": ("perplexity", _PERPLEXITY),
+    "word_perplexity": ("perplexity per word", _PERPLEXITY),
+    "bits_per_byte": ("bits per byte", _SHARE),
+    "accuracy": ("accuracy", _PERCENT),
+    "balanced_accuracy": ("balanced accuracy", _PERCENT),
+    "majority_accuracy": ("accuracy of the most common label", _PERCENT),
+    "macro_f1": ("macro F1", _PERCENT),
+    "f1": ("F1", _PERCENT),
+    "roc_auc": ("ROC-AUC", _SHARE),
+    "detection_auc": ("ROC-AUC of replaced tokens", _SHARE),
+    "detection_accuracy": ("accuracy of replaced or not", _PERCENT),
+    "detection_precision": ("precision of replaced", _PERCENT),
+    "detection_recall": ("recall of replaced", _PERCENT),
+    "undetected_accuracy": ("accuracy of `nothing is replaced`", _PERCENT),
+    "generator_perplexity": ("generator's perplexity", _PERPLEXITY),
+    "generator_accuracy": ("generator's accuracy", _PERCENT),
+    "pr_auc": ("PR-AUC", _SHARE),
+    "brier": ("Brier score", _SHARE),
+    "ece": ("calibration error", _SHARE),
+    "ece_with_temperature": ("calibration error with temperature", _SHARE),
 }
 
 _COMPARED = ("accuracy", *TEXT_BLEUS)
@@ -59,12 +76,27 @@ def metric_label(name: str) -> str:
     return _WORDS[name][0] if name in _WORDS else name.replace("_", " ")
 
 
-def value(name: str, number: float) -> str:
-    """A metric's value formatted for display."""
+def value(name: str, number: float, further: int = 0) -> str:
+    """A metric's value formatted for display; further: digits more than usual."""
     if name not in _WORDS:
-        return f"{number:.4g}"
+        return f"{number:.{4 + further}g}"
     form = _WORDS[name][1]
-    return form.format(100 * number if form.endswith("%") else number)
+    return _shown(form._replace(digits=form.digits + further), number)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in percent; 100 % is all, and 0 % none."""
+    return _shown(_PERCENT._replace(digits=digits), share)
+
+
+def _shown(form: _Form, number: float) -> str:
+    shown = 100 * number if form.percent else number
+    if abs(shown) >= _LARGE:
+        return f"{shown:.3g}"
+    wanted = (f"{shown:.{digits}f}" for digits in range(form.digits, _MOST_DIGITS + 1))
+    # -0.0 is 0 too.
+    text = next((text for text in wanted if shown in form.ends or float(text) not in form.ends), f"{shown:.3g}")
+    return f"{text} %" if form.percent else text
 
 
 def with_interval(name: str, split: Split) -> str:
@@ -133,7 +165,7 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     name = splits(evaluation)[0]
     split = evaluation[name]
     metrics = _COMPARED if _separates_words(evaluation) else ("chrf", "chrf_lowercased")
-    metric = next((metric for metric in metrics if metric in split), "")
+    metric = next((metric for metric in (*metrics, *_OF_LANGUAGE_MODELS) if metric in split), "")
     leak = [_leak(metric, name, split)] if metric in split else []
     decisive = next(((each,) for each in _OF_LANGUAGE_MODELS if each in split), metrics)
     compared = [(each, other) for other in _BASELINES for each in decisive if f"{each}_minus_{other}" in split]
@@ -144,9 +176,8 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
 def _cut(name: str, split: Split) -> str:
     """A sentence if many texts were cut; else empty."""
     share = split.get("truncated_rate", 0)
-    told = (
-        f"{100 * share:.0f} % of the texts of {name} are longer than model.max_length: only their beginning was read."
-    )
+    many = percent(share, digits=0)
+    told = f"{many} of the texts of {name} are longer than model.max_length: only their beginning was read."
     return told if share >= _MANY_CUT else ""
 
 
@@ -156,12 +187,13 @@ def _leak(metric: str, name: str, split: Split) -> str:
     rest = split.get(f"{metric}_without_duplicates")
     if not known:
         return ""
-    told = f"{known:,} texts of {name} are in an earlier split, exactly or nearly"
+    texts = "text of {} is" if known == 1 else "texts of {} are"
+    told = f"{known:,} {texts.format(name)} in an earlier split, exactly or nearly"
     if rest is None:
         return f"{told}: the scores may say little about new texts."
-    if split[metric] - rest < (_LEAK / 100 if metric == "accuracy" else _LEAK):
+    if split[metric] - rest < (_LEAK / 100 if metric.endswith("accuracy") else _LEAK):
         return ""
-    scores = f"{value(metric, rest)} and not {value(metric, split[metric])}"
+    scores = " and not ".join(_apart(metric, rest, split[metric]))
     return f"{told}: without them, {metric_label(metric)} is {scores}."
 
 
@@ -172,6 +204,13 @@ def _behind(metric: str, other: str, name: str, split: Split) -> str:
     if lead > 0 and (p is None or p < _SIGNIFICANT):
         return ""
     judgement = "Does not beat" if lead <= 0 else "Is not significantly better than"
-    own, their = value(metric, split[metric]), value(metric, split[f"{other}_{metric}"])
-    sure = "" if p is None else f" (p = {p:.2g})"
+    own, their = _apart(metric, split[metric], split[f"{other}_{metric}"])
+    digits = 4 if p is not None and f"{p:.2g}" == f"{_SIGNIFICANT}" else 2
+    sure = "" if p is None else f" (p = {p:.{digits}g})"
     return f"{judgement} {_BASELINES[other]}: {metric_label(metric)} {own} against {their} on {name}{sure}."
+
+
+def _apart(metric: str, one: float, two: float) -> tuple[str, str]:
+    """Two values, with as many digits as it takes to tell them apart."""
+    pairs = [(value(metric, one, further), value(metric, two, further)) for further in range(_MOST_DIGITS)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])

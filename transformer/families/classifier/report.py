@@ -7,7 +7,7 @@ from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.report.result import Result, learning_curves, scores
-from transformer.results.headline import headline, value
+from transformer.results.headline import headline, percent, value
 
 METRICS_OF_MANY = ("accuracy", "balanced_accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
 METRICS = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
@@ -108,7 +108,7 @@ def _by_class(task: Task, result: Result) -> Iterator[Table]:
     if not (result.reports / "plots/classes.tsv").exists():  # an older result
         return
     rows = [
-        [row["class"], f"{int(row[task.units]):,}", *(f"{100 * float(row[name]):.1f} %" for name in names)]
+        [row["class"], f"{int(row[task.units]):,}", *(percent(float(row[name])) for name in names)]
         for row in result.table("plots/classes.tsv")
     ]
     yield Table(f"By label, {result.main_split}", ["label", task.units, "recall", "precision", "F1"], rows)

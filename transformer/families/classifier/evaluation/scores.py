@@ -94,7 +94,8 @@ def differing(metric: str, one: Floats, two: Floats) -> int:
 def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
     """Bootstrap samples of accuracy and F1, with two classes also ROC-AUC, (samples,) each.
 
-    ROC-AUC is NaN for a resample that lacks one of the classes.
+    ROC-AUC is NaN for a resample that lacks one of the classes. In macro F1, a class that occurs in the split counts
+    where the resample has a text of it: that it has none by chance says nothing of the answers.
     """
     if probabilities.ndim == 2:
         return _resampled_of_many(labels, probabilities, samples)
@@ -113,10 +114,11 @@ def _resampled_of_many(labels: Labels, probabilities: Floats, samples: int) -> d
     one_hot = np.eye(probabilities.shape[1])
     actual, predicted = one_hot[labels], one_hot[answers(probabilities)]
     hits, counts = actual * predicted, actual + predicted
+    occurring = actual.any(axis=0).mean()
 
     def score(weights: Floats) -> tuple[float, float]:
         f1 = 2 * (weights @ hits) / np.maximum(weights @ counts, 1)
-        return weights @ hits.sum(axis=1) / len(labels), float(f1.mean())
+        return weights @ hits.sum(axis=1) / len(labels), float(f1[weights @ actual > 0].mean() * occurring)
 
     table = bootstrap(score, len(labels), samples).reshape(-1, len(RESAMPLED_OF_MANY))
     return dict(zip(RESAMPLED_OF_MANY, table.T, strict=True))

@@ -6,6 +6,7 @@ from transformer.core.task import Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.families.language.evaluation import detection_scores
 from transformer.families.language.evaluation.scores import GENERATOR, METRICS, of_rows, resampled, scores
+from transformer.families.language.evaluation.scores import differing as differing_texts
 
 Row = dict[str, str]
 SCORED_ANEW = False  # predictions.tsv has the scores of texts, not what the model said
@@ -34,5 +35,7 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
 
 
 def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
-    """The texts that two systems score differently."""
-    return sum(first != second for first, second in zip(one, two, strict=True))
+    """The texts that two systems score differently, as far as the metric counts them."""
+    if metric in detection_scores.METRICS:
+        return detection_scores.differing(metric, detection_scores.of_rows(one), detection_scores.of_rows(two))
+    return differing_texts(metric, of_rows(one, ()), of_rows(two, ()))

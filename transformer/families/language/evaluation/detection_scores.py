@@ -74,9 +74,21 @@ def detection_figures(
     their, others = scores(baseline), resampled(baseline, samples)
     names = [name for name in METRICS if name in compared]
     observed = {name: (own[name], their[name]) for name in names}
-    differing = int(np.any([ours != theirs for ours, theirs in zip(counts, baseline, strict=True)], axis=0).sum())
     resamples = {name: (drawn[name], others[name]) for name in names}
-    return figures | comparison_figures("baseline", observed, resamples, dict.fromkeys(names, differing))
+    unlike = {name: differing(name, counts, baseline) for name in names}
+    return figures | comparison_figures("baseline", observed, resamples, unlike)
+
+
+def differing(metric: str, one: Counts, two: Counts) -> int:
+    """The texts on which two discriminators differ, as far as the metric counts them."""
+    pairs = zip(_counted(metric, one), _counted(metric, two), strict=True)
+    return int(np.any([ours != theirs for ours, theirs in pairs], axis=0).sum())
+
+
+def _counted(metric: str, counts: Counts) -> tuple[Floats, Floats]:
+    if metric == "detection_accuracy":
+        return counts.judged, counts.replaced - counts.found + counts.false_alarms
+    return counts.found, counts.false_alarms if metric == "detection_precision" else counts.replaced
 
 
 def area(probabilities: Floats, labels: Floats) -> float:
@@ -91,13 +103,14 @@ def area(probabilities: Floats, labels: Floats) -> float:
 
 
 def roc(probabilities: Floats, labels: Floats) -> list[tuple[float, float]]:
-    """Points of the ROC curve: the shares of 0s and of 1s above falling thresholds; none without one of both."""
+    """Points of the ROC curve: the shares of 0s and of 1s from falling thresholds on; none without one of both."""
     order = np.argsort(-probabilities, kind="stable")
-    labels = labels[order]
+    labels, falling = labels[order], probabilities[order]
     hits, alarms = np.cumsum(labels), np.cumsum(1 - labels)
     if not len(order) or not hits[-1] or not alarms[-1]:
         return []
-    places = np.unique(np.linspace(0, len(order) - 1, _POINTS).astype(np.int64))
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))  # equal ones pass a threshold together
+    places = ends[np.unique(np.linspace(0, len(ends) - 1, _POINTS).astype(np.int64))]
     points = zip((alarms / alarms[-1])[places].tolist(), (hits / hits[-1])[places].tolist(), strict=True)
     return [(0.0, 0.0), *((round(x, _DIGITS), round(y, _DIGITS)) for x, y in points)]
 

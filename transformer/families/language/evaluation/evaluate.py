@@ -123,7 +123,7 @@ def run(
             _figures(given, params.evaluate, baseline, compared, split, observer)
             | {task.units: len(given.texts), "unknown_rate": round(given.unknown, 6)}
             | found.figures()
-            | _without(given.counts, found, GENERATOR if model.engine.detects else "")
+            | _without(given, found)
         )
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(own).items()))
         figures[split] = own
@@ -176,12 +176,17 @@ def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
     return float(np.isin(ids, vocabulary.unfamiliar_ids).mean()) if len(ids) else 0.0
 
 
-def _without(counts: Texts, duplicates: Duplicates, prefix: str) -> dict[str, float]:
+def _without(given: _Answers, duplicates: Duplicates) -> dict[str, float]:
     """The scores on the texts that no earlier split contains, if there are any."""
-    if duplicates.any.all():
+    new = ~duplicates.any
+    if not new.any():
         return {}
-    rest = scores(Texts(*(column[~duplicates.any] for column in counts)))
-    return {f"{prefix}{name}_without_duplicates": round(rest[name], DIGITS) for name in METRICS}
+    rest = scores(Texts(*(column[new] for column in given.counts)))
+    found = {name: rest[name] for name in METRICS}
+    if given.detected is not None:
+        found = {f"{GENERATOR}{name}": value for name, value in found.items()}
+        found |= detection_scores.scores(detection_scores.Counts(*(column[new] for column in given.detected.counts)))
+    return {f"{name}_without_duplicates": round(value, DIGITS) for name, value in found.items()}
 
 
 def _signatures(

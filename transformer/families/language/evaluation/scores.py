@@ -89,8 +89,15 @@ def split_figures(
         "baseline",
         observed,
         {name: (drawn[name], their_drawn[name]) for name in names},
-        dict.fromkeys(names, int((texts.nats != baseline.nats).sum())),
+        {name: differing(name, texts, baseline) for name in names},
     )
+
+
+def differing(metric: str, one: Texts, two: Texts) -> int:
+    """The texts on which two models differ, as far as the metric counts them; its name may begin with `GENERATOR`."""
+    if metric.removeprefix(GENERATOR) == "accuracy":
+        return int(((one.right != two.right) | (one.tokens != two.tokens)).sum())
+    return int((one.nats != two.nats).sum())
 
 
 def _named(prefix: str, values: Mapping[str, Value]) -> dict[str, Value]:
