@@ -100,6 +100,20 @@ def test_a_recurrent_model(changes: dict[str, Any], tmp_path: Path) -> None:
     assert to_onnx(tmp_path, model).logits(batch()) == pytest.approx(expected, abs=2e-5)
 
 
+def test_eight_bits_are_as_near_on_every_processor(tmp_path: Path) -> None:
+    """Without VNNI instructions, sums of two products of 8 bits overflow: errors were 0.28 to 0.46 of the spread.
+
+    Weights and states rounded to 8 bits make 0.01, with exact sums.
+    """
+    model = varied(classifier(d_model=64, d_ff=128, heads=2, layers=2, norm="pre", pooling="mean"))
+    assert isinstance(model, TransformerClassifier)
+    write_ctranslate2(tmp_path / "model", model, vocabulary(SIZE), int8=True)
+    found = CTranslate2Scorer(tmp_path / "model", size=SIZE, positions=32, pad_id=0, classes=2, threads=1)
+    ids = np.random.default_rng(0).integers(1, SIZE, size=(200, 9))
+    exact = TorchScorer(model).logits(ids)
+    assert 1e-4 < (found.logits(ids) - exact).std() / exact.std() < 0.1
+
+
 def test_eight_bits_are_near(tmp_path: Path) -> None:
     for model in (varied(classifier()), varied(recurrent_classifier())):
         found = to_onnx(tmp_path / type(model).__name__, model, int8=True).logits(batch())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.conversion import converting
 from tests.conversion.converting import Conversion
 from transformer.conversion.stage import require_close, require_quality
 from transformer.core.errors import UserError
@@ -62,6 +63,13 @@ def test_what_a_format_cannot_hold_is_said_and_the_others_are_written(name: str,
     else:
         assert conversion.written() == []
         assert "refused" in report["onnx"]
+
+
+def test_a_source_without_a_token_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one of a byte order mark alone: CTranslate2 translates nothing, where our search writes something."""
+    monkeypatch.setitem(converting.TEXTS, "seq2seq", ["Ein Hund schläft.", "", "Kinder spielen."])
+    report = Conversion("translation-transformer", tmp_path).run(int8=False)
+    assert [report[engine]["equal"] for engine in ("ctranslate2", "onnx")] == [11, 11]
 
 
 def test_nothing_wanted_leaves_an_empty_folder(tmp_path: Path) -> None:

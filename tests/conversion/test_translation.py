@@ -229,6 +229,15 @@ def test_ctranslate2s_beam_is_in_the_order_of_gnmts_score(tmp_path: Path) -> Non
     assert next(orders) != next(orders), "nothing was ranked anew"
 
 
+def test_ctranslate2_answers_no_more_than_there_are(tmp_path: Path) -> None:
+    """A beam wider than the continuations is filled up with padding, or with what has no probability at all."""
+    model, (sources, _) = model_of({}), pairs()
+    wide = params(method="beam", beam_size=40, n_best=40, max_length=1)  # of 30 entries, two are never written
+    for hypotheses in to_ctranslate2(tmp_path / "model", model)(sources[:2], wide, Observer(), None):
+        assert 20 < len(hypotheses) <= 28
+        assert min(each.log_probability for each in hypotheses) > -100
+
+
 def test_one_sentence_alone_and_a_batch_of_many_lengths_are_the_same(tmp_path: Path) -> None:
     generator, (sources, _) = to_onnx(tmp_path, model_of({})), pairs()
     for size in (1, 2, 6):

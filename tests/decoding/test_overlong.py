@@ -43,6 +43,19 @@ def test_the_parts_of_a_split_source_are_sampled_apart() -> None:
     assert not {round(each.log_probability, 6) for each in drawn} <= sums, "each part drew the same tokens"
 
 
+def test_samples_of_a_split_source_are_samples_of_its_parts_joined() -> None:
+    """Sample j of the whole is sample j of each part, and not the j-th best."""
+    model, inner = tiny(3, target_size=12), np.array([5, 7, 4] * 20)
+    settings = {"method": "sample", "n_best": 8, "max_length": 6, "length_normalization": "none"}
+    (found,) = run(model, [np.concatenate(([2], inner, [3]))], long_sources="split", **settings)
+    (first,) = run(model, [np.concatenate(([2], inner[:30], [3]))], **settings)
+    scores = [each.score for each in found]
+    assert scores == sorted(scores, reverse=True)
+    beginnings = [each.ids[: len(own.ids)] for each, own in zip(found, first, strict=True)]
+    assert sorted(each.score for each in first) != [each.score for each in first]
+    assert beginnings != [own.ids for own in first], "the best of the whole begin with the best of the first part"
+
+
 def test_a_cut_source_is_translated_as_its_beginning() -> None:
     model, long = trained("post"), source(80)
     assert run(model, [long]) == run(model, [np.concatenate((long[:31], long[-1:]))])

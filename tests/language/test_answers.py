@@ -160,6 +160,8 @@ def test_two_gaps_are_the_best_pairs_of_independent_words(tmp_path: Path) -> Non
     found = model(tmp_path, "masked")
     text = "the [MASK] was [MASK]."
     best = found.fill(text, n_best=8)
+    with pytest.raises(UserError, match=r"n_best \(0\) must be 1 or more"):
+        found.fill(text, n_best=0)
     every = {each.words: each.probability for each in found.fill(text, n_best=found.vocabulary.size**2)}
     assert [each.probability for each in best] == sorted(every.values(), reverse=True)[:8]
     assert 0.3 < sum(every.values()) <= 1.001  # the rest is of special tokens

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from ctranslate2.specs import Activation, TransformerEncoderSpec
+from ctranslate2.specs.model_spec import NumpyVariable, Variable, visit_spec
 from torch import nn
 
 from transformer.conversion.onnx_layers import array, position_table
@@ -14,6 +15,7 @@ from transformer.nn.config import TransformerParams
 from transformer.nn.layers import Encoder
 from transformer.nn.positions import TokenEmbedding
 
+_SEVEN_BITS = 63  # the largest number
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "gelu_tanh": Activation.GELUTanh}
 
 
@@ -84,6 +86,23 @@ def save(spec: Any, folder: Path, vocabulary: Vocabulary, *, int8: bool) -> None
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = special.unknown, special.begin, special.end
     spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
     spec.validate()
-    spec.optimize(quantization="int8" if int8 else None)
+    spec.optimize()
+    if int8:
+        visit_spec(spec, _quantize)
     folder.mkdir(parents=True)
     spec.save(str(folder))
+
+
+def _quantize(spec: Any, name: str, value: Any) -> None:
+    """Store a matrix in 8 bits with one scale per row, as CTranslate2's own quantization does, but in 7 of the bits.
+
+    Without VNNI instructions, its products of 8 bits overflow: answers on such a processor would not be the model's.
+    """
+    key = name.rpartition("/")[2]
+    if not isinstance(value, Variable) or value.is_scalar() or not hasattr(spec, f"{key}_scale"):
+        return
+    weights = value.numpy()
+    largest = np.abs(weights).max(axis=1)
+    scale = (_SEVEN_BITS / np.where(largest > 0, largest, _SEVEN_BITS)).astype(np.float32)
+    setattr(spec, key, NumpyVariable(np.rint(weights * scale[:, None]).astype(np.int8)))
+    setattr(spec, f"{key}_scale", NumpyVariable(scale))

@@ -2,7 +2,7 @@
 2018) and top-p (Holtzman et al. 2020).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def greedy_search(
 
 
 def sample(model: Generator, sources: Sources, target: Vocabulary, params: SearchParams) -> list[list[Hypothesis]]:
-    """`n_best` independent samples per source, the best score first; duplicates are possible.
+    """`n_best` independent samples per source, in the order of their numbers; duplicates are possible.
 
     Sample j of sentence number i has its own random numbers, seeded by (seed, i, j), so batching does not matter. The
     parts of a split sentence also have their own. Scores and log probabilities are the model's, before temperature,
@@ -92,8 +92,12 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Searc
         tokens = draw_tokens(log_probabilities, uniform[rows, step], params)
         return np.take_along_axis(log_probabilities, tokens[:, None], axis=1)[:, 0], tokens
 
-    drawn = extend(model, sources, target, params, choose, copies=params.n_best)
-    return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in drawn]
+    return extend(model, sources, target, params, choose, copies=params.n_best)
+
+
+def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """By their scores; equals stay in order."""
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
 def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params: SearchParams) -> Ids:

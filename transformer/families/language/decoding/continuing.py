@@ -10,7 +10,7 @@ from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.generation.beam import beam_search
 from transformer.generation.interface import Generator, Hypothesis, Sources
-from transformer.generation.stepwise import greedy_search, sample
+from transformer.generation.stepwise import best_first, greedy_search, sample
 
 _METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
 
@@ -34,7 +34,7 @@ def continue_texts(
         seeds: list[tuple[int, ...]] = [(first + row,) for row in rows]
         batch = Sources(ids[:, :-1], first=ids[:, -1], limits=[room] * len(rows), seeds=seeds)
         for row, hypotheses in zip(rows, _METHODS[method](generator, batch, vocabulary, params), strict=True):
-            found[row] = hypotheses
+            found[row] = best_first(hypotheses) if method == "sample" else hypotheses
     return found
 
 

@@ -38,9 +38,11 @@ class LanguageModel:
     def fill(self, text: str, n_best: int = 5) -> list[Filling]:
         """The `n_best` most probable ways to fill the gaps of a text, each written [MASK]; without gaps, the text.
 
-        A text longer than the model's context is read around its gaps. Raises UserError if the model is causal, or the
-        gaps lie too far apart.
+        A text longer than the model's context is read around its gaps. Raises UserError if the model is causal, the
+        gaps lie too far apart, or `n_best` is below 1.
         """
+        if n_best < 1:
+            raise UserError(f"n_best ({n_best}) must be 1 or more")
         if self.engine.causal:
             raise UserError("this is a causal model, which continues texts: use `generate`, or a masked model")
         text = one_line(given_texts([text])[0])

@@ -29,6 +29,8 @@ def answers_as_ours(params: DecodingParams) -> bool:
     return greedy and params.no_repeat_ngram is None
 
 
+_IMPOSSIBLE = -5000.0
+"""As a log probability: a beam wider than the continuations that there are is filled up with padding, at -1e4 each."""
 _BATCHES = 4
 """Per call: between calls an overdue answer is given up."""
 
@@ -67,10 +69,9 @@ class CTranslate2Decoder:
             size = min(params.batch_size, -(-len(rows) // translator.num_translators))
             results = translator.translate_batch(tokens, max_batch_size=size, **self._options(params, limit))
             for row, result in zip(rows, results, strict=True):
-                hypotheses = [
-                    self._hypothesis(hypothesis, score, params)
-                    for hypothesis, score in zip(result.hypotheses, result.scores, strict=True)
-                ]
+                pairs = zip(result.hypotheses, result.scores, strict=True)
+                all_found = [self._hypothesis(found, score, params) for found, score in pairs]
+                hypotheses = [each for each in all_found if each.log_probability > _IMPOSSIBLE] or all_found[:1]
                 if params.no_repeat_ngram:
                     hypotheses = self._rescored(fitting[row], hypotheses, params)
                 if params.length_normalization == "gnmt" or params.no_repeat_ngram:  # its own order is another

@@ -24,6 +24,7 @@ from transformer.text.pretokenize import open_pretokenizer
 
 _BATCH = 64
 _SAMPLES = 1000
+_FRAME = 2  # begin and end token
 
 
 class _Answers(NamedTuple):
@@ -35,16 +36,20 @@ class Verification:
     """The exported model's answers, and the comparison of converted models with them."""
 
     def __init__(self, bundle: Path, exported: TorchTranslator, rows: Sequence[dict[str, str]], threads: int) -> None:
-        """bundle: the folder of `exported`; rows: of predictions.tsv."""
+        """bundle: the folder of `exported`; rows: of predictions.tsv. Sources without a token are left out.
+
+        Of these, CTranslate2 translates nothing, and another engine what comes to the model's mind.
+        """
+        encoded = exported.vocabularies["source"].encode(exported.pretokenize([row["source"] for row in rows]))
+        rows = [row for row, ids in zip(rows, encoded, strict=True) if len(ids) > _FRAME]
+        self._whole = [ids for ids in encoded if len(ids) > _FRAME]
         self._exported, self._rows, self._threads = exported, rows, threads
         self._greedy = exported.decoding.model_copy(
             update={"method": "greedy", "n_best": 1, "no_repeat_ngram": None, "long_sources": "cut"}
         )
         positions = exported.generator.positions
-        source, target = exported.vocabularies["source"], exported.vocabularies["target"]
-        texts = exported.pretokenize([row["source"] for row in rows])
+        target = exported.vocabularies["target"]
         references = open_pretokenizer(bundle, exported.pretokenizers["target"])([row["reference"] for row in rows])
-        self._whole = source.encode(texts)
         self.sources = [clip(ids, positions) for ids in self._whole]
         self.targets = [clip(ids, positions) for ids in target.encode(references)]
         self._forced = forced(exported.generator, self.sources, self.targets)

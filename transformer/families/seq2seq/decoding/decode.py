@@ -12,7 +12,7 @@ from transformer.families.seq2seq.decoding.minimum_risk import chosen
 from transformer.families.seq2seq.decoding.overlong import fit_sources, joined
 from transformer.generation.beam import beam_search
 from transformer.generation.interface import Generator, Hypothesis, Sources
-from transformer.generation.stepwise import greedy_search, sample
+from transformer.generation.stepwise import best_first, greedy_search, sample
 
 BatchSearch = Callable[[Iterable[Sources], DecodingParams], Iterator[list[list[Hypothesis]]]]
 """Searches batches, wherever; the hypotheses of each, in order."""
@@ -59,16 +59,21 @@ def decode(
     parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
     for owner, hypotheses in zip(owners, results, strict=True):
         parts[owner].append(hypotheses)
-    return [joined(found) for found in parts]
+    whole = [joined(found) for found in parts]
+    return [best_first(found) for found in whole] if params.method == "sample" and not params.reranks else whole
 
 
 def search_batch(
     model: Generator, batch: Sources, target: Vocabulary, params: DecodingParams
 ) -> list[list[Hypothesis]]:
-    """The hypotheses for each source of a batch."""
+    """The hypotheses for each source of a batch, the best first; samples in the order of their numbers.
+
+    Like this, the samples of a split source are samples of its parts joined, not the best of each part.
+    """
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     searching = params.model_copy(update={"n_best": params.candidates})
-    return [chosen(found, target, params) for found in _METHODS[method](model, batch, target, searching)]
+    searched = _METHODS[method](model, batch, target, searching)
+    return [chosen(best_first(found) if params.reranks else found, target, params) for found in searched]
 
 
 class Search:

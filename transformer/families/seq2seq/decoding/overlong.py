@@ -42,7 +42,7 @@ def _split(source: Ids, positions: int) -> list[Ids]:
 
 
 def joined(parts: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
-    """The hypotheses of a source from those of its parts: the best ones concatenated, then the second best, ...
+    """The hypotheses of a source from those of its parts: the first ones concatenated, then the second, ...
 
     Scores and log probabilities add up. A part with fewer hypotheses repeats its last one.
     """
