@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 
 from tests.tracking.conftest import run_in
 from transformer.core.errors import UserError
+from transformer.results.find import find_results, results_at
 from transformer.results.reproduction import TOLERANCES, verify
 
 STAGES = {
@@ -107,6 +108,31 @@ def test_a_task_that_the_commit_has_no_result_of_is_not_passed_over(committed: P
     assert next(found) == "sentiment: every stage wrote the same bytes as at HEAD"
     with pytest.raises(UserError, match="the model is newer than its scores"):
         next(found)
+
+
+def test_a_commit_without_its_own_reports_is_no_result(committed: Path) -> None:
+    """`verify` would else say that its scores were made again, which nobody can read there."""
+    true = (committed / EVALUATION).read_text()
+    (committed / EVALUATION).write_text(true.replace("0.5", "0.95"))
+    commit(committed)
+    (committed / EVALUATION).write_text(true)
+    assert_refused(committed, r"^reports/sentiment/evaluation\.json at HEAD is not what dvc\.lock says there")
+    run_in(committed, "git", "rm", "-q", "--cached", EVALUATION)
+    run_in(committed, "git", "commit", "-qm", "dvc.lock alone")
+    assert_refused(committed, r"^HEAD has no reports/sentiment/evaluation\.json: commit the reports with dvc\.lock")
+
+
+def test_what_has_changed_since_the_result_was_made_is_said(committed: Path) -> None:
+    """By `compare` and `summary`: code and data that were edited and not run."""
+    assert results_at(committed, "workspace", None).unrun("sentiment") is None
+    (committed / "raw/weights").write_text("other weights")
+    line = results_at(committed, "workspace", None).unrun("sentiment")
+    assert line == (
+        "sentiment: the workspace's result is older than what has changed since (train@sentiment: raw/weights);"
+        " `dvc repro report@sentiment` makes the new one"
+    )
+    commit(committed)
+    assert find_results(committed, "HEAD").unrun("sentiment") is None, "a commit's result is the commit's"
 
 
 def test_metrics_without_a_tolerance_are_said(committed: Path) -> None:

@@ -9,8 +9,10 @@ import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest, Result
 
+from transformer.core.task import open_task
 from transformer.evaluation.leakage import Duplicates, words
 from transformer.families.seq2seq.evaluation.adequacy import over_translation, repetition, under_translation
+from transformer.families.seq2seq.evaluation.compare import scored
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
 from transformer.families.seq2seq.evaluation.metrics import (
     Texts,
@@ -106,6 +108,21 @@ def test_a_lowercased_baseline_is_compared_without_case(sentences: tuple[list[st
         chinese, chinese.metrics(), duplicates=no_duplicates(), baseline=chinese.hypotheses, samples=0
     )
     assert found["bleu_zh_cased_minus_baseline"] == 0, "a script without case lacks no capitals"
+
+
+def test_a_cased_and_a_lowercased_system_are_compared_without_case(sentences: tuple[list[str], ...]) -> None:
+    """The names say so: `chrf` of one alone is another figure, that of evaluation.json."""
+    references, hypotheses, _ = sentences
+
+    def rows(texts: list[str]) -> list[dict[str, str]]:
+        return [{"hypothesis": text, "reference": own} for text, own in zip(texts, references, strict=True)]
+
+    cased, lower = rows(hypotheses), rows([text.lower() for text in hypotheses])
+    task = open_task("translation")
+    one, two = scored(task, [cased, lower], 9)
+    assert {*one} == {*two} == {"bleu_13a_lowercased", "chrf_lowercased"}
+    assert one["chrf_lowercased"][0] == two["chrf_lowercased"][0] > scored(task, [cased, cased], 9)[0]["chrf"][0]
+    assert {*scored(task, [lower, lower], 9)[0]} == {"bleu_13a_lowercased", "chrf"}
 
 
 def test_a_model_that_writes_capitals_is_judged_without_them() -> None:

@@ -15,7 +15,7 @@ from tests.kit import fresh_profile
 from tests.language.test_transfer import BUT_THE_LAST
 from tests.stages import Stages
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, read_table, write_json
+from transformer.core.files import read_json, read_table, sha256, write_json
 from transformer.core.task import open_task
 from transformer.export.bundle import open_bundle
 from transformer.families.language import options, report
@@ -102,11 +102,15 @@ def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None
     apart = fresh_profile("smoke")["language"]["evaluate"]["apart"]
     assert found["detection_auc"].startswith(f"objective:replaced|apart:{apart}|stride:none|texts:all|split:")
     assert "vocabulary" in found["generator_perplexity"] and "perplexity" not in found
+    weights = sha256(chain / "models/language/trained/model.safetensors")[:12]
+    assert found["detection_auc"].endswith(f"|generator:{weights}"), "it depends on what another model replaces"
+    assert "|generator:" not in found["generator_perplexity"]
 
     def of(*, causal: bool = False, familiar: bool = True, cut: bool = False, **changes: int) -> dict[str, str]:
         engine: Any = Namespace(causal=causal, detects=False)
         params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": 20} | changes)
-        return _signatures(engine, params, chain / "data/language/vocab", tokens, familiar=familiar, cut=cut)
+        inputs: Any = Namespace(vocab=chain / "data/language/vocab", tokens=tokens)
+        return _signatures(engine, params, inputs, familiar=familiar, cut=cut)
 
     tokens = chain / "data/language/tokens"
     own, causal = of(), of(causal=True)

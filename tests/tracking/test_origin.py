@@ -9,7 +9,7 @@ from tests.kit import git
 from transformer.core.errors import UserError
 from transformer.results.chain import STAGES, Chain, Stage, chains_in_lock
 from transformer.results.find import find_results
-from transformer.results.git import blob, blobs, files, snapshots
+from transformer.results.git import blob, blobs, files, is_shallow, snapshots
 from transformer.results.origin import current_origin, origin_of, uncommitted_code
 from transformer.results.workspace import content_md5, folder_md5
 from transformer.tracking import serving
@@ -38,6 +38,13 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     git(root, "add", "-A")
     git(root, "commit", "-qm", "code")
     return root
+
+
+def test_a_clone_without_all_of_the_history_is_known(tmp_path: Path, root: Path) -> None:
+    """In it, the report cannot say that there was no result before."""
+    git(root, "commit", "-q", "--allow-empty", "-m", "later")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{tmp_path}", "shallow")
+    assert is_shallow(tmp_path / "shallow") and not is_shallow(root)
 
 
 def chain_on(root: Path) -> Chain:

@@ -38,7 +38,7 @@ def test_only_hyperparameters_are_parameters() -> None:
     sections = {
         "sentiment.download": {"path": "x"},
         "sentiment.train": {"learning_rate": 1e-05, "layers": [2, 3], "schedule": None, "clip": 1.0, "name": "adam"},
-        "sentiment.train.class_weights": {"C++": 2, "größer": 1},
+        "sentiment.train.class_weights": {"C++": 2, "größer": 1, "C##": 3},
         "sentiment.model.d_model": 8,
         "sentiment.export": {"alias": "best"},
         "hardware": {"threads": 2},
@@ -51,6 +51,7 @@ def test_only_hyperparameters_are_parameters() -> None:
         "train.clip": "1",
         "train.name": "adam",
         "train.class_weights.C__": "2",
+        "train.class_weights.CU0023U0023": "3",  # MLflow allows neither + nor #
         "train.class_weights.größer": "1",
         "model.d_model": "8",
         "hardware.threads": "2",

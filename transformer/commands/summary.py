@@ -34,6 +34,8 @@ def print_summary(root: Path, task: str | None = None) -> None:
     tasks = [each for each in own.chains if each in TASKS and task in (None, each)]
     for each in tasks:
         _print_task(each, own)
+    for line in filter(None, (own.unrun(each) for each in tasks)):
+        print(f"\n{line}")
     for each, line in own.partial.items():
         if task in (None, each):
             print(f"\n{line}")

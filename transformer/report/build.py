@@ -23,6 +23,7 @@ from transformer.report.result import (
 from transformer.results.chain import Chain
 from transformer.results.differences import differences, leaves
 from transformer.results.find import WORKSPACE, Results, find_results, results_at, results_before
+from transformer.results.git import is_shallow
 from transformer.results.headline import shortfall
 from transformer.results.naming import registered_name
 from transformer.results.origin import origin_of, uncommitted_code
@@ -128,7 +129,9 @@ def _origin(root: Path, chain: Chain) -> Iterator[tuple[str, str]]:
 def _change(task: str, before: Results | None, own: Results) -> Section:
     title = "Change from the previous result"
     if before is None:
-        return Section(title, "No commit holds another result of this task.")
+        shallow = is_shallow(own.root)
+        more = " This clone has only a part of the history: `git fetch --unshallow` brings the rest." if shallow else ""
+        return Section(title, f"No commit holds another result of this task.{more}")
     found = differences(task, before, own, samples=_samples(own, task))
     shown = list(tables(found, before.name, "this result"))
     text = f"The previous result is the one that commit {before.name} holds."

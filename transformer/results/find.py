@@ -14,8 +14,8 @@ from transformer.results.chain import Chain, all_chains, chains_in_lock
 from transformer.results.dvc_inside import cached_object, experiment_state
 from transformer.results.git import blob, experiments, git, head, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, require_valid
-from transformer.results.partial import claim_in_words, edited_in_words, in_words, never_run
-from transformer.results.workspace import content_md5, not_as_locked
+from transformer.results.partial import changed_in_words, claim_in_words, edited_in_words, in_words, never_run
+from transformer.results.workspace import changed_since, content_md5, not_as_locked
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
@@ -66,13 +66,24 @@ class Results:
         return rows
 
     def unrun(self, task: str) -> str | None:
-        """Why the workspace's result is not the one that its params.yaml asks for; None if it is, or for a commit.
+        """Why the workspace's result is not that of its parameters, code and data; None if it is, or for a commit.
 
         Raises UserError when params.yaml cannot be read.
         """
         if self.commit is not None:
             return None
-        return edited_in_words(self.chains[task], read_params(self.root / "params.yaml"))
+        chain = self.chains[task]
+        return edited_in_words(chain, read_params(self.root / "params.yaml")) or changed_in_words(
+            chain, _changed_since(self.root, chain)
+        )
+
+    def require_own_files(self, task: str) -> None:
+        """Raise UserError if a commit's reports are not those of its dvc.lock, or were not committed."""
+        for path in self.chains[task].outs:
+            self._content(task, path)
+        path = f"reports/{task}/evaluation.json"
+        if not self._content(task, path):
+            raise UserError(f"{self.name} has no {path}: commit the reports with {LOCK}")
 
     def _content(self, task: str, path: str) -> bytes:
         """A file of the result; empty if a commit has none."""
@@ -171,6 +182,18 @@ def results_before(root: Path, chain: Chain) -> Results | None:
             results.evaluation(chain.task)
             return results
     return None
+
+
+def _changed_since(root: Path, chain: Chain) -> dict[str, list[str]]:
+    """As `changed_since`; nothing if DVC cannot say."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(str(root)) as repo:
+            return changed_since(repo, chain)
+    except (DvcException, OSError):
+        return {}
 
 
 def _commit(root: Path, name: str) -> str:

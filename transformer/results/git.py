@@ -57,6 +57,11 @@ def head(root: Path) -> str | None:
     return git(root, "rev-parse", "--verify", "--quiet", "HEAD").decode().strip() or None
 
 
+def is_shallow(root: Path) -> bool:
+    """Whether the clone has only a part of the history."""
+    return git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
+
+
 def blob(root: Path, commit: str, path: str) -> bytes:
     """A file's content at a commit; empty if it does not exist."""
     return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository

@@ -54,12 +54,11 @@ def noted_origin(root: Path, row_key: str) -> Origin | None:
 
 def origin_of(root: Path, chain: Chain) -> Origin:
     """Where the workspace's result comes from, by the rules above."""
-    key = chain.row_key()
-    if noted := noted_origin(root, key):
+    if noted := noted_origin(root, chain.row_key()):
         return noted
-    for snapshot in git.snapshots(root):
-        if any(key == held.row_key() for held in chains_in_lock(snapshot.lock)):
-            return Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
+    if found := _first_committed(root, chain):
+        snapshot, _ = found
+        return Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
     return current_origin(root)
 
 
@@ -79,16 +78,25 @@ def uncommitted_code(root: Path, chain: Chain, commit: str | None) -> bool:
     if _code_at(root, commit, chain) == chain.code:
         return False
     # `transformer accept` puts other code into dvc.lock: the oldest commit with the result has what made it.
-    first = _first_committed(root, chain.row_key())
-    return first is None or first.code == chain.code or _code_at(root, commit, first) != first.code
+    found = _first_committed(root, chain)
+    return found is None or found[1].code == chain.code or _code_at(root, commit, found[1]) != found[1].code
 
 
-def _first_committed(root: Path, row_key: str) -> Chain | None:
+def _first_committed(root: Path, chain: Chain) -> tuple[git.Snapshot, Chain] | None:
+    """The oldest dvc.lock that has the chain's result, and the chain in it."""
+    key, hashes = chain.row_key(), _hashes(chain)
     for snapshot in git.snapshots(root):
+        if any(md5 not in snapshot.lock for md5 in hashes):
+            continue  # parsing a dvc.lock takes a tenth of a second, and a long history has hundreds
         for held in chains_in_lock(snapshot.lock):
-            if held.row_key() == row_key:
-                return held
+            if held.row_key() == key:
+                return snapshot, held
     return None
+
+
+def _hashes(chain: Chain) -> list[bytes]:
+    """Those of outputs that every dvc.lock with the chain's result contains (see `Chain.row_key`)."""
+    return [md5.encode() for stage in chain.stages if stage.name != "export" for md5 in stage.outs.values()]
 
 
 def _code_at(root: Path, commit: str, chain: Chain) -> dict[str, str]:

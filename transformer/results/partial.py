@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transformer.core.digest import leaves, parameters_digest, signature, signed_output
@@ -58,8 +58,20 @@ def edited_in_words(chain: Chain, content: Mapping[str, Any]) -> str | None:
         return None
     shown = "; ".join(edited[:_NAMED]) + (f"; and {len(edited) - _NAMED} more" if len(edited) > _NAMED else "")
     return (
-        f"{chain.task}: the workspace's result is not of its {_PARAMS}, which has not run to its end ({shown}): this"
-        f" compares the result; `dvc repro report@{chain.task}` makes the new one"
+        f"{chain.task}: the workspace's result is not of its {_PARAMS}, which has not run to its end ({shown});"
+        f" `dvc repro report@{chain.task}` makes the new one"
+    )
+
+
+def changed_in_words(chain: Chain, changed: Mapping[str, Sequence[str]]) -> str | None:
+    """Say that the workspace's result is not of its code and data; None without changes, which are given by stage."""
+    if not changed:
+        return None
+    named = [f"{stage}: {', '.join(what[:_NAMED])}" for stage, what in changed.items()]
+    shown = "; ".join(named[:_NAMED]) + (f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    return (
+        f"{chain.task}: the workspace's result is older than what has changed since ({shown});"
+        f" `dvc repro report@{chain.task}` makes the new one"
     )
 
 

@@ -1,8 +1,7 @@
 """Verifies that the workspace reproduces the results of a commit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from transformer.core.errors import UserError
 from transformer.results.chain import DATA_STAGES, Chain, Stage
@@ -10,7 +9,7 @@ from transformer.results.differences import leaves
 from transformer.results.dvc_inside import run_cache
 from transformer.results.find import WORKSPACE, Results, find_results, results_at
 from transformer.results.runcache import stages_run
-from transformer.results.workspace import require_outputs
+from transformer.results.workspace import changed_since, require_outputs
 from transformer.text.clean import one_line
 
 TOLERANCES = {
@@ -34,6 +33,7 @@ def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
     for task, chain in committed.chains.items():
         if task not in own.chains:
             raise UserError(own.partial.get(task) or f"the workspace has no complete result of {task}: run `dvc repro`")
+        committed.require_own_files(task)
         _require_made_here(root, own.chains[task])
         first = _first_difference(chain, own.chains[task])
         if first is None:
@@ -58,30 +58,17 @@ def _require_made_here(root: Path, chain: Chain) -> None:
     require_outputs(root, chain.outs)
     try:
         with Repo(str(root)) as repo:
-            targets = [f"{root.resolve() / 'dvc.yaml'}:{stage.name}@{chain.task}" for stage in chain.executed]
-            status: dict[str, list[Any]] = repo.status(targets=targets)
+            changed = changed_since(repo, chain)
             run = stages_run(run_cache(repo), chain)
     except DvcException as error:
         raise UserError(f"DVC cannot say whether the workspace is up to date: {one_line(str(error))}") from error
-    for address, entries in status.items():
-        if changed := sorted(set(_changed(entries))):
-            name = address.rpartition(":")[2]
-            raise UserError(f"{name} is not up to date ({', '.join(changed)}): run `dvc repro`, then verify")
+    for name, what in changed.items():
+        raise UserError(f"{name} is not up to date ({', '.join(what)}): run `dvc repro`, then verify")
     if fetched := [stage.name for stage in chain.stages if stage.name not in run]:
         raise UserError(
             f"{chain.task}: nothing to verify: {', '.join(fetched)} did not run here, their outputs were fetched;"
             " run `dvc repro --force --no-run-cache`, then verify"
         )
-
-
-def _changed(status: Iterable[Any]) -> Iterator[str]:
-    """The changed dependencies and parameters in DVC's status of a stage; outputs have been checked before."""
-    for entry in status:
-        if isinstance(entry, str):
-            yield entry
-            continue
-        for path, state in entry.get("changed deps", {}).items():
-            yield from state if isinstance(state, dict) else [path]
 
 
 def _first_difference(committed: Chain, own: Chain) -> Stage | None:

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformer.core.code import files_of
 from transformer.core.errors import UserError
@@ -14,6 +14,8 @@ from transformer.results.lockfile import LOCK, parse_lock
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
+
+    from transformer.results.chain import Chain
 
 
 def content_md5(content: bytes) -> str:
@@ -34,6 +36,24 @@ def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
     """
     places = {path: Path(repo.root_dir, path) for path in paths}
     return {path: recorded_md5(repo, place) if place.exists() else None for path, place in places.items()}
+
+
+def changed_since(repo: "Repo", chain: "Chain") -> dict[str, list[str]]:
+    """What has changed since the chain's stages ran, by stage, such as `train@TASK`: code, inputs and parameters."""
+    targets = [f"{Path(repo.root_dir, 'dvc.yaml')}:{stage.name}@{chain.task}" for stage in chain.executed]
+    status: dict[str, list[Any]] = repo.status(targets=targets)
+    found = {address.rpartition(":")[2]: sorted(set(_changed(entries))) for address, entries in status.items()}
+    return {name: changed for name, changed in found.items() if changed}
+
+
+def _changed(status: Iterable[Any]) -> Iterator[str]:
+    """The changed dependencies and parameters in DVC's status of a stage; outputs are another matter."""
+    for entry in status:
+        if isinstance(entry, str):
+            yield entry
+            continue
+        for path, state in entry.get("changed deps", {}).items():
+            yield from state if isinstance(state, dict) else [path]
 
 
 def require_outputs(root: Path, outs: Mapping[str, str]) -> None:

@@ -54,7 +54,10 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
             name = section.removeprefix(f"{chain.task}.")
             if name.partition(".")[0] in HYPERPARAMETERS:
                 items = leaves({name: value}).items()
-                found |= {allowed_name(path): _text(item) for path, item in items if path not in _WHERE_FROM}
+                for path, item in items:
+                    if path not in _WHERE_FROM:
+                        allowed = allowed_name(path)
+                        found[allowed if allowed not in found else _spelled(path)] = _text(item)
     return found
 
 
@@ -101,6 +104,11 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
 def allowed_name(name: str) -> str:
     """`name` with characters that MLflow does not allow replaced by `_`."""
     return _NOT_IN_NAMES.sub("_", name)
+
+
+def _spelled(name: str) -> str:
+    """The same by their code points, where two names would be one."""
+    return _NOT_IN_NAMES.sub(lambda each: f"U{ord(each[0]):04X}", name)
 
 
 def curves(reports: Path) -> list[Point]:

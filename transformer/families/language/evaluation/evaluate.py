@@ -3,12 +3,12 @@
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 
 from transformer.checkpoint.device import prepare
+from transformer.checkpoint.trained import WEIGHTS
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, sha256, write_json, write_table
 from transformer.core.observer import Observer
@@ -108,7 +108,7 @@ def run(
     unknown = {split: _unknown(ids, model.vocabulary) for split, ids in sequences.items()}
     cut = any(len(ids) < len(EncodedColumn(inputs.encoded / split, "text")) for split, ids in sequences.items())
     familiar = not any(unknown.values())
-    signatures = _signatures(model.engine, params.evaluate, inputs.vocab, inputs.tokens, familiar=familiar, cut=cut)
+    signatures = _signatures(model.engine, params.evaluate, inputs, familiar=familiar, cut=cut)
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, signatures, detects=model.engine.detects)
     compared = {} if baseline is None else baseline.measured_alike(signatures)
     answers = {
@@ -190,15 +190,17 @@ def _without(given: _Answers, duplicates: Duplicates) -> dict[str, float]:
 
 
 def _signatures(
-    engine: Engine, params: EvaluateParams, vocab: Path, tokens: Path, *, familiar: bool, cut: bool
+    engine: Engine, params: EvaluateParams, inputs: EvaluationInputs, *, familiar: bool, cut: bool
 ) -> dict[str, str]:
     """How each metric was measured: two results compare only where this is the same.
+
+    A discriminator's depend on what its generator wrote, which no other model's does.
 
     familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte of a causal model
     do not depend on it; where one of some tokens is hidden, the others show the more of its word the smaller they are.
     cut: whether a split has more texts than are scored.
     """
-    split = read_pretokenizers(tokens, "text")["text"]
+    split = read_pretokenizers(inputs.tokens, "text")["text"]
     how = {
         "objective": "causal" if engine.causal else "replaced" if engine.detects else "masked",
         **({} if engine.causal else {"apart": params.apart}),
@@ -209,10 +211,11 @@ def _signatures(
         **{"split": split.kind, "lowercase": split.lowercase, "breaks": split.html_breaks},
     }
     measured = "|".join(f"{name}:{value}" for name, value in how.items())
-    per_token = f"{measured}|vocabulary:{sha256(vocab / 'text' / 'tokenizer.json')[:12]}"
+    per_token = f"{measured}|vocabulary:{sha256(inputs.vocab / 'text' / 'tokenizer.json')[:12]}"
     own = (*detection_scores.METRICS, "detection_auc", "undetected_accuracy") if engine.detects else ()
     prefix = GENERATOR if engine.detects else ""
-    return dict.fromkeys(own, per_token) | {
+    generated = f"{per_token}|generator:{sha256(inputs.trained / WEIGHTS)[:12]}" if own else ""
+    return dict.fromkeys(own, generated) | {
         f"{prefix}{name}": measured if familiar and engine.causal and name in PER_TEXT else per_token
         for name in METRICS
     }

@@ -19,11 +19,14 @@ def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
     """Per system, the metrics on plain text, which do not depend on its tokens: score and bootstrap samples, by name.
 
-    They are cased if all of the systems write capital letters.
+    They are cased if all of the systems write capital letters. If some do, chrF is named after its lowercased texts.
     """
-    cased = all(writes_capitals(row["hypothesis"] for row in rows) for rows in systems)
-    found = (text_metrics(*(_column(rows, name) for name in _COMPARED), cased=cased) for rows in systems)
-    return [{name: (m.score(), m.resampled(samples)) for name, m in metrics.items()} for metrics in found]
+    capitals = [writes_capitals(row["hypothesis"] for row in rows) for rows in systems]
+    found = (text_metrics(*(_column(rows, name) for name in _COMPARED), cased=all(capitals)) for rows in systems)
+    names = {"chrf": "chrf_lowercased"} if any(capitals) and not all(capitals) else {}
+    return [
+        {names.get(name, name): (m.score(), m.resampled(samples)) for name, m in metrics.items()} for metrics in found
+    ]
 
 
 def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
