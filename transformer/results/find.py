@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from transformer.results.dvc_inside import cached_object, experiment_state
 from transformer.results.git import blob, experiments, git, head, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, require_valid
 from transformer.results.partial import changed_in_words, claim_in_words, edited_in_words, in_words, never_run
-from transformer.results.workspace import changed_since, content_md5, not_as_locked
+from transformer.results.workspace import changed_since, content_md5, not_as_locked, of_chain
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
@@ -73,9 +74,20 @@ class Results:
         if self.commit is not None:
             return None
         chain = self.chains[task]
-        return edited_in_words(chain, read_params(self.root / "params.yaml")) or changed_in_words(
-            chain, _changed_since(self.root, chain)
-        )
+        edited = edited_in_words(chain, read_params(self.root / "params.yaml"))
+        return edited or changed_in_words(chain, of_chain(chain, self._changed))
+
+    @cached_property
+    def _changed(self) -> dict[str, list[str]]:
+        """As `changed_since`; nothing if DVC cannot say."""
+        from dvc.exceptions import DvcException
+        from dvc.repo import Repo
+
+        try:
+            with Repo(str(self.root)) as repo:
+                return changed_since(repo)
+        except (DvcException, OSError):
+            return {}
 
     def require_own_files(self, task: str) -> None:
         """Raise UserError if a commit's reports are not those of its dvc.lock, or were not committed."""
@@ -182,18 +194,6 @@ def results_before(root: Path, chain: Chain) -> Results | None:
             results.evaluation(chain.task)
             return results
     return None
-
-
-def _changed_since(root: Path, chain: Chain) -> dict[str, list[str]]:
-    """As `changed_since`; nothing if DVC cannot say."""
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
-
-    try:
-        with Repo(str(root)) as repo:
-            return changed_since(repo, chain)
-    except (DvcException, OSError):
-        return {}
 
 
 def _commit(root: Path, name: str) -> str:

@@ -9,7 +9,7 @@ from transformer.results.differences import leaves
 from transformer.results.dvc_inside import run_cache
 from transformer.results.find import WORKSPACE, Results, find_results, results_at
 from transformer.results.runcache import stages_run
-from transformer.results.workspace import changed_since, require_outputs
+from transformer.results.workspace import changed_since, of_chain, require_outputs
 from transformer.text.clean import one_line
 
 TOLERANCES = {
@@ -58,7 +58,7 @@ def _require_made_here(root: Path, chain: Chain) -> None:
     require_outputs(root, chain.outs)
     try:
         with Repo(str(root)) as repo:
-            changed = changed_since(repo, chain)
+            changed = of_chain(chain, changed_since(repo))
             run = stages_run(run_cache(repo), chain)
     except DvcException as error:
         raise UserError(f"DVC cannot say whether the workspace is up to date: {one_line(str(error))}") from error

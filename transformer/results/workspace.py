@@ -38,12 +38,21 @@ def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
     return {path: recorded_md5(repo, place) if place.exists() else None for path, place in places.items()}
 
 
-def changed_since(repo: "Repo", chain: "Chain") -> dict[str, list[str]]:
-    """What has changed since the chain's stages ran, by stage, such as `train@TASK`: code, inputs and parameters."""
-    targets = [f"{Path(repo.root_dir, 'dvc.yaml')}:{stage.name}@{chain.task}" for stage in chain.executed]
-    status: dict[str, list[Any]] = repo.status(targets=targets)
-    found = {address.rpartition(":")[2]: sorted(set(_changed(entries))) for address, entries in status.items()}
-    return {name: changed for name, changed in found.items() if changed}
+def changed_since(repo: "Repo") -> dict[str, list[str]]:
+    """What has changed since a stage ran, by the stage's name, such as `train@TASK`: code, inputs and parameters."""
+    own = Path(repo.root_dir, "dvc.yaml").resolve()
+    found = {}
+    for address, entries in repo.status().items():  # of all stages: a second, where each target takes a fifth of one
+        path, _, name = address.rpartition(":")
+        if (changed := sorted(set(_changed(entries)))) and Path(path or "dvc.yaml").resolve() == own:
+            found[name] = changed
+    return found
+
+
+def of_chain(chain: "Chain", by_stage: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The entries of its stages, in their order."""
+    names = (f"{stage.name}@{chain.task}" for stage in chain.executed)
+    return {name: by_stage[name] for name in names if name in by_stage}
 
 
 def _changed(status: Iterable[Any]) -> Iterator[str]:
