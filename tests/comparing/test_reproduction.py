@@ -125,6 +125,9 @@ def test_a_commit_without_its_own_reports_is_no_result(committed: Path) -> None:
 def test_what_has_changed_since_the_result_was_made_is_said(committed: Path) -> None:
     """By `compare` and `summary`: code and data that were edited and not run."""
     assert results_at(committed, "workspace", None).unrun("sentiment") is None
+    shutil.rmtree(committed / "models")
+    shutil.rmtree(committed / "data")
+    assert results_at(committed, "workspace", None).unrun("sentiment") is None, "as in a clone without `dvc pull`"
     (committed / "raw/weights").write_text("other weights")
     line = results_at(committed, "workspace", None).unrun("sentiment")
     assert line == (

@@ -85,7 +85,7 @@ class Results:
 
         try:
             with Repo(str(self.root)) as repo:
-                return changed_since(repo)
+                return changed_since(repo, missing=False)
         except (DvcException, OSError):
             return {}
 

@@ -58,7 +58,7 @@ def _require_made_here(root: Path, chain: Chain) -> None:
     require_outputs(root, chain.outs)
     try:
         with Repo(str(root)) as repo:
-            changed = of_chain(chain, changed_since(repo))
+            changed = of_chain(chain, changed_since(repo, missing=True))
             run = stages_run(run_cache(repo), chain)
     except DvcException as error:
         raise UserError(f"DVC cannot say whether the workspace is up to date: {one_line(str(error))}") from error
