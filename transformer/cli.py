@@ -214,11 +214,18 @@ def _compare(arguments: argparse.Namespace) -> None:
         print(line, file=sys.stderr)
     if not tasks:
         raise UserError(f"{first.name} and {second.name} have no results for the same task: run `dvc repro`")
+    wrong = []
     for task in tasks:
-        found = differences(task, first, second, samples=arguments.samples)
+        try:
+            found = differences(task, first, second, samples=arguments.samples)
+        except UserError as error:  # such as files of this task alone that are not dvc.lock's
+            wrong.append(str(error))
+            continue
         for line in lines(found, first.name, second.name, markdown=arguments.markdown):
             print(line)
         print()
+    if wrong:
+        raise UserError("; ".join(dict.fromkeys(wrong)))
 
 
 def _verify(arguments: argparse.Namespace) -> None:

@@ -1,13 +1,16 @@
 """Two results in a real git repository, and the reported differences."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from dvc.repo import Repo
+from ruamel.yaml import YAML
 
 from tests.comparing.results import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, write_result
 from tests.kit import git
+from transformer.cli import run_command
 from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
 from transformer.report.build import in_common
@@ -53,6 +56,27 @@ def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
     shown = next(tables(found, "A", "B"))
     assert "test accuracy, test f1: no difference, as the results scored different texts" in shown.note
     assert {row[shown.header.index("difference")] for row in shown.rows} == {""}
+
+
+def test_the_other_tasks_are_compared_too(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The evaluation of the first one is not that of dvc.lock."""
+    lock = YAML(typ="safe").load(repository / "dvc.lock")
+    lock["stages"] |= json.loads(json.dumps(lock["stages"]).replace("sentiment", "language"))
+    YAML().dump(lock, repository / "dvc.lock")
+    shutil.copytree(repository / "reports/sentiment", repository / "reports/language")
+    for name, text in {"dvc.yaml": "stages: {}", "params.yaml": "{}", ".dvc/config": ""}.items():
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text(text)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "both")
+    (repository / EVALUATION.replace("sentiment", "language")).write_text("{}")
+    monkeypatch.chdir(repository)
+    monkeypatch.setattr("sys.argv", ["transformer", "compare", "HEAD", "workspace"])
+    with pytest.raises(SystemExit, match=r"^error: reports/language/evaluation\.json is not what dvc\.lock says"):
+        run_command()
+    assert "The same parameters, data, code and scores." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ STAGES = {
     "export": ("reports/sentiment/evaluation.json", "models/sentiment/bundle", "export"),
 }
 """What each stage copies, where to, and its section of the parameters."""
+GIVEN = "data/local/mine"
+"""The user's, which `train` reads as well; raw/ stands for what is another one on another processor."""
 READS = {"train": "data/sentiment/vocab", "evaluate": "models/sentiment/trained", "export": "models/sentiment/trained"}
 EVALUATION = "reports/sentiment/evaluation.json"
 
@@ -31,7 +33,7 @@ def make_result(root: Path) -> None:
     stages = {
         name: {
             "cmd": f"cp {source} {target}",
-            "deps": [source, *([READS[name]] if name in READS else [])],
+            "deps": [source, *([READS[name]] if name in READS else []), *([GIVEN] if name == "train" else [])],
             "params": [f"sentiment.{section}"],
             **({"metrics": [{target: {"cache": False}}]} if target == EVALUATION else {"outs": [target]}),
         }
@@ -42,6 +44,8 @@ def make_result(root: Path) -> None:
     sections = "".join(f"  {section}: {{rate: 1}}\n" for _, _, section in STAGES.values())
     (root / "params.yaml").write_text(f"sentiment:\n{sections}")
     (root / "raw").mkdir()
+    (root / GIVEN).parent.mkdir(parents=True)
+    (root / GIVEN).write_text("mine")
     (root / "raw/corpus").write_text("rows")
     (root / "raw/weights").write_text("weights")
     (root / "raw/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5, "f1": 0.5}}))
@@ -107,6 +111,22 @@ def test_a_task_that_the_commit_has_no_result_of_is_not_passed_over(committed: P
     found = verify(committed, "HEAD", exact=False)
     assert next(found) == "sentiment: every stage wrote the same bytes as at HEAD"
     with pytest.raises(UserError, match="the model is newer than its scores"):
+        next(found)
+
+
+def test_the_other_tasks_are_verified_too(committed: Path) -> None:
+    """The workspace has no result of the first one."""
+    yaml = YAML(typ="safe")
+    lock = committed / "dvc.lock"
+    own = lock.read_text()
+    whole, other = (yaml.load(own.replace("sentiment", name)) for name in ("sentiment", "another"))
+    whole["stages"] |= other["stages"]
+    yaml.dump(whole, lock)
+    commit(committed)
+    lock.write_text(own)
+    found = verify(committed, "HEAD", exact=False)
+    assert next(found) == "sentiment: every stage wrote the same bytes as at HEAD"
+    with pytest.raises(UserError, match=r"^the workspace has no complete result of another: run `dvc repro`$"):
         next(found)
 
 
@@ -181,6 +201,11 @@ def other_data(root: Path) -> None:
     (root / "raw/corpus").write_text("other rows")
 
 
+def other_inputs(root: Path) -> None:
+    (root / GIVEN).write_text("other vectors")
+    (root / "raw/weights").write_text("other weights")
+
+
 def other_parameters(root: Path) -> None:
     text = (root / "params.yaml").read_text()
     (root / "params.yaml").write_text(text.replace("train: {rate: 1}", "train: {rate: 2}"))
@@ -192,6 +217,7 @@ def other_parameters(root: Path) -> None:
         (far, r"^evaluate@sentiment: accuracy on test differs by 0\.08 from HEAD; another .* explains at most 0\.04"),
         (without_metric, r"^evaluate@sentiment: f1 on test differs by inf from"),
         (other_data, r"^download@sentiment: data/sentiment/corpus is not what HEAD has in dvc\.lock"),
+        (other_inputs, r"^sentiment: data/local/mine differs from HEAD: only results of the same inputs can be verified"),
         (other_parameters, r"^train@sentiment: parameters differ \(sentiment\.train\.rate\)"),
     ],
 )

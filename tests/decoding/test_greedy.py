@@ -9,6 +9,7 @@ from tests.builders import seq2seq
 from tests.decoding import reference
 from tests.decoding.models import params, run, sources, trained, vocabulary
 from transformer.core.files import write_json
+from transformer.core.observer import Observer
 from transformer.families.seq2seq.decoding.decode import Search
 from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.families.seq2seq.decoding.translator import Translator
@@ -46,6 +47,7 @@ def test_a_text_without_tokens_is_not_translated(tmp_path: Path) -> None:
     found = translator.translate(["\ufeff", "a dog", "", " \u00ad\u200b "])
     assert found[0] == found[2] == found[3] == ""
     assert found[1]
+    assert translator.decode(words.encode(["\ufeff", "a dog"]), Observer()) == found[:2], "as it is evaluated"
 
 
 @pytest.mark.parametrize(

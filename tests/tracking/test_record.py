@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from transformer.results.chain import Chain, Stage
-from transformer.tracking.record import Point, curves, dataset_splits, final_figures, hyperparameters
+from transformer.tracking.record import Point, changes, curves, dataset_splits, final_figures, hyperparameters
 
 
 @pytest.fixture
@@ -56,6 +56,19 @@ def test_only_hyperparameters_are_parameters() -> None:
         "model.d_model": "8",
         "hardware.threads": "2",
     }
+
+
+def test_changes_do_not_depend_on_the_order_of_parameters() -> None:
+    """params.yaml has its own, and DVC writes another into dvc.lock."""
+
+    def chain(*sections: dict[str, dict[str, int]]) -> Chain:
+        params = {name: values for section in sections for name, values in section.items()}
+        return Chain("sentiment", (Stage("train", {"params.yaml": params}, {}, {}),))
+
+    train, model = {"sentiment.train": {"warmup": 9, "epochs": 2}}, {"sentiment.model": {"layers": 3}}
+    base = chain({"sentiment.train": {"warmup": 1, "epochs": 1}}, {"sentiment.model": {"layers": 1}})
+    other_way = {"sentiment.train": {"epochs": 2, "warmup": 9}}
+    assert changes(chain(train, model), base) == changes(chain(model, other_way), base) == "layers=3 epochs=2 warmup=9"
 
 
 def test_splits_have_digests_of_their_content(tmp_path: Path) -> None:

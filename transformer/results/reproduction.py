@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transformer.core.errors import UserError
 from transformer.results.chain import DATA_STAGES, Chain, Stage
-from transformer.results.differences import leaves
+from transformer.results.differences import given, leaves
 from transformer.results.dvc_inside import run_cache
 from transformer.results.find import WORKSPACE, Results, find_results, results_at
 from transformer.results.runcache import stages_run
@@ -18,6 +18,8 @@ TOLERANCES = {
 }
 """Largest accepted difference of a metric between CPU types, about half the width of its 95 % interval."""
 
+_LOCAL = "data/local/"
+
 PERPLEXITY_SHARE = 0.05
 """The same for a perplexity above 2, whose interval grows with it, as a share of the committed value."""
 
@@ -25,29 +27,52 @@ PERPLEXITY_SHARE = 0.05
 def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
     """Yield one line per reproduced task; exact: require byte-identical outputs.
 
-    Raises UserError when a stage differs, naming the first one, and when the workspace has no result that was made
-    here: stages do not belong together or are out of date, files are not those of dvc.lock, or it was fetched. At the
-    end also when the commit's stages of a task that the workspace has a result of are none.
+    Raises UserError when all tasks are done, with what is wrong with each: a stage differs (the first one is named), or
+    the workspace has no result that was made here: stages do not belong together or are out of date, files are not
+    those of dvc.lock, or it was fetched. Also when the commit's stages of a task that the workspace has a result of are
+    none.
     """
     committed, own = find_results(root, revision), results_at(root, WORKSPACE, None)
-    for task, chain in committed.chains.items():
-        if task not in own.chains:
-            raise UserError(own.partial.get(task) or f"the workspace has no complete result of {task}: run `dvc repro`")
-        committed.require_own_files(task)
-        _require_made_here(root, own.chains[task])
-        first = _first_difference(chain, own.chains[task])
-        if first is None:
-            yield f"{task}: every stage wrote the same bytes as at {revision}"
-            continue
-        if exact or first.name in DATA_STAGES:
-            raise UserError(
-                f"{first.name}@{task}: {_differing(first, own.chains[task])} is not what {revision} has in dvc.lock:"
-                " the stage is not repeatable, or its code changed without `dvc repro`"
-            )
-        metrics = _metrics(task, committed, own)
-        yield f"{task}: {first.name} is the first stage whose bytes differ from {revision}; {metrics}"
-    if left := [why for task, why in committed.partial.items() if task in own.chains]:
-        raise UserError("; ".join(left))
+    wrong = []
+    for task in committed.chains:
+        try:
+            yield _verified(root, task, committed, own, exact=exact)
+        except UserError as error:
+            wrong.append(str(error))
+    wrong += [why for task, why in committed.partial.items() if task in own.chains]
+    if wrong:
+        raise UserError("; ".join(wrong))
+
+
+def _verified(root: Path, task: str, committed: Results, own: Results, *, exact: bool) -> str:
+    """A line that says how well a task is reproduced. Raises UserError when it is not."""
+    if task not in own.chains:
+        raise UserError(own.partial.get(task) or f"the workspace has no complete result of {task}: run `dvc repro`")
+    committed.require_own_files(task)
+    _require_made_here(root, own.chains[task])
+    first = _first_difference(committed.chains[task], own.chains[task])
+    if first is None:
+        return f"{task}: every stage wrote the same bytes as at {committed.name}"
+    if exact or first.name in DATA_STAGES:
+        raise UserError(
+            f"{first.name}@{task}: {_differing(first, own.chains[task])} is not what {committed.name} has in dvc.lock:"
+            " the stage is not repeatable, or its code changed without `dvc repro`"
+        )
+    _require_same_inputs(committed, own, task)
+    metrics = _metrics(task, committed, own)
+    return f"{task}: {first.name} is the first stage whose bytes differ from {committed.name}; {metrics}"
+
+
+def _require_same_inputs(committed: Results, own: Results, task: str) -> None:
+    """Raise UserError if the two results read other files of the user: those are why bytes differ, not a processor.
+
+    What another task's stages wrote may differ as this task's does, and is verified with that task.
+    """
+    was, now = given(committed.chains[task]), given(own.chains[task])
+    if other := sorted(path for path in was.keys() & now.keys() if path.startswith(_LOCAL) and was[path] != now[path]):
+        raise UserError(
+            f"{task}: {', '.join(other)} differs from {committed.name}: only results of the same inputs can be verified"
+        )
 
 
 def _require_made_here(root: Path, chain: Chain) -> None:

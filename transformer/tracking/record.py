@@ -64,12 +64,13 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
 def changes(chain: Chain, base: Chain) -> str:
     """The hyperparameters that differ from another result's, such as `d_model=512 train.batch_size=32`.
 
-    A name appears without its section if no other section has the same name.
+    They are in alphabetical order: DVC and params.yaml have orders of their own. A name appears without its section if
+    no other section has the same name.
     """
     own, other = hyperparameters(chain), hyperparameters(base)
     named = Counter(name.rpartition(".")[2] for name in own)
     changed = []
-    for name, value in own.items():
+    for name, value in sorted(own.items()):
         leaf = name.rpartition(".")[2]
         if value != other.get(name):
             changed.append(f"{leaf if named[leaf] == 1 else name}={value}")

@@ -85,18 +85,24 @@ class Translator:
         model's own, for this call. Raises UserError if `long_sources` is `refuse` and a text is longer than the model's
         positions, and TypeError if `texts` is not an iterable of strings.
         """
-        texts = given_texts(texts)
-        sources = self._source.encode(self.pretokenize(texts))
+        sources = self._source.encode(self.pretokenize(given_texts(texts)))
+        hypotheses = self._hypotheses(sources, decoding or self.decoding, Observer(), first)
+        return [
+            [Translation(self.text(one_line(self._target.decode(ids))), score) for ids, score, *_ in found]
+            for found in hypotheses
+        ]
+
+    def _hypotheses(
+        self, sources: Sequence[Ids], decoding: DecodingParams, observer: Observer, first: int = 0
+    ) -> list[list[Hypothesis]]:
+        """Those of each source; the empty one for a source without a token, of which a model would invent a text."""
         filled = [index for index, source in enumerate(sources) if len(source) > 2]  # than begin and end token
-        encoded = [sources[index] for index in filled]
         numbers = [first + index for index in filled]
-        hypotheses = self.decoder(encoded, decoding or self.decoding, Observer(), numbers)
-        translations = [[Translation("", 0.0)] for _ in texts]
-        for index, found in zip(filled, hypotheses, strict=True):
-            translations[index] = [
-                Translation(self.text(one_line(self._target.decode(ids))), score) for ids, score, *_ in found
-            ]
-        return translations
+        found = self.decoder([sources[index] for index in filled], decoding, observer, numbers)
+        every = [[Hypothesis([], 0.0, 0.0, finished=True)] for _ in sources]
+        for index, hypotheses in zip(filled, found, strict=True):
+            every[index] = hypotheses
+        return every
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
         """Pre-tokenize raw source texts as in training."""
@@ -111,8 +117,7 @@ class Translator:
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
         """The best target ids of each encoded source, without begin and end token."""
-        hypotheses = self.decoder(sources, self.decoding, observer, None)
-        return [found[0].ids for found in hypotheses]
+        return [found[0].ids for found in self._hypotheses(sources, self.decoding, observer)]
 
     def best(self, source: Ids) -> Hypothesis:
         """The best hypothesis of one encoded source."""
