@@ -217,7 +217,7 @@ def other_parameters(root: Path) -> None:
         (far, r"^evaluate@sentiment: accuracy on test differs by 0\.08 from HEAD; another .* explains at most 0\.04"),
         (without_metric, r"^evaluate@sentiment: f1 on test differs by inf from"),
         (other_data, r"^download@sentiment: data/sentiment/corpus is not what HEAD has in dvc\.lock"),
-        (other_inputs, r"^sentiment: data/local/mine differs from HEAD: only results of the same inputs can be verified"),
+        (other_inputs, r"^sentiment: data/local/mine differs from HEAD: only results of the same inputs"),
         (other_parameters, r"^train@sentiment: parameters differ \(sentiment\.train\.rate\)"),
     ],
 )

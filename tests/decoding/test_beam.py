@@ -177,3 +177,16 @@ def test_equal_scores_come_in_the_order_of_their_indices() -> None:
         assert torch_best(torch.from_numpy(scores), count)[1][0].tolist() == expected
     for values, indices in (best(np.zeros((2, 5000)), 4), torch_best(torch.zeros(2, 5000), 4)):
         assert (values.tolist(), indices.tolist()) == ([[0.0] * 4] * 2, [[0, 1, 2, 3]] * 2)
+
+
+@pytest.mark.parametrize("digits", [1, 9])
+def test_a_few_of_many_are_those_of_all_in_order(digits: int) -> None:
+    """With equal scores among them, for the last place too, and with blocked tokens."""
+    scores = np.random.default_rng(digits).normal(size=(50, 400)).round(digits)
+    scores[:, ::7] = -np.inf
+    for count in (1, 2, 10, 99, 100, 400):
+        values, indices = best(scores, count)
+        for row in range(50):
+            expected = sorted(range(400), key=lambda index: (-scores[row, index], index))[:count]
+            assert indices[row].tolist() == expected
+            assert values[row].tolist() == scores[row, expected].tolist()

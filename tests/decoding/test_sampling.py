@@ -84,7 +84,7 @@ def test_top_p_counts_what_top_k_left() -> None:
 def test_the_ends_of_the_unit_interval() -> None:
     log_probabilities = np.array([[-math.inf, math.log(0.25), math.log(0.75), -math.inf]] * 2)
     drawn = draw_tokens(log_probabilities, np.array([0.0, 1 - 2**-53]), params())
-    assert drawn.tolist() == [2, 1]
+    assert drawn.tolist() == [1, 2]
 
 
 def test_a_temperature_near_zero_is_greedy_search() -> None:
@@ -123,3 +123,22 @@ def test_every_sentence_draws_by_its_number() -> None:
             numbers=[number],
         )
         assert alone[0][0].ids == together[number][0].ids
+
+
+@pytest.mark.parametrize("top_k", [None, 700])
+def test_top_p_of_a_large_vocabulary_is_that_of_the_sorted_one(top_k: int | None) -> None:
+    """A peaked row and a flat one, whose share takes a few entries and most of them, with equal ones among them."""
+    generator = np.random.default_rng(0)
+    peaked, flat = (generator.normal(scale=scale, size=3000).round(2) for scale in (6.0, 0.1))
+    scores = np.stack((peaked, flat))
+    for share in (0.5, 0.9, 1.0):
+        cut = params(method="sample", top_k=top_k, top_p=share)
+        for row in (0, 1):
+            order = np.argsort(-scores[row], kind="stable")[:top_k]
+            chances = np.exp(scores[row][order] - scores[row].max())
+            chances /= chances.sum()
+            fewest = int(np.searchsorted(chances.cumsum(), share)) + 1
+            uniform = (np.arange(200) + 0.5) / 200
+            expected = order[np.searchsorted(chances[:fewest].cumsum() / chances[:fewest].sum(), uniform)]
+            both = draw_tokens(np.repeat(scores, 200, axis=0), np.tile(uniform, 2), cut).reshape(2, 200)
+            assert both[row].tolist() == expected.tolist()

@@ -17,6 +17,7 @@ from transformer.generation.interface import Blocked, Generator, Hypothesis, Sou
 Choice = Callable[[Ids, Any, Blocked | None, Ids, int], tuple[Scores, Ids]]
 """Last tokens (R,), cache, blocked tokens, row numbers (R,), number of tokens so far -> log probability and next token
 of each row, (R,)."""
+_FIRST = 32  # entries that are sorted for top-p at first, and how many times as many then
 
 
 def extend(
@@ -105,15 +106,33 @@ def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params:
 
     log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p.
     """
-    scaled, tokens = best(log_probabilities.astype(np.float64) / params.temperature, log_probabilities.shape[1])
-    scaled = scaled[:, : params.top_k]
-    probabilities = np.exp(scaled - scaled[:, :1])
+    scaled: Scores = log_probabilities.astype(np.float64) / params.temperature
+    tokens = np.broadcast_to(np.arange(scaled.shape[1]), scaled.shape)
+    if params.top_k is not None:
+        scaled, tokens = best(scaled, params.top_k)
+    probabilities = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     if params.top_p is not None:
-        before = probabilities.cumsum(axis=1) - probabilities
-        probabilities[before >= params.top_p] = 0.0
+        probabilities, places = _nucleus(probabilities, params.top_p)
+        tokens = np.take_along_axis(tokens, places, axis=1)
     mass = probabilities.cumsum(axis=1)
     position = (mass <= uniform[:, None] * mass[:, -1:]).sum(axis=1)
-    last = (probabilities > 0).sum(axis=1) - 1  # rounding could lead beyond the last one
+    last = mass.shape[1] - 1 - (probabilities > 0)[:, ::-1].argmax(axis=1)  # rounding could lead beyond it
     chosen: Ids = np.take_along_axis(tokens, np.minimum(position, last)[:, None], axis=1)[:, 0]
     return chosen
+
+
+def _nucleus(probabilities: Scores, share: float) -> tuple[Scores, Ids]:
+    """The most probable entries of each row (R, W) that hold `share` of it, and 0 for what follows; their indices.
+
+    Only as many are sorted as the rows need.
+    """
+    count = _FIRST
+    while True:
+        kept, places = best(probabilities, count)
+        mass = kept.cumsum(axis=1)
+        if count >= probabilities.shape[1] or (mass[:, -1] >= share).all():
+            break
+        count *= _FIRST
+    kept[:, 1:][mass[:, :-1] >= share] = 0.0
+    return kept, places
