@@ -54,7 +54,7 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
             name = section.removeprefix(f"{chain.task}.")
             if name.partition(".")[0] in HYPERPARAMETERS:
                 items = leaves({name: value}).items()
-                for path, item in items:
+                for path, item in sorted(items):  # params.yaml and DVC have orders of their own
                     if path not in _WHERE_FROM:
                         allowed = allowed_name(path)
                         found[allowed if allowed not in found else _spelled(path)] = _text(item)
