@@ -114,6 +114,25 @@ def test_one_stage_alone(root: Path) -> None:
     assert stale(root) == {"first@a", "first@b", "second@b"}
 
 
+def test_other_stages_of_the_repository_are_left_alone(root: Path) -> None:
+    """A file that DVC tracks, and a copy of the project in a folder, whose stages have the same names."""
+    (root / "extra").mkdir()
+    (root / "extra/x.txt").write_text("x")
+    run_in(root, "dvc", "add", "-q", "extra/x.txt")
+    names = ("dvc.yaml", "dvc.lock", "params.yaml", "transformer", "versions", "data", "models", "reports")
+    for name in names:
+        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
+        (root / "old").mkdir(exist_ok=True)
+        copy(root / name, root / "old" / name)
+    comment(root, "old/transformer/copy.py")
+    before = (root / "dvc.lock").read_bytes()
+    assert accept(root) == {}
+    assert (root / "dvc.lock").read_bytes() == before
+    comment(root, "versions/first.txt")
+    assert accept(root) == {"first@a": ["versions/first.txt"], "first@b": ["versions/first.txt"]}
+    assert "Running stage" not in run_in(root, "dvc", "repro")
+
+
 def test_a_dependency_that_the_lock_does_not_know_yet(root: Path) -> None:
     (root / "versions/second.txt").write_text("torch==1\n")
     text = DVC_YAML.replace('deps: ["data/${key}", ', 'deps: ["data/${key}", versions/second.txt, ')

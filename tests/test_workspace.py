@@ -141,6 +141,7 @@ def test_a_summary_of_nothing_is_one_line(project: Path, monkeypatch: pytest.Mon
     ("address", "place"),
     [
         ("http://user:word@host:5000", "http://***@host:5000 "),
+        ("http://user:w@rd@host:5000", "http://***@host:5000 "),
         ("sqlite:///here.db", "make ui"),
         ("sqlite://", "make ui"),
     ],

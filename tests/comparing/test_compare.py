@@ -35,9 +35,12 @@ def test_parameters_code_and_scores_differ_and_data_do_not(repository: Path) -> 
     assert scores["accuracy"].p is None
 
 
-def test_answers_to_the_same_texts_give_intervals(repository: Path) -> None:
+@pytest.mark.parametrize("folder", [".", "deep/project"])
+def test_answers_to_the_same_texts_give_intervals(folder: str, repository: Path) -> None:
     """DVC finds a commit's predictions, which are in git here."""
-    Repo.init(str(repository)).close()
+    repository /= folder
+    (repository / "reports/sentiment").mkdir(parents=True, exist_ok=True)
+    Repo.init(str(repository), subdir=folder != ".").close()
     write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
     git(repository, "add", "-A")
     git(repository, "add", "-f", "reports/sentiment/predictions.tsv")
@@ -272,3 +275,26 @@ def test_another_language_model_under_the_same_path_is_a_difference(repository: 
     git(repository, "commit", "-qam", "with a language model")
     assert data("one", none) == [] and data("one", "data/local/other") == []
     assert data("another", none) == [(trained, "one", "another")]
+
+
+def test_parameters_of_figures_are_parameters_too(repository: Path) -> None:
+    """Else two results whose figures show other layers would have "the same parameters"."""
+    yaml = YAML(typ="safe")
+    lock = repository / "dvc.lock"
+
+    def figures(layers: str) -> Differences:
+        write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
+        whole = yaml.load(lock.read_text())
+        whole["stages"]["figures@sentiment"] = {
+            "cmd": "true",
+            "deps": whole["stages"]["train@sentiment"]["outs"],
+            "params": {"params.yaml": {"sentiment.figures": {"layers": layers}}},
+            "outs": [{"path": "reports/sentiment/figures", "md5": layers}],
+        }
+        yaml.dump(whole, lock)
+        return compared(repository, "HEAD")
+
+    assert figures("last").params == [], "HEAD has no figures"
+    git(repository, "commit", "-qam", "with figures")
+    assert figures("last").same
+    assert figures("all").params == [("sentiment.figures.layers", "last", "all")]

@@ -17,13 +17,15 @@ STAGES = {
     "download": ("raw/corpus", "data/sentiment/corpus", "download"),
     "tokenize": ("data/sentiment/corpus", "data/sentiment/tokens", "tokenize"),
     "build_vocab": ("data/sentiment/tokens", "data/sentiment/vocab", "vocab"),
-    "train": ("raw/weights", "models/sentiment/trained", "train"),
-    "evaluate": ("raw/evaluation.json", "reports/sentiment/evaluation.json", "evaluate"),
+    "train": ("reports/language/weights", "models/sentiment/trained", "train"),
+    "evaluate": ("reports/language/evaluation.json", "reports/sentiment/evaluation.json", "evaluate"),
     "export": ("reports/sentiment/evaluation.json", "models/sentiment/bundle", "export"),
 }
 """What each stage copies, where to, and its section of the parameters."""
 GIVEN = "data/local/mine"
-"""The user's, which `train` reads as well; raw/ stands for what is another one on another processor."""
+"""The user's, which `train` reads as well; what language wrote is another one on another processor."""
+CODE, FREE = "transformer/training.py", "corpora/vectors"
+OTHERS = [GIVEN, CODE, FREE]
 READS = {"train": "data/sentiment/vocab", "evaluate": "models/sentiment/trained", "export": "models/sentiment/trained"}
 EVALUATION = "reports/sentiment/evaluation.json"
 
@@ -33,7 +35,7 @@ def make_result(root: Path) -> None:
     stages = {
         name: {
             "cmd": f"cp {source} {target}",
-            "deps": [source, *([READS[name]] if name in READS else []), *([GIVEN] if name == "train" else [])],
+            "deps": [source, *([READS[name]] if name in READS else []), *(OTHERS if name == "train" else [])],
             "params": [f"sentiment.{section}"],
             **({"metrics": [{target: {"cache": False}}]} if target == EVALUATION else {"outs": [target]}),
         }
@@ -44,11 +46,13 @@ def make_result(root: Path) -> None:
     sections = "".join(f"  {section}: {{rate: 1}}\n" for _, _, section in STAGES.values())
     (root / "params.yaml").write_text(f"sentiment:\n{sections}")
     (root / "raw").mkdir()
-    (root / GIVEN).parent.mkdir(parents=True)
-    (root / GIVEN).write_text("mine")
+    for name in OTHERS:
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("mine")
+    (root / "reports/language").mkdir(parents=True)
     (root / "raw/corpus").write_text("rows")
-    (root / "raw/weights").write_text("weights")
-    (root / "raw/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5, "f1": 0.5}}))
+    (root / "reports/language/weights").write_text("weights")
+    (root / "reports/language/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5, "f1": 0.5}}))
     for _, target, _ in STAGES.values():
         (root / target).parent.mkdir(parents=True, exist_ok=True)
     run_in(root, "git", "init", "-q", "-b", "main")
@@ -76,7 +80,7 @@ def committed(made: Path, tmp_path: Path) -> Path:
 
 
 def accuracy(root: Path, change: float) -> None:
-    (root / "raw/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5 + change, "f1": 0.5}}))
+    (root / "reports/language/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5 + change, "f1": 0.5}}))
 
 
 def test_the_same_bytes_pass(committed: Path) -> None:
@@ -84,7 +88,7 @@ def test_the_same_bytes_pass(committed: Path) -> None:
 
 
 def test_other_bytes_of_a_computing_stage_pass_with_metrics_that_are_near(committed: Path) -> None:
-    (committed / "raw/weights").write_text("other weights")
+    (committed / "reports/language/weights").write_text("other weights")
     accuracy(committed, -TOLERANCES["accuracy"] / 2)
     run_in(committed, "dvc", "repro", "-q")
     (line,) = verify(committed, "HEAD", exact=False)
@@ -148,21 +152,21 @@ def test_what_has_changed_since_the_result_was_made_is_said(committed: Path) -> 
     shutil.rmtree(committed / "models")
     shutil.rmtree(committed / "data")
     assert results_at(committed, "workspace", None).unrun("sentiment") is None, "as in a clone without `dvc pull`"
-    (committed / "raw/weights").write_text("other weights")
+    (committed / "reports/language/weights").write_text("other weights")
     line = results_at(committed, "workspace", None).unrun("sentiment")
     assert line == (
-        "sentiment: the workspace's result is older than what has changed since (train@sentiment: raw/weights);"
-        " `dvc repro report@sentiment` makes the new one"
+        "sentiment: the workspace's result is older than what has changed since (train@sentiment:"
+        " reports/language/weights); `dvc repro report@sentiment` makes the new one"
     )
     commit(committed)
     assert find_results(committed, "HEAD").unrun("sentiment") is None, "a commit's result is the commit's"
 
 
 def test_metrics_without_a_tolerance_are_said(committed: Path) -> None:
-    (committed / "raw/evaluation.json").write_text('{"test": {"unheard_of": 1.0}}')
+    (committed / "reports/language/evaluation.json").write_text('{"test": {"unheard_of": 1.0}}')
     run_in(committed, "dvc", "repro", "-q")
     commit(committed)
-    (committed / "raw/weights").write_text("other weights")
+    (committed / "reports/language/weights").write_text("other weights")
     run_in(committed, "dvc", "repro", "-q")
     assert_refused(committed, "HEAD has no metric with a tolerance: verify with --exact")
 
@@ -171,20 +175,20 @@ def test_a_perplexity_of_15_may_differ_more_than_one_of_1(committed: Path) -> No
     """By 0.35 on another CPU type, in the default language model, whose 95 % interval is 14.9 to 16.1."""
     score(committed, 15.5)
     commit(committed)
-    (committed / "raw/weights").write_text("other weights")
+    (committed / "reports/language/weights").write_text("other weights")
     score(committed, 15.5 + 0.35)
     [*verify(committed, "HEAD", exact=False)]
     score(committed, 15.5 + 0.8)
     assert_refused(committed, "perplexity on test differs by 0.8 from HEAD; another CPU type explains at most 0.775")
     score(committed, 1.03)
     commit(committed)
-    (committed / "raw/weights").write_text("weights of yet another processor")
+    (committed / "reports/language/weights").write_text("weights of yet another processor")
     score(committed, 1.03 + 0.11)
     assert_refused(committed, "explains at most 0.1")
 
 
 def score(root: Path, perplexity: float) -> None:
-    (root / "raw/evaluation.json").write_text(json.dumps({"test": {"perplexity": perplexity}}))
+    (root / "reports/language/evaluation.json").write_text(json.dumps({"test": {"perplexity": perplexity}}))
     run_in(root, "dvc", "repro", "-q")
 
 
@@ -193,17 +197,23 @@ def far(root: Path) -> None:
 
 
 def without_metric(root: Path) -> None:
-    (root / "raw/evaluation.json").write_text('{"test": {"accuracy": 0.5}}')
+    (root / "reports/language/evaluation.json").write_text('{"test": {"accuracy": 0.5}}')
 
 
 def other_data(root: Path) -> None:
-    (root / "raw/weights").write_text("other weights")
+    (root / "reports/language/weights").write_text("other weights")
     (root / "raw/corpus").write_text("other rows")
 
 
 def other_inputs(root: Path) -> None:
     (root / GIVEN).write_text("other vectors")
-    (root / "raw/weights").write_text("other weights")
+    (root / "reports/language/weights").write_text("other weights")
+
+
+def other_code(root: Path) -> None:
+    (root / CODE).write_text("a bug")
+    (root / FREE).write_text("other vectors")
+    (root / "reports/language/weights").write_text("other weights")
 
 
 def other_parameters(root: Path) -> None:
@@ -217,7 +227,8 @@ def other_parameters(root: Path) -> None:
         (far, r"^evaluate@sentiment: accuracy on test differs by 0\.08 from HEAD; another .* explains at most 0\.04"),
         (without_metric, r"^evaluate@sentiment: f1 on test differs by inf from"),
         (other_data, r"^download@sentiment: data/sentiment/corpus is not what HEAD has in dvc\.lock"),
-        (other_inputs, r"^sentiment: data/local/mine differs from HEAD: only results of the same inputs"),
+        (other_inputs, r"^sentiment: data/local/mine differs from HEAD: only results of the same code"),
+        (other_code, r"^sentiment: transformer/training\.py, corpora/vectors differ from HEAD: only results of the"),
         (other_parameters, r"^train@sentiment: parameters differ \(sentiment\.train\.rate\)"),
     ],
 )
@@ -231,7 +242,7 @@ def test_what_is_another_result_names_its_first_stage(
 
 def test_parameters_below_the_first_difference_count_too(committed: Path) -> None:
     """As on another processor, where every `train` writes other bytes."""
-    (committed / "raw/weights").write_text("other weights")
+    (committed / "reports/language/weights").write_text("other weights")
     text = (committed / "params.yaml").read_text()
     (committed / "params.yaml").write_text(text.replace("export: {rate: 1}", "export: {rate: 2}"))
     run_in(committed, "dvc", "repro", "-q")
@@ -256,7 +267,7 @@ def empty_evaluation(root: Path) -> None:
 
 
 def only_trained(root: Path) -> None:
-    (root / "raw/weights").write_text("other weights")
+    (root / "reports/language/weights").write_text("other weights")
     run_in(root, "dvc", "repro", "-q", "--single-item", "train@sentiment")
 
 
@@ -277,7 +288,7 @@ def fetched(root: Path) -> None:
         (no_models, r"^models/sentiment/trained is missing: run `dvc checkout`"),
         (empty_evaluation, r"^reports/sentiment/evaluation\.json is not what dvc\.lock says: run `git checkout -- "),
         (other_parameters, r"^train@sentiment is not up to date \(sentiment\.train\): run `dvc repro`"),
-        (far, r"^evaluate@sentiment is not up to date \(raw/evaluation\.json\): run `dvc repro`"),
+        (far, r"^evaluate@sentiment is not up to date \(reports/language/evaluation\.json\): run `dvc repro`"),
         (only_trained, r"the model is newer than its scores; run `dvc repro report@sentiment` \(evaluate, export\)"),
         (conflict, r"^dvc\.lock of workspace has conflict markers: resolve the merge"),
         (fetched, r"^sentiment: nothing to verify: download, .*, export did not run here"),

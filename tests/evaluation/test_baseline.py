@@ -86,14 +86,15 @@ def scoring(baseline: str | None) -> ScoringParams:
     return validate(ScoringParams, values, where="params.yaml", prefix="translation")
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A repository whose first commit has predictions in DVC's cache; also that commit's id."""
-    root = tmp_path_factory.mktemp("repository")
-    git(root, "init", "-q")
+@pytest.fixture(scope="module", params=[".", "deep/project"])
+def repository(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A project whose first commit has predictions in DVC's cache; also that commit's id."""
+    top = tmp_path_factory.mktemp("repository")
+    git(top, "init", "-q")
+    root = top / request.param
     path = root / PREDICTIONS
     path.parent.mkdir(parents=True)
-    with Repo.init(str(root)) as repo:
+    with Repo.init(str(root), subdir=root != top) as repo:
         for number in (1, 2):
             path.unlink(missing_ok=True)
             path.write_text(HEADER + f"test\tHund\tdog {number}\n", encoding="utf-8")

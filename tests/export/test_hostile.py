@@ -64,6 +64,10 @@ def large_numbers(path: Path) -> None:
         path.write_bytes(path.read_bytes() * 2)
 
 
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
 def pickled(path: Path) -> None:
     path.write_bytes(pickle.dumps(Malicious()))
 
@@ -78,6 +82,7 @@ FAULTS: list[Fault] = [
     number,
     folder,
     large_numbers,
+    nested,
     pickled,
 ]
 SIGN = "MALICIOUS_PICKLE_WAS_LOADED"
@@ -270,3 +275,7 @@ def test_any_option_is_an_answer_or_one_line(bundles: dict[str, Path], asked: Ca
                 assert ended.code == 2 or len(str(ended.code).splitlines()) == 1, (option, value, ended.code)
                 assert "has no effect" not in str(ended.code), (option, value)
         assert 0 < refused < len(values), option
+    for given in (["--beam", "10001"], ["--sample", "--n-best", "10001"]):  # more would end in the kernel's hands
+        with pytest.raises(SystemExit, match="10000") as refusal:
+            asked("translate", "-m", str(bundles["translation"]), *given, "ein Hund")
+        assert len(str(refusal.value.code).splitlines()) == 1

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.export.test_hostile import answer
+from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_table
 from transformer.core.observer import Observer, due_in
@@ -63,6 +66,18 @@ def test_an_overdue_answer_is_given_up_and_the_next_one_is_given(task: str, bund
     with pytest.raises(UserError, match=r"^the answer is overdue, and given up"):
         Serving(bundles[task], seconds=0.0).table(["Ein Hund", "."], {})
     assert serving.table(["Ein Hund", "."], {}) == expected
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_family_looks_at_the_time_while_it_works(
+    task: str, bundles: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that nobody waits for would hold up all later ones."""
+    clock = SimpleNamespace(monotonic=count().__next__)  # a second passes whenever it is looked at
+    monkeypatch.setattr(observer, "time", clock)
+    with pytest.raises(UserError, match="overdue"):
+        Serving(bundles[task], seconds=2.5).table([f"Ein Hund {number}" for number in range(1000)], {})
+    assert clock.monotonic() == 4
 
 
 def test_work_is_overdue_between_batches() -> None:

@@ -3,7 +3,9 @@
 import math
 from argparse import Namespace
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 import torch
 
 from tests.builders import LAYERS
+from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
+from transformer.core.observer import due_in
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.config import AnswerParams
@@ -210,6 +214,13 @@ def test_cached_and_uncached_generation_agree_in_any_batch(method: str, tmp_path
     never = never_generated(found.vocabulary)
     found.engine.generator = UncachedGenerator(found.engine, never)  # type: ignore[misc]
     assert found.generate_n_best(prompts) == answers
+
+
+def test_an_overdue_continuation_is_given_up_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = model(tmp_path, "causal")
+    monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=count().__next__))
+    with due_in(2.5), pytest.raises(UserError, match="overdue"):  # of seconds that pass when they are looked at
+        found.generate_n_best(["the", "the film", "the film was", "the film was good"])  # a batch for each length
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,17 @@ def check(tmp_path: Path, path: str, value: Any, **more: Any) -> None:
         check_params(tmp_path / "params.yaml")
 
 
+def test_a_folder_that_dvc_takes_for_empty_is_found_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (ROOT / "data/local").iterdir():
+        (tmp_path / "data/local" / path.name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry/.dvc").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"`translation\.download\.added`: registry has a `\.dvc`"):
+        check(tmp_path, "translation.download.added", "registry")
+
+
 @pytest.mark.parametrize("name", [DEFAULT, *sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))])
 def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text(profile_params(ROOT, name))
@@ -202,6 +213,10 @@ def test_two_passes_need_something_that_differs(task: str, tmp_path: Path) -> No
         (
             {"translation.train.averaging": "last", "translation.train.average_epochs": 7},
             r"train`: the mean of the last average_epochs \(7\) would include .* set it to 6 at most",
+        ),
+        (
+            {"translation.train.averaging": "best", "translation.train.average_epochs": 7},
+            r"train`: the mean of the best average_epochs \(7\) would include .* set it to 6 at most",
         ),
         ({"translation.train.patience": 3}, r"train`: with bidirectional_epochs, .* set patience to null"),
         (

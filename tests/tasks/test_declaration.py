@@ -12,9 +12,12 @@ from transformer.core.code import files_of
 from transformer.core.declared import WORKFLOW
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
+from transformer.core.repository import refuse_other_repository
 from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
 from transformer.core.unchanged import Started
 from transformer.families.classifier.combinations import Params, check
+from transformer.results.chain import EMPTY
+from transformer.results.workspace import hashes
 
 NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
 
@@ -71,3 +74,27 @@ def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pyt
     WORKFLOW.write_text(wrong)
     with pytest.raises(UserError, match=r"^dvc\.yaml names another family for sentiment than"):
         Started(*given)
+
+
+def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data registry cloned beside dvc.yaml, or code in whose folder an older `transformer sync` left a `.dvc`."""
+    monkeypatch.chdir(tmp_path)
+    for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    for folder in map(Path, ("registry", "data/registry", "transformer")):
+        (folder / ".dvc").mkdir(parents=True)
+        (folder / "train.de").touch()
+    with Repo(str(tmp_path)) as repo:
+        found = hashes(repo, ("registry", "data/registry"))
+        assert found["registry"] == EMPTY != found["data/registry"]
+    for fine in ("data/registry", str(tmp_path / "registry"), "../registry", "."):
+        refuse_other_repository(Path(fine))
+    WORKFLOW.write_text((ROOT / WORKFLOW).read_text())
+    content = read_params(ROOT / "params.yaml")
+    schema = stage_code(open_task("sentiment"), "download").Params
+    given = (Path("params.yaml"), content, "download", "sentiment", "classifier", schema)
+    for name, wrong in (("transformer", "transformer"), ("registry/de", "registry")):
+        content["sentiment"]["download"]["path"] = name
+        with pytest.raises(UserError, match=rf"^{wrong} has a `\.dvc`, .*: remove {wrong}/\.dvc, or move {wrong} out"):
+            Started(*given)
+        shutil.rmtree(tmp_path / "transformer", ignore_errors=True)

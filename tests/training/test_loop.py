@@ -80,6 +80,19 @@ def test_the_number_of_averaged_epochs_is_told() -> None:
     assert [line.split("  ")[0] for line in it.lines if line.startswith("mean")] == ["mean of 3 epochs"]
 
 
+@pytest.mark.parametrize("averaging", ["last", "best"])
+def test_an_epoch_of_frozen_layers_is_in_no_mean(averaging: str) -> None:
+    """Else the kept layers would be mostly those that the training began with."""
+    kept = []
+    for count in (2, 4):
+        line, it = Line([4.0, 3.0, 2.0, 1.0]), Told()
+        line.paces = {"weight": Pace(frozen_updates=4)}  # two of the four epochs
+        settings = params(epochs=4, averaging=averaging, average_epochs=count, patience=None)
+        kept.append(fit(line, settings, CPU, log_every=1, observer=it).state)
+        assert [told.split("  ")[0] for told in it.lines if told.startswith("mean")] == ["mean of 2 epochs"]
+    assert kept[0] == kept[1]
+
+
 def test_a_layer_that_is_never_trained_is_one_line() -> None:
     line = Line()
     line.paces = {"weight": Pace(frozen_updates=4)}

@@ -372,5 +372,7 @@ def test_unknown_profiles_and_folders_are_one_clear_line(project: Path, tmp_path
         " pretrained-large, rnn",
     ):
         use_profile(project, "nowhere", None)
+    with pytest.raises(UserError, match=r"^`\.\./params` cannot name a profile"):
+        use_profile(project, "../params", None)
     with pytest.raises(UserError, match="has none of the folders language, imdb, sentiment, multi30k, translation"):
         use_profile(project, "seed", tmp_path / "profiles")

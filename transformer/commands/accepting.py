@@ -36,7 +36,7 @@ def accept(root: Path, address: str | None = None) -> dict[str, list[str]]:
             text = _lock_text(root / LOCK)  # as it is now: a stage that was running may have ended meanwhile
             wrote = {out.fs_path: out for stage in repo.index.stages for out in stage.outs}
             accepted = {}
-            for stage in _stages(repo, address):
+            for stage in _stages(repo, root, address):
                 files = _changed(stage)
                 if files or address:
                     _require_the_rest_unchanged(stage, wrote)
@@ -61,9 +61,14 @@ def _lock_text(path: Path) -> str:
     return text
 
 
-def _stages(repo: Repo, address: str | None) -> Iterator[PipelineStage]:
-    """The stages with a result in dvc.lock. Like DVC, skips frozen stages; naming one is an error."""
-    known = {stage.name: stage for stage in repo.index.stages}
+def _stages(repo: Repo, root: Path, address: str | None) -> Iterator[PipelineStage]:
+    """The stages with a result in dvc.lock. Like DVC, skips frozen stages; naming one is an error.
+
+    The repository may have others, of the same names too: in `.dvc` files, and in a copy of the project in a folder.
+    """
+    own = (root / "dvc.yaml").resolve()
+    pipelines = (stage for stage in repo.index.stages if isinstance(stage, PipelineStage))
+    known = {stage.name: stage for stage in pipelines if Path(stage.path).resolve() == own}
     if address is not None and address not in known:
         raise UserError(f"there is no stage {address}: choose one of {', '.join(known)}")
     lock: dict[str, Any] = next((stage.dvcfile.lockfile_contents for stage in known.values()), {})

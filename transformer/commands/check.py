@@ -7,6 +7,7 @@ from pathlib import Path
 from transformer.commands.profiles import FROM_NOTHING, starts_from_samples
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
+from transformer.core.repository import refuse_other_repository
 from transformer.core.schema import Hardware, Runtime, Section
 from transformer.core.task import family_module, open_task, stage_code
 from transformer.core.validation import SHARED_SECTIONS, validate
@@ -68,6 +69,10 @@ def _refuse_missing(given: str, name: str, path: Path) -> None:
         return
     if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
         raise UserError(f"{path}: `{name}`: {reprlib.repr(given)} does not exist: create it or set another path")
+    try:
+        refuse_other_repository(Path(given))
+    except UserError as error:
+        raise UserError(f"{path}: `{name}`: {error}") from error
 
 
 def _refuse_unknown(content: dict[str, object], known: set[str], prefix: str, path: Path) -> None:

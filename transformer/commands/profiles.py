@@ -105,7 +105,7 @@ def require_free(root: Path, name: str) -> None:
 def _profile_path(name: str) -> Path:
     if name == DEFAULT or not re.fullmatch(r"[\w][\w.-]*", name):
         raise UserError(
-            f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `--name fr-en`, not {DEFAULT}"
+            f"`{name}` cannot name a profile: use letters, digits, `-` and `_`, as in `fr-en`, not {DEFAULT}"
         )
     return Path("profiles", f"{name}.yaml")
 
@@ -174,7 +174,7 @@ def _laid_over(root: Path, name: str, default: str) -> str:
     """The default with the profile's values and header comment."""
     if name == DEFAULT:
         return default
-    source = root / "profiles" / f"{name}.yaml"
+    source = root / _profile_path(name)
     if not source.is_file():
         raise UserError(f"there is no profile `{name}`: choose one of {_known(root)}")
     (_, default_body), (head, body) = _parts(default), _parts(_read(source))

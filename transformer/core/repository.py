@@ -44,6 +44,19 @@ def refuse_outside_of_clone(path: Path) -> None:
         raise UserError(f"{path} leads out of the temporary clone, so name the absolute path {(root / path).resolve()}")
 
 
+def refuse_other_repository(path: Path) -> None:
+    """Raise UserError for a path in a folder beside dvc.yaml that has a `.dvc`: to DVC it is empty, whatever changes.
+
+    path: relative to dvc.yaml's folder, which is the current one, or absolute.
+    """
+    top = Path(*path.parts[:1])
+    if not path.is_absolute() and path.parts[:1] != ("..",) and top != Path() and (top / ".dvc").is_dir():
+        raise UserError(
+            f"{top} has a `.dvc`, so DVC takes it for another repository and sees no change of its files: remove"
+            f" {top / '.dvc'}, or move {top} out of the project and name it there"
+        )
+
+
 def _repository_of_clone() -> Path | None:
     """The repository that the current folder is a temporary clone of; None in the repository itself."""
     here = Path.cwd()

@@ -14,6 +14,7 @@ from transformer.core.declared import WORKFLOW, dependencies
 from transformer.core.digest import leaves
 from transformer.core.errors import UserError
 from transformer.core.params import declared_sections, read_params
+from transformer.core.repository import refuse_other_repository
 from transformer.core.schema import StageParams
 
 _FAMILIES = "transformer/families"
@@ -32,6 +33,8 @@ class Started:
         """The raw values of the sections that the stage declares, by dotted name."""
         declared = dependencies(stage, task, content)
         _require_family(declared, task, family)
+        for name in declared:
+            refuse_other_repository(Path(name))
         self.code = [name for name in declared if name.split("/")[0] in CODE]
         """The files and folders of code that dvc.yaml declares."""
         self._inputs = [Path(name) for name in declared if name.split("/")[0] not in CODE]

@@ -7,6 +7,7 @@ merges dropped, so the store stays the same and a row's segmentation depends onl
 import json
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +16,11 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.encoded.vocabulary import SPACE, Ids, Vocabulary, read_bpe_dropout, read_vocabularies
+from transformer.encoded.vocabulary import BYTES, SPACE, Ids, Vocabulary, read_bpe_dropout, read_vocabularies
 
 _MOST_STATES = 500_000  # cached per sampler, about 350 MB: those of Multi30k's first three epochs
 _LONGEST = 50  # characters of a word whose states are cached: longer ones, of scripts without spaces, do not come again
-_ANY = -1
+_ANY, _UNKNOWN = -1, 4
 
 
 class Column(Protocol):
@@ -142,6 +143,9 @@ class MergeSampler:
         self._starts = np.array([name.startswith(SPACE) for name in names])
         classes = [_classes(name) if ids[name] in merged or len(name) == 1 else (_ANY, _ANY) for name in names]
         self._classes = np.array(classes)
+        self._classes[vocabulary.unknown_id] = _UNKNOWN  # most of what a vocabulary does not know are signs
+        values = {byte: value for value, byte in enumerate(BYTES)}
+        self._bytes = np.array([values.get(name, -1) for name in names])
         self._survival = max(1 - dropout, np.finfo(float).tiny)
         self._states: dict[tuple[int, ...], _State] = {}
         self._words: dict[tuple[int, ...], _State] = {}
@@ -150,7 +154,9 @@ class MergeSampler:
         """A new segmentation of an encoded text; the begin and end tokens stay."""
         inner = ids[1:-1]
         draws = _Draws(generator, self._survival, int(self._sizes[inner].sum()))
-        left, right = self._classes[inner[:-1], 1], self._classes[inner[1:], 0]
+        classes = self._classes[inner]
+        self._classify_spelt(inner, classes)
+        left, right = classes[:-1, 1], classes[1:, 0]
         other_class = (left != right) & (left != _ANY) & (right != _ANY)
         starts = (np.flatnonzero(self._starts[inner[1:]] | other_class) + 1).tolist()
         pieces = inner.tolist()
@@ -159,6 +165,19 @@ class MergeSampler:
             result += self._drawn(self._word(tuple(pieces[start:end])), draws)
         result.append(int(ids[-1]))
         return np.array(result, dtype=np.int64)
+
+    def _classify_spelt(self, ids: Ids, classes: NDArray[np.int64]) -> None:
+        """Give each byte the class of the character that it is a part of."""
+        values = self._bytes[ids]
+        start = 0
+        for place in np.flatnonzero(values >= 0).tolist():
+            if place < start:
+                continue
+            first = int(values[place])
+            start = place + (1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4)
+            spelt = values[place:start]
+            with suppress(ValueError):  # a character that a text's end cuts has none
+                classes[place:start] = _classes(bytes(spelt.tolist()).decode())
 
     def _drawn(self, state: _State, draws: "_Draws") -> tuple[int, ...]:
         """The pieces of a word, sampled from its initial state."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from transformer.core.errors import UserError
 from transformer.core.files import table_rows
@@ -111,7 +111,8 @@ def _read_at(commit: str, path: Path) -> str:
     import dvc.api  # imported here: an evaluation without a baseline does not need to wait a second for it
 
     try:
-        text: str = dvc.api.read(path.as_posix(), repo=str(_root()), rev=commit, encoding="utf-8")
+        name = f"{_git().prefix(_root())}{path.as_posix()}"
+        text: str = dvc.api.read(name, repo=str(_root()), rev=commit, encoding="utf-8")
     except Exception as error:  # the clients of S3 and other remotes have errors of their own
         reason = " ".join(str(error).split())[:200]
         raise UserError(
@@ -122,11 +123,15 @@ def _read_at(commit: str, path: Path) -> str:
 
 def _require_own_model(commit: str, task: str) -> None:
     """Reject predictions of another model than the commit's, which training without `evaluate` leaves there."""
-    # By name: code that can only reject a result, not change a byte, is not a dependency of evaluate.
-    chain, git = import_module("transformer.results.chain"), import_module("transformer.results.git")
-    lock = git.blob(_root(), commit, "dvc.lock")
-    if any(found.task == task and not found.holds("evaluate") for found in chain.all_chains(lock)):
+    lock = _git().blob(_root(), commit, "dvc.lock")
+    all_chains = import_module("transformer.results.chain").all_chains  # by name, as below
+    if any(found.task == task and not found.holds("evaluate") for found in all_chains(lock)):
         raise UserError(f"commit {commit} contains the predictions of another model than its own (dvc.lock): {_REMEDY}")
+
+
+def _git() -> Any:
+    """By name: code that can only reject a result, or find it, and not change a byte is no dependency of evaluate."""
+    return import_module("transformer.results.git")
 
 
 def _root() -> Path:

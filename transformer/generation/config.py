@@ -7,15 +7,18 @@ from pydantic import Field, model_validator
 
 from transformer.core.schema import Section
 
+MOST = 10_000
+"""Hypotheses of a text: beyond it, memory runs out before anything can be said of it."""
+
 
 class SearchParams(Section):
     """How sequences are generated."""
 
     method: Literal["greedy", "beam", "sample"]
     """The most probable token each time, beam search, or random draws."""
-    beam_size: int = Field(ge=1)
+    beam_size: int = Field(ge=1, le=MOST)
     """Running hypotheses per text of `beam`; 1 is greedy search."""
-    n_best: int = Field(ge=1)
+    n_best: int = Field(ge=1, le=MOST)
     """Hypotheses to return: the best of the beam, or this many samples."""
     stopping: Literal["exact", "heuristic", "first"]
     """When `beam` is done with a text. `exact`: when no running hypothesis can still become one of the n_best;

@@ -76,9 +76,9 @@ def greedy_search(
 def sample(model: Generator, sources: Sources, target: Vocabulary, params: SearchParams) -> list[list[Hypothesis]]:
     """`n_best` independent samples per source, in the order of their numbers; duplicates are possible.
 
-    Sample j of sentence number i has its own random numbers, seeded by (seed, i, j), so batching does not matter. The
-    parts of a split sentence also have their own. Scores and log probabilities are the model's, before temperature,
-    top-k and top-p.
+    Sample j of sentence number i has its own random numbers, seeded by (seed, i, j), so batching does not matter, but
+    for near-ties. The parts of a split sentence also have their own. Scores and log probabilities are the model's,
+    before temperature, top-k and top-p.
     """
     uniform = np.stack(
         [
@@ -104,7 +104,9 @@ def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params: SearchParams) -> Ids:
     """Draw one token per row, (R,), by inverting the cumulative distribution at uniform (R,) in [0, 1).
 
-    log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p.
+    log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p. The distribution has the order of
+    the vocabulary, as that of probabilities changes with their last bits: of tokens that are nearly as probable, a draw
+    would take another one in another batch.
     """
     scaled: Scores = log_probabilities.astype(np.float64) / params.temperature
     tokens = np.broadcast_to(np.arange(scaled.shape[1]), scaled.shape)
@@ -115,6 +117,9 @@ def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params:
     if params.top_p is not None:
         probabilities, places = _nucleus(probabilities, params.top_p)
         tokens = np.take_along_axis(tokens, places, axis=1)
+    if params.top_k is not None or params.top_p is not None:
+        order = tokens.argsort(axis=1)
+        tokens, probabilities = (np.take_along_axis(each, order, axis=1) for each in (tokens, probabilities))
     mass = probabilities.cumsum(axis=1)
     position = (mass <= uniform[:, None] * mass[:, -1:]).sum(axis=1)
     last = mass.shape[1] - 1 - (probabilities > 0)[:, ::-1].argmax(axis=1)  # rounding could lead beyond it

@@ -20,8 +20,8 @@ from transformer.report.result import (
     parameters,
     training_times,
 )
-from transformer.results.chain import Chain
-from transformer.results.differences import differences, leaves
+from transformer.results.chain import VIEWS, Chain
+from transformer.results.differences import differences, leaves, shown_params
 from transformer.results.find import WORKSPACE, Results, find_results, results_at, results_before
 from transformer.results.git import is_shallow
 from transformer.results.headline import shortfall
@@ -104,7 +104,7 @@ def _page(root: Path, task: str) -> Page:
             *([training_times(points)] if (points := times_of(root, chain)) else []),
             duplicates(result),
             all_figures(result),
-            parameters(dict(leaves(chain.params))),
+            parameters(shown_params(chain, VIEWS)),
         ],
         attention=result.attention(),
     )

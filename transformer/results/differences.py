@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -91,10 +91,11 @@ class Differences:
 def differences(task: str, first: Results, second: Results, *, samples: int) -> Differences:
     """Compare two results; samples: the number of paired bootstrap samples."""
     one, two = first.chains[task], second.chains[task]
+    views = [view.name for view in one.views if two.view(view.name)]
     answers = [result.predictions(task) if samples else {} for result in (first, second)]
     return Differences(
         task=task,
-        params=list(_changed(leaves(one.params), leaves(two.params))),
+        params=list(_changed(*(shown_params(chain, views) for chain in (one, two)))),
         data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(given(one), given(two)))],
         code=[path for path, _, _ in _changed(one.code, two.code)],
         scores=list(_scores(task, first, second, answers, samples)),
@@ -118,6 +119,12 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
 def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A chain's parameters by dotted name."""
     return {name: value for values in params.values() for name, value in leaves_of(values).items()}
+
+
+def shown_params(chain: Chain, views: Collection[str]) -> dict[str, Any]:
+    """A chain's parameters, and those of these views, by dotted name."""
+    sections = (view.params for view in chain.views if view.name in views)
+    return {name: value for params in (*sections, chain.params) for name, value in leaves(params).items()}
 
 
 def _data(chain: Chain) -> dict[str, str]:

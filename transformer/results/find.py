@@ -13,7 +13,7 @@ from transformer.core.files import has_conflict, table_rows
 from transformer.core.params import read_params
 from transformer.results.chain import Chain, all_chains, chains_in_lock
 from transformer.results.dvc_inside import cached_object, experiment_state
-from transformer.results.git import blob, experiments, git, head, snapshots
+from transformer.results.git import blob, experiments, git, head, prefix, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, require_valid
 from transformer.results.partial import changed_in_words, claim_in_words, edited_in_words, in_words, never_run
 from transformer.results.workspace import changed_since, content_md5, not_as_locked, of_chain
@@ -252,7 +252,7 @@ def _from_dvc(root: Path, path: str, commit: str) -> bytes:
     import dvc.api  # takes a second to import
 
     try:
-        content: bytes = dvc.api.read(path, repo=str(root), rev=commit, mode="rb")
+        content: bytes = dvc.api.read(f"{prefix(root)}{path}", repo=str(root), rev=commit, mode="rb")
     except Exception:  # the clients of S3 and other remotes have errors of their own
         return b""
     return content

@@ -62,6 +62,11 @@ def is_shallow(root: Path) -> bool:
     return git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
 
 
+def prefix(root: Path) -> str:
+    """The folder of `root` in its git repository, as in `deep/project/`; empty for the repository's top."""
+    return git(root, "rev-parse", "--show-prefix").decode().removesuffix("\n")
+
+
 def blob(root: Path, commit: str, path: str) -> bytes:
     """A file's content at a commit; empty if it does not exist."""
     return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer.core.errors import UserError
+from transformer.registry import TASKS
 from transformer.results.chain import DATA_STAGES, Chain, Stage
 from transformer.results.differences import given, leaves
 from transformer.results.dvc_inside import run_cache
@@ -18,7 +19,9 @@ TOLERANCES = {
 }
 """Largest accepted difference of a metric between CPU types, about half the width of its 95 % interval."""
 
-_LOCAL = "data/local/"
+_MADE = {(root, task) for root in ("data", "models", "reports") for task in TASKS}
+"""The folders of the stages' outputs."""
+_SHOWN = 3
 
 PERPLEXITY_SHARE = 0.05
 """The same for a perplexity above 2, whose interval grows with it, as a share of the committed value."""
@@ -58,20 +61,25 @@ def _verified(root: Path, task: str, committed: Results, own: Results, *, exact:
             f"{first.name}@{task}: {_differing(first, own.chains[task])} is not what {committed.name} has in dvc.lock:"
             " the stage is not repeatable, or its code changed without `dvc repro`"
         )
-    _require_same_inputs(committed, own, task)
+    _require_same_origin(committed, own, task)
     metrics = _metrics(task, committed, own)
     return f"{task}: {first.name} is the first stage whose bytes differ from {committed.name}; {metrics}"
 
 
-def _require_same_inputs(committed: Results, own: Results, task: str) -> None:
-    """Raise UserError if the two results read other files of the user: those are why bytes differ, not a processor.
+def _require_same_origin(committed: Results, own: Results, task: str) -> None:
+    """Raise UserError if the two results are of other code, versions or inputs: bytes differ for that, not a processor.
 
     What another task's stages wrote may differ as this task's does, and is verified with that task.
     """
-    was, now = given(committed.chains[task]), given(own.chains[task])
-    if other := sorted(path for path in was.keys() & now.keys() if path.startswith(_LOCAL) and was[path] != now[path]):
+    was, now = committed.chains[task], own.chains[task]
+    code = sorted(path for path in {*was.code, *now.code} if was.code.get(path) != now.code.get(path))
+    one, two = given(was), given(now)
+    both = (path for path in one.keys() & two.keys() if Path(path).parts[:2] not in _MADE)
+    if other := [*code, *sorted(path for path in both if one[path] != two[path])]:
+        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
         raise UserError(
-            f"{task}: {', '.join(other)} differs from {committed.name}: only results of the same inputs can be verified"
+            f"{task}: {', '.join(other[:_SHOWN])}{more} {'differ' if len(other) > 1 else 'differs'} from"
+            f" {committed.name}: only results of the same code, versions and inputs can be verified"
         )
 
 

@@ -13,7 +13,7 @@ ARTIFACTS = "mlartifacts"
 _VARIABLE = "MLFLOW_TRACKING_URI"
 _SQLITE = re.compile(r"sqlite(?:\+\w+)?://(?:/(?P<path>[^?]*))?(?:\?(?P<query>.*))?")
 _OPTIONS = re.compile(r"[^=&]+=[^=&]*(&[^=&]+=[^=&]*)*")
-_PASSWORD = re.compile(r"//[^/@\s]+@")
+_PASSWORD = re.compile(r"//[^/?#\s]+@")
 _OF_DATABRICKS = ("databricks", "databricks-uc", "uc")
 _SERVERS = ("http", "https")
 

@@ -95,7 +95,7 @@ class _Training:
         self.log_every, self.observer, self.resume = log_every, observer, resume
         self.team, self.updates = team, Updates(trainable, params, compute, observer, team)
         self.monitor = MONITORS[params.monitor]
-        self.averaging: Averaging = make_averaging(params, self.monitor)
+        self.averaging: Averaging = make_averaging(params, self.monitor, self._frozen_updates)
         self._updates_of = [len(accumulated(trainable.batches(epoch), params)) for epoch in range(1, params.epochs + 1)]
         self.schedule = Schedule(params, total=sum(self._updates_of), d_model=trainable.model.d_model)
         if self.schedule.total == 1 and not self.schedule(1):
@@ -138,8 +138,13 @@ class _Training:
     @property
     def out_of_patience(self) -> bool:
         """Whether `patience` epochs have passed without a better one; those with frozen layers do not count."""
-        whole = sum(row["step"] > self._frozen_updates for row in self.history.rows)
-        return self.params.patience is not None and min(self.history.since_best(), whole) >= self.params.patience
+        since = min(self.history.since_best(), self._whole_epochs)
+        return self.params.patience is not None and since >= self.params.patience
+
+    @property
+    def _whole_epochs(self) -> int:
+        """How many epochs had an update of all layers."""
+        return sum(row["step"] > self._frozen_updates for row in self.history.rows)
 
     @property
     def _frozen_updates(self) -> int:
@@ -207,7 +212,7 @@ class _Training:
         with _weights(self.trainable.model, state):
             validation = self._validate()
         _require_finite(validation)
-        count = min(self.params.average_epochs, len(history.rows))
+        count = min(self.params.average_epochs, self._whole_epochs)
         self.observer.say(f"mean of {count} epochs  {in_words(validation)}")
         return self._fitted(state, history.rows[-1] | validation)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.core.errors import UserError
-from transformer.core.observer import Observer
+from transformer.core.observer import Observer, on_time
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.decoding.config import AnswerParams
@@ -127,7 +127,11 @@ class LanguageModel:
         """The answers as a column, for a data frame: the texts continued, or their gaps filled."""
         if self.engine.causal:
             return {"answer": [found[0] for found in self.generate_n_best(texts)]}
-        return {"answer": [self.fill(text, 1)[0].text for text in given_texts(texts)]}
+        return {"answer": [self._filled(text) for text in given_texts(texts)]}
+
+    def _filled(self, text: str) -> str:
+        on_time()
+        return self.fill(text, 1)[0].text
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
         """The ids of raw texts, from begin to end token."""

@@ -34,10 +34,10 @@ class Seq2SeqTrainParams(TrainParams):
         left = self.epochs - self.bidirectional_epochs
         if left < 1:
             raise ValueError(f"bidirectional_epochs ({self.bidirectional_epochs}) must be below epochs ({self.epochs})")
-        if self.averaging == "last" and self.average_epochs > left:
+        if self.averaging in ("last", "best") and self.average_epochs > left:
             raise ValueError(
-                f"the mean of the last average_epochs ({self.average_epochs}) would include epochs in both directions:"
-                f" set it to {left} at most, or raise epochs"
+                f"the mean of the {self.averaging} average_epochs ({self.average_epochs}) would include epochs in both"
+                f" directions: set it to {left} at most, or raise epochs"
             )
         if self.patience is not None:
             raise ValueError(
