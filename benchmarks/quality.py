@@ -182,7 +182,7 @@ def straightforward_run(options: Options) -> Trained:
             state = _copy(training.model)
         history.append((clock.elapsed(), perplexity))
         _say(STRAIGHTFORWARD, history)
-    return Trained(history[-1][0], min(value for _, value in history), history, state)
+    return Trained(*min(history, key=lambda each: each[1]), history, state)
 
 
 def _bleu(task: Task, state: Weights, options: Options) -> float:

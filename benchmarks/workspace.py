@@ -19,7 +19,6 @@ FOLDER = ROOT / "build" / "benchmarks"
 SAMPLE_ROWS = {"translation": 29_000, "sentiment": 22_500}
 """The sizes of the real corpora's train splits."""
 DATA_STAGES = ("download", "tokenize", "build_vocab")
-_DATA_CODE = ("core", "corpora", "encoded", "families", "tasks", "text", "vocabulary")
 
 Params = TypeVar("Params", bound=StageParams)
 
@@ -115,9 +114,8 @@ def clone(name: str, params: str) -> Workspace:
 def _stamp(workspace: Workspace, data: Path | None) -> str:
     """A digest of parameters, code and corpora."""
     digest = hashlib.sha256((workspace.root / "params.yaml").read_bytes())
-    for folder in _DATA_CODE:
-        for path in sorted((ROOT / "transformer" / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
+    for path in sorted((ROOT / "transformer").rglob("*.py")):
+        digest.update(path.read_bytes())
     for path in sorted(data.rglob("*")) if data else ():
         digest.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}\n".encode())
     return digest.hexdigest()

@@ -182,3 +182,14 @@ def test_words_are_counted_in_every_script() -> None:
         parts, space = written_words(text)
         assert space.join(parts) == (text if space == "" else "two dogs, here")
     assert written_words("两只\n狗")[0] == ["两", "只", " ", "狗"], "one line, whatever the text has"
+
+
+def test_texts_with_millions_of_words_in_all_stay_different_texts() -> None:
+    numbers = WordNumbers()
+    first = TrigramSets.of(["order a shipped", "one two three four"], numbers)
+    numbers.update((str(number), -1) for number in range(2**21 - len(numbers)))
+    other = TrigramSets.of(["order b shipped", "eins zwei drei", "five six seven eight", "one two three four"], numbers)
+    assert max(numbers.values()) > 2**21
+    found = find_duplicates(other, first)
+    assert found.exact.tolist() == [False, False, False, True]
+    assert found.match.tolist() == [-1, -1, -1, 1]

@@ -115,6 +115,37 @@ def test_no_space_is_read_where_none_is_written(text: str, between: str) -> None
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[MASK]ly dull film",
+        "un[MASK]able",
+        "a [MASK]2 b",
+        "a [MASK] 2",
+        "[MASK].",
+        "an [MASK]'s film",
+        "[MASK]在公园里。",
+    ],
+)
+def test_the_rest_of_a_gaps_word_is_read_as_the_rest_of_a_word(text: str) -> None:
+    """WordPiece knows it by other pieces than the beginning of one."""
+    filled = text.replace("[MASK]", "q")
+    texts = [text.replace("[MASK]", " q "), "friendly usable", "在公园里"]
+    vocabulary = train_wordpiece(lambda: iter(texts * 9), min_frequency=1, max_size=120, lowercase=True)
+    ids = encode_gaps(text, vocabulary, list, 999).tolist()
+    (whole,) = vocabulary.encode([filled])
+    (place,) = (number for number, name in enumerate(vocabulary.entries(whole)) if name in ("q", "##q"))
+    assert [*whole[:place].tolist(), 999, *whole[place + 1 :].tolist()] == ids
+
+
+def test_a_rest_of_a_word_that_wordpiece_cannot_spell_is_unknown() -> None:
+    vocabulary = train_wordpiece(lambda: iter(["a film"] * 9), min_frequency=1, max_size=40, lowercase=True)
+    ids = encode_gaps("[MASK]€ɸ film", vocabulary, list, 999).tolist()
+    assert vocabulary.entries(ids[2:-1])[-1] == "film" and vocabulary.unknown_id in ids
+    ids = encode_gaps("[MASK]iɸ film", vocabulary, list, 999).tolist()
+    assert ids[1:3] == [999, vocabulary.unknown_id] and vocabulary.entries(ids[3:-1]) == ["film"]
+
+
+@pytest.mark.parametrize(
     ("text", "pieces"),
     [
         ("banqu[MASK] film", ["banqu", " film"]),

@@ -83,6 +83,23 @@ def test_unlabelled_texts_join_those_of_training(tmp_path: Path, monkeypatch: py
         assert written(root, "train") == expected
 
 
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_unlabelled_texts_are_not_those_of_the_one_split_that_a_corpus_has(
+    split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As IMDB, which has no validation split: some of the joined texts are held out for the other."""
+    write(tmp_path / "texts", "train.jsonl", TRAIN)
+    write(tmp_path / "texts", "unsupervised.jsonl", [OWN] * 30)
+    write(tmp_path / "texts", f"{split}.jsonl", ["one", OWN])
+    found = stages(tmp_path, monkeypatch, **{"download.unsupervised": True, "download.held_out": "data/local/none"})
+    found.run("download")
+    assert OWN not in written(tmp_path, "train") and len(written(tmp_path, "train")) > 30
+    assert any(
+        line.endswith("rows left out: equals or nearly equals a text of its own validation or test")
+        for line in found.observer.lines
+    )
+
+
 def test_without_the_other_corpus_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "texts", "train.jsonl", TRAIN)
     found = stages(tmp_path, monkeypatch, **{"download.held_out": "data/nothing"})

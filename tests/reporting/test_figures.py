@@ -160,6 +160,14 @@ def test_the_gradients_norm_is_that_of_autograd() -> None:
     assert softmax_gradient_norm(scores.softmax(dim=-1)) == pytest.approx(expected, abs=1e-12)
 
 
+def test_the_highest_rate_of_a_short_warmup_is_the_schedules() -> None:
+    """Which lies between two of the steps that are drawn."""
+    params = train_params().model_copy(update={"schedule": "inverse_sqrt", "warmup": 50, "learning_rate": 3e-3})
+    (axes,) = schedules_figure(Schedule(params, total=30_000, d_model=64)).axes
+    labels = [str(line.get_label()) for line in axes.lines]
+    assert "inverse_sqrt (this training)\nhighest 0.003" in labels
+
+
 @pytest.mark.parametrize(
     ("task", "schema"), [("translation", Seq2SeqTrainParams), ("sentiment", ClassifierTrainParams)]
 )

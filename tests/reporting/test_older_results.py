@@ -38,7 +38,7 @@ SCORED = {"accuracy": 0.7, "linear_accuracy": 0.6, "accuracy_minus_linear": 0.1}
 def test_a_classifier_without_scores_by_label_has_a_report(tmp_path: Path) -> None:
     """Results before 0.2 have neither `majority_accuracy` nor plots/classes.tsv."""
     result = written(tmp_path, SCORED)
-    assert "It calls 1 bad ones good and 2 good ones bad." in weaknesses(TASK, result)
+    assert "It calls 1 bad one good and 2 good ones bad." in weaknesses(TASK, result)
     shown = list(sections(TASK, result))
     tables = [table.caption for section in shown for table in section.tables]
     assert "Reviews by label and prediction" in tables

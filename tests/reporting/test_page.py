@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from transformer.figures.packed import STEPS, packed
-from transformer.report.charts import bar_chart, line_chart
+from transformer.report.charts import _course, bar_chart, line_chart
 from transformer.report.content import Page, Picture, Section, Table
 from transformer.report.render import render
 from transformer.report.result import training_times
@@ -118,6 +118,7 @@ def test_a_chart_has_its_numbers_and_its_course_in_words() -> None:
     history = {"epoch": ["1", "2", "3"], "loss": ["2.5", "", "1.25"]}
     chart = line_chart("Loss", history, x="epoch", ys={"loss": "training", "other": "x"}, y_label="nats")
     assert chart.alt == "Loss. training: from 2.5 at 1 to 1.25 at 3."
+    assert _course([(1, 0.9), (2000, 0.9996)]) == "from 0.9 at 1 to 0.9996 at 2,000", "neither all nor 2e+03"
     assert chart.numbers and chart.numbers.rows == [["1", "2.5"], ["2", ""], ["3", "1.25"]]
     groups = {"words": ["1-8", "9-"], "bleu": ["30.5", "20"], "n": ["5", "7"]}
     bars = bar_chart("BLEU", groups, group="words", value="bleu", count="n", label="words", x_label="BLEU")
@@ -246,6 +247,10 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
         (
             {"test": {"accuracy": 0.9, "truncated_rate": 0.996}},
             "99.6 % of the texts of test are longer than model.max_length: only their beginning was read.",
+        ),
+        (
+            {"test": {"accuracy": 0.9, "wide_accuracy": 0.8, "truncated_rate": 0.1}},
+            "10 % of the texts of test are longer than model.max_length: the network read only their beginning.",
         ),
         ({"test": {"accuracy": 0.9, "truncated_rate": 0.09}}, ""),
         (

@@ -24,6 +24,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
 from transformer.encoded.store import ColumnWriter, Sequences, write_labels
+from transformer.encoded.vocabulary import clip
 from transformer.families.classifier import options
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, known_keys, margins, occurrence_matrix
@@ -163,6 +164,9 @@ def test_many_classes_and_one_that_no_text_has() -> None:
     assert bias[3] < -3 and not weights[:, 3].any()
     (best,) = branch.heaviest(1, 1)
     assert 6 in best.ids
+    for number in range(4):
+        shown = [each.weights[number] for each in branch.heaviest(number, 5)]
+        assert shown == sorted(weights[:, number], reverse=True)[:5], "what adds most to its logit"
 
 
 def test_contributions_and_bias_are_the_logits() -> None:
@@ -281,6 +285,10 @@ def test_a_figures_answer_is_for_the_whole_text(stages: Stages) -> None:
         found = classify_with_attention(classifier, text, longest=longest)
         titles = {each.title for each in drawings(found, "mean", layers="last", unit="review")}
         assert found.answer == answer and found.cut == cut
+        whole = clip(classifier.encode([text])[0], classifier.model.config.model.max_length)
+        assert {weights.shape[-1] for weights in found.maps.values()} == {len(whole)}, "the pass that gave the answer"
+        for drawing in drawings(found, "mean", layers="last", unit="review"):
+            assert {panel.shape[-1] for panel in drawing.panels.values()} == {len(found.tokens)}
         said = f"({answer.label}, {answer.probability:.2f}" + f"; the first {found.shown} tokens are shown" * cut
         assert found.shown == len([token for token in found.tokens if token not in ("[CLS]", "[SEP]")])
         assert titles and all(title.endswith(said + ")") for title in titles)

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from transformer.core.errors import UserError
 from transformer.corpora.corpus import PlacedRow, Row
 
@@ -51,9 +53,10 @@ def _bounds(keyed: Iterator[tuple[int, PlacedRow]], *, fraction: float, label: G
         keys[label(row)].append(key)
     bounds = {}
     for name, found in keys.items():
-        ordered = sorted(found)
-        bound = ordered[min(max(round(len(ordered) * fraction), 1), len(ordered) - 1)]
-        if bound == ordered[0]:
+        ordered = np.frombuffer(found, dtype=np.uint64)
+        ordered.sort()  # in place: a list would take several times the memory
+        bound = int(ordered[min(max(round(len(ordered) * fraction), 1), len(ordered) - 1)])
+        if bound == int(ordered[0]):
             which = "" if name is None else f" with the label {name}"
             rows = "row" if len(ordered) == 1 else "rows"
             raise UserError(

@@ -23,6 +23,8 @@ NEAR = "nearly equals a row held out"
 """Why a training row is left out, in the log and in provenance.json."""
 JUDGED = "equals or nearly equals a text that another task is judged by"
 """The same."""
+OWN = "equals or nearly equals a text of its own validation or test"
+"""The same."""
 SEEN = "equals or nearly equals a text of validation or test"
 """Why a row without a label is left out."""
 JUDGING = "equals or nearly equals a row of validation or test"
@@ -33,6 +35,7 @@ _NOTHING_LEFT = {
     NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
     " of neighbours with `validation_block`, or give the corpus splits of its own",
     JUDGED: f"every row of train {JUDGED}: give it other texts, or set `held_out` to data/local/none",
+    OWN: f"every row of train {OWN}: give it other texts, or set `unsupervised` to false",
     SEEN: f"every row without a label {SEEN}: give it other texts, or set `unsupervised` to false",
     JUDGING: f"every added row {JUDGING}: add others, or set `added` to data/local/none",
 }
@@ -50,14 +53,16 @@ class Selection:
         unfit: Callable[[Row], str | None] = lambda row: None,
         judged: Sequence[Callable[[], Iterator[Row]]] = (),
         unlabelled: str | None = None,
+        own: Sequence[str] = (),
     ) -> None:
         """unfit: says why a training row is to be left out; None if it is not.
 
         judged: rows of other corpora that no training row may equal, exactly or nearly; unlabelled: the split, if the
-        corpus has it, none of whose rows may equal one of its own validation and test rows.
+        corpus has it, none of whose rows may equal one of its own validation and test rows; own: splits of the corpus
+        that no training row may equal either.
         """
         self._corpus, self._section, self._unfit, self._judged = corpus, section, unfit, judged
-        self._unlabelled = unlabelled
+        self._unlabelled, self._own = unlabelled, own
         self.left_out: dict[str, LeftOut] = {}
         """By split, of the reading that began last: a split that others are held out of is read several times."""
         self.labels: dict[str, Counter[Any]] = {}
@@ -126,6 +131,8 @@ class Selection:
             readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], held_out, NEAR)
         if self._judged:
             readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], self._judged, JUDGED)
+        if self._own:
+            readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], [readers[name] for name in self._own], OWN)
         if (extra := self._unlabelled) and extra in readers:
             own = [read for name, read in readers.items() if name not in (_TRAIN, extra)]
             readers[extra] = partial(self._unlike, extra, readers[extra], own, SEEN)

@@ -23,7 +23,7 @@ Ids = NDArray[np.int64]
 THRESHOLD = 0.5
 _ASCII_WORD = re.compile(r"\w+")
 _JOINERS = "\u200c\u200d"
-_WORD_BITS = 21  # three word ids fit into 63 bits; beyond 2 million words, ids are reused
+_FIRST, _SECOND = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9  # odd; with them, three word ids make one number
 _CHUNK = 500  # texts whose candidates are checked together
 
 
@@ -61,7 +61,7 @@ class WordNumbers(dict[str, int]):
     """Assigns ids to words, from 1, in order of appearance; texts to compare must share one."""
 
     def __missing__(self, word: str) -> int:
-        self[word] = number = (len(self) + 1) % (1 << _WORD_BITS)
+        self[word] = number = len(self) + 1
         return number
 
 
@@ -84,7 +84,7 @@ class TrigramSets:
             ids = [numbers[word] for word in _compared(text)]
             hashes.append(hash(tuple(ids)))  # of integers: the same in every process
             row = np.array(ids + [0] * (3 - len(ids)), dtype=np.int64)
-            sets.append(np.unique((row[:-2] << 2 * _WORD_BITS) | (row[1:-1] << _WORD_BITS) | row[2:]))
+            sets.append(np.unique(row[:-2] * _FIRST + row[1:-1] * _SECOND + row[2:]))  # modulo 2^64
         offsets = np.cumsum([0, *map(len, sets)], dtype=np.int64)
         members = np.concatenate(sets) if sets else np.empty(0, dtype=np.int64)
         return cls(members, offsets, np.array(hashes, dtype=np.int64))

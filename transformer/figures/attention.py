@@ -63,7 +63,7 @@ def _layer(name: str) -> list[str]:
 def attention_figure(drawing: Drawing) -> Figure:
     """One heat map per panel, on a common colour scale from 0 to the figure's largest weight.
 
-    A row shows what one query attends to: its weights sum to 1.
+    A row shows what one query attends to: its weights sum to 1, or to less where a text has more tokens than are shown.
     """
     panels, queries, keys = drawing.panels, drawing.queries, drawing.keys
     width = max(_LEAST, _CELL * len(keys.tokens))

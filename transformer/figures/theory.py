@@ -145,7 +145,8 @@ def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float
 def schedules_figure(schedule: Schedule) -> Figure:
     """Every schedule with this run's parameters, relative to its peak rate; the run's own is thick."""
     params, total = schedule.params, schedule.total
-    steps = sorted({max(1, round(total * point / _POINTS)) for point in range(_POINTS + 1)})
+    points = {max(1, round(total * point / _POINTS)) for point in range(_POINTS + 1)}
+    steps = sorted(points | {min(max(params.warmup, 1), total)})  # where most have their highest rate
     figure = Figure(figsize=(8.0, 3.6))
     axes = figure.subplots()
     for index, (name, rates) in enumerate(learning_rates(schedule, steps).items()):

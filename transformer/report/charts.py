@@ -10,6 +10,7 @@ from transformer.figures.style import COLOURS, DASHES, plain, rendered
 from transformer.report.content import Picture, Table
 
 _SIZE = (6.0, 3.4)  # inches
+_LARGE = 1000
 Columns = Mapping[str, Sequence[str]]
 """A table's cells by column, all of the same length."""
 
@@ -39,7 +40,9 @@ def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: st
 
 
 def _label(number: float) -> str:
-    """Three digits, but 1 and 100 only for what is no less."""
+    """Three digits, but 1 and 100 only for what is no less, and all of a thousand and more."""
+    if abs(number) >= _LARGE:
+        return f"{number:,.0f}"
     text = f"{number:.3g}"
     return text if float(text) not in (1, 100) or float(text) == number else f"{number:.5g}"
 
@@ -52,7 +55,7 @@ def _course(points: Sequence[tuple[float, float]]) -> str:
     if not points:
         return "no values"
     (first, start), (last, end) = points[0], points[-1]
-    return f"from {start:.3g} at {first:.3g} to {end:.3g} at {last:.3g}"
+    return f"from {_label(start)} at {_label(first)} to {_label(end)} at {_label(last)}"
 
 
 def _cells(columns: Sequence[Sequence[str]]) -> list[list[str]]:

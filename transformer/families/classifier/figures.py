@@ -37,7 +37,7 @@ class AttendedText:
     """One text, its predicted class, and the attention weights between its tokens."""
 
     tokens: list[str]
-    """S tokens, including special ones."""
+    """The S first tokens of the network's input, special ones included."""
     shown: int
     """The text's own among them."""
     cut: bool
@@ -45,20 +45,22 @@ class AttendedText:
     answer: Prediction
     """For the whole text."""
     maps: Maps
-    """(1, H, S, S) by name of the attention module."""
+    """(1, H, L, L) by name of the attention module, of all L >= S tokens: the pass that gave the answer."""
 
 
 def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: int) -> AttendedText:
-    """Classify one raw text, and collect the attention within its first `longest` tokens and the model's positions."""
+    """Classify one raw text, and collect the attention in it, to show that among its first `longest` tokens."""
     whole = classifier.encode([text])[0]
-    ids = clip(whole, min(longest, classifier.model.config.model.max_length))
+    ids = clip(whole, classifier.model.config.model.max_length)
     device = next(classifier.model.parameters()).device
     with torch.inference_mode(), collect_attention(classifier.model) as maps:
         classifier.model(torch.from_numpy(ids)[None].to(device))
     (answer,) = classifier.classify([text])
     put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
-    tokens = put_before + classifier.vocabulary.entries(ids)
-    return AttendedText(tokens, len(ids) - 2, len(ids) < len(whole), answer, maps)
+    shown, ends = ids[:longest], len(ids) <= longest
+    tokens = put_before + classifier.vocabulary.entries(shown)
+    own = len(shown) - 1 - ends  # the end token is shown with all others
+    return AttendedText(tokens, own, not ends or len(ids) < len(whole), answer, maps)
 
 
 class Params(StageParams):
@@ -108,17 +110,20 @@ def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> I
         answer += f"; the first {review.shown} tokens are shown"
     encoder = {name: weights for name, weights in review.maps.items() if name.startswith("encoder.")}
     if encoder:
-        panels = head_panels(chosen_layers(encoder, layers=layers))
+        size = len(review.tokens)
+        heads = head_panels(chosen_layers(encoder, layers=layers))
+        panels = {name: weights[:size, :size] for name, weights in heads.items()}
         title = f"Self-attention of the encoder in a {unit} ({answer})"
         yield Drawing("encoder_attention", title, panels, Axis("token that looks", review.tokens), tokens)
     if encoder and pooling in _POOLED:
-        rows = [_pooled(weights, pooling) for weights in head_panels(chosen_layers(encoder, layers="last")).values()]
-        heads = Axis("head", [str(head) for head in range(1, len(rows) + 1)])
+        last = head_panels(chosen_layers(encoder, layers="last")).values()
+        rows = [_pooled(weights, pooling)[: len(review.tokens)] for weights in last]
+        of_heads = Axis("head", [str(head) for head in range(1, len(rows) + 1)])
         title = f"{_POOLED[pooling]} ({answer})"
-        yield Drawing("pooled_attention", title, {"last layer": np.stack(rows)}, heads, tokens)
+        yield Drawing("pooled_attention", title, {"last layer": np.stack(rows)}, of_heads, tokens)
 
 
 def _pooled(weights: Weights, pooling: str) -> Weights:
-    """The weights (S,) of the values in the pooled state, from one head's weights (S, S)."""
+    """The weights (L,) of the values in the pooled state, from one head's weights (L, L)."""
     row: Weights = weights.mean(axis=0) if pooling == "mean" else weights[0]
     return row

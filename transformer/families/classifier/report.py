@@ -44,18 +44,24 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
         yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
     if share := scored.get("truncated_rate"):
-        yield f"{100 * share:.2g} % of the {task.units} are longer than model.max_length: the rest was not read."
+        wide = "wide_accuracy" in scored
+        rest = "the network did not read the rest, n-grams did" if wide else "the rest was not read"
+        yield f"{percent(share)} of the {task.units} are longer than model.max_length: {rest}."
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
     mistakes = [row for row in mistakes if int(row[task.units])]
     mistakes = sorted(mistakes, key=lambda row: -int(row[task.units]))[:_SHOWN] if len(task.classes) > 2 else mistakes
-    counts = " and ".join(f"{int(row[task.units]):,} {row['actual']} ones {row['predicted']}" for row in mistakes)
+    counts = " and ".join(
+        f"{int(row[task.units]):,} {row['actual']} {'one' if row[task.units] == '1' else 'ones'} {row['predicted']}"
+        for row in mistakes
+    )
     if counts:
         yield f"It calls {counts}."
     lengths = result.table("plots/accuracy_by_length.tsv")
     if len(lengths) > 1:
         worst = min(lengths, key=lambda row: float(row["accuracy"]))
         accuracy = value("accuracy", float(worst["accuracy"]))
-        yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({worst[task.units]} {task.units})."
+        of = f"{worst[task.units]} {task.unit if worst[task.units] == '1' else task.units}"
+        yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({of})."
 
 
 def _against_linear(result: Result) -> str:

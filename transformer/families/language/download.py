@@ -45,7 +45,9 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         progress=params.runtime.progress,
     ) as corpus:
         joined = _joined(corpus, unsupervised=section.unsupervised)
-        selection = Selection(joined, section, judged=judged(Path(section.held_out)))
+        mixed = section.unsupervised and not joined.added
+        own = [split for split in joined.splits if mixed and split != "train"]
+        selection = Selection(joined, section, judged=judged(Path(section.held_out)), own=own)
         return selection.write(
             output, lambda split: checked, label=lambda row: None, text=lambda row: row["text"], observer=observer
         )

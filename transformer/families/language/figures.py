@@ -52,20 +52,24 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
 
 
 def drawings_of(model: TorchLanguageModel, text: str, *, layers: str) -> list[Drawing]:
-    """All attention maps of one raw text, cut to its first tokens."""
+    """All attention maps of one raw text, as far as the model reads it at once, among its first tokens."""
     return list(_drawings(model, text, layers=layers))
 
 
 def _drawings(model: TorchLanguageModel, text: str, *, layers: str) -> Iterator[Drawing]:
     whole = model.encode_gaps(text)
-    ids = clip(whole, min(_LONGEST, model.engine.positions))
+    ids = clip(whole, model.engine.positions)
     device = next(model.model.parameters()).device
     with torch.inference_mode(), collect_attention(model.model) as maps:
         model.model(torch.from_numpy(ids)[None].to(device))
-    tokens = [MASK if number == model.engine.mask_id else model.vocabulary.entries([number])[0] for number in ids]
+    shown, ends = ids[:_LONGEST], len(ids) <= _LONGEST
+    tokens = [MASK if number == model.engine.mask_id else model.vocabulary.entries([number])[0] for number in shown]
+    own = tokens[1:-1] if ends else tokens[1:]
     kind = "to itself and to tokens before it" if model.engine.causal else "to all tokens"
-    title = f"Self-attention, from each token {kind}: {plain(' '.join(tokens[1:-1]), TITLE)}"
-    if len(ids) < len(whole):
-        title += f" (the first {len(tokens[1:-1])} tokens)"
+    title = f"Self-attention, from each token {kind}: {plain(' '.join(own), TITLE)}"
+    if not ends or len(ids) < len(whole):
+        title += f" (the first {len(own)} tokens)"
     axes = Axis("token that looks", tokens), Axis("token looked at", tokens)
-    yield Drawing("self_attention", title, head_panels(chosen_layers(maps, layers=layers)), *axes)
+    size = len(shown)
+    panels = {name: weights[:size, :size] for name, weights in head_panels(chosen_layers(maps, layers=layers)).items()}
+    yield Drawing("self_attention", title, panels, *axes)

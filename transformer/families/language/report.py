@@ -8,7 +8,7 @@ from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Section, Table
 from transformer.report.result import Result, learning_curves, scores
-from transformer.results.headline import headline, value
+from transformer.results.headline import headline, percent, value
 
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 DETECTION = (
@@ -47,7 +47,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         who = "Its generator is weakest" if _detects(result) else "Weakest"
         yield f"{who} by place: {float(worst['loss']):.2f} nats per token at {worst['place']} of the context."
     if figures["unknown_rate"]:
-        yield f"{100 * figures['unknown_rate']:.2g} % of the tokens are unknown: perplexities flatter it by them."
+        yield f"{percent(figures['unknown_rate'])} of the tokens are unknown: perplexities flatter it by them."
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:

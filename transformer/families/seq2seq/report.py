@@ -7,7 +7,7 @@ from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.report.result import Result, columns, learning_curves, scores
-from transformer.results.headline import TEXT_BLEUS, headline, main_first
+from transformer.results.headline import TEXT_BLEUS, headline, main_first, percent
 
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
@@ -49,7 +49,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         " also counts a word that was translated otherwise, so compare it with another result's."
     )
     if figures.get("unknown_rate"):
-        share = f"{100 * figures['unknown_rate']:.2g} %"
+        share = percent(figures["unknown_rate"])
         yield f"{share} of the references' tokens are unknown: perplexities flatter the model by them."
     if "attainable_bleu" in figures:
         yield (

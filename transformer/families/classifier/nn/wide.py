@@ -63,12 +63,14 @@ class WideBranch:
         ]
 
     def heaviest(self, number: int, count: int) -> list[Contribution]:
-        """The at most `count` n-grams that speak most for class `number` in a text that is like all, heaviest first."""
+        """The at most `count` n-grams that add most to the logit of class `number` in a text that is like all, heaviest
+        first.
+        """
         weights = self.weights
         if self.vectors is not None:
             weights = weights.copy()
             weights[self.vectors.places] += self.vectors.weights
-        order = np.argsort(-lead_of(weights, number), kind="stable")[:count]
+        order = np.argsort(-weights[:, number], kind="stable")[:count]
         return [Contribution(ids_of(int(self.keys[place]), self.size), weights[place]) for place in order]
 
     def _sums(self, weights: Floats, rows: Ids, places: Ids, texts: int) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from tokenizers.models import WordPiece
 
 from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
@@ -35,8 +36,11 @@ def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], 
         attached = number > 0 and piece[:1] not in ("", " ")
         before = _of_another_class(piece) if attached and _keeps_spaces(vocabulary) else ""
         skipped = len(vocabulary.encode([before])[0]) - 2 if before else 0
+        inside: list[int] = []
+        if attached and isinstance(vocabulary.tokenizer.model, WordPiece):
+            inside, piece = _rest_of_word(piece, vocabulary)
         ids = vocabulary.encode([before + piece.strip()])[0]
-        parts += [ids[1 + skipped : -1], np.array([mask])]
+        parts += [np.array(inside, dtype=np.int64), ids[1 + skipped : -1], np.array([mask])]
     return np.concatenate(([vocabulary.begin_id], *parts[:-1], [vocabulary.end_id])).astype(np.int64)
 
 
@@ -53,6 +57,21 @@ def _around(text: str, split: Callable[[list[str]], list[str]]) -> list[str]:
         return pieces
     # The pre-tokenizer splits words of letters, as those of Chinese do.
     return [" " * each.startswith(" ") + piece for each, piece in zip(given, split(given), strict=True)]
+
+
+def _rest_of_word(piece: str, vocabulary: Vocabulary) -> tuple[list[int], str]:
+    """The pieces ##... of the word that a gap begins, by WordPiece's longest match, and the text after the word."""
+    tokenizer = vocabulary.tokenizer
+    text = tokenizer.normalizer.normalize_str(f"a{piece}")  # with a letter in place of the gap
+    (word, (_, end)), *_ = tokenizer.pre_tokenizer.pre_tokenize_str(text)
+    ids, start = [], 1
+    while start < len(word):
+        found = ((stop, tokenizer.token_to_id(f"{_PREFIX}{word[start:stop]}")) for stop in range(len(word), start, -1))
+        start, number = next((each for each in found if each[1] is not None), (len(word), None))
+        if number is None:
+            return [vocabulary.unknown_id], text[end:]
+        ids.append(number)
+    return ids, text[end:]
 
 
 def _of_another_class(piece: str) -> str:
