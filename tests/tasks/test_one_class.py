@@ -34,6 +34,7 @@ def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
     assert {positive, negative} <= {*stages.observer.lines}
     task, result = open_task("sentiment"), Result(stages.folder, "sentiment")
     assert result.evaluation["validation"]["truncated_rate"] == result.evaluation["test"]["truncated_rate"] == 0.25
-    assert "25.0 % of the reviews are longer than model.max_length: the rest was not read." in [*weaknesses(task, result)]
+    said = [*weaknesses(task, result)]
+    assert "25.0 % of the reviews are longer than model.max_length: the rest was not read." in said
     charts = [*_charts(task, result)]
     assert len(charts) == 2, "no curve of one class against the other"
