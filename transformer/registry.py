@@ -1,8 +1,10 @@
 """The lists that commands, tests and tracking go through. No stage imports this file."""
 
+from pathlib import Path
+
 from transformer.core.task import STAGES, open_task, task_names
 
-__all__ = ["STAGES", "TASKS", "tasks_of"]
+__all__ = ["STAGES", "TASKS", "is_made", "tasks_of"]
 
 TASKS = task_names()
 
@@ -10,3 +12,9 @@ TASKS = task_names()
 def tasks_of(family: str) -> list[str]:
     """The tasks of a family."""
     return [task for task in TASKS if open_task(task).family == family]
+
+
+def is_made(path: str) -> bool:
+    """Whether a relative path is, or lies in, a folder that the stages of a task write."""
+    root, task = (*Path(path).parts[:2], "", "")[:2]
+    return root in ("data", "models", "reports") and task in TASKS

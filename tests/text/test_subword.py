@@ -216,13 +216,14 @@ def test_a_pair_beyond_what_the_trainer_counts_to_is_merged_all_the_same(monkeyp
     sizes: dict[str, Any] = {"min_frequency": 1, "max_size": 40, "byte_fallback": False}
     expected = train_bpe(texts, **sizes).tokenizer.to_str()
     monkeypatch.setattr(subword_training, "_MOST", 100)
-    passed: list[dict[str, int]] = []
+    read: list[dict[str, int]] = []
     copies = subword_training._copies
 
-    def noted(counts: dict[str, int]) -> Iterator[str]:
-        passed.append(counts)
-        return copies(counts)
+    def noted(counts: dict[str, int], divisor: int) -> Iterator[str]:
+        lines = [*copies(counts, divisor)]
+        read.append(Counter(" ".join(lines).split()))
+        return iter(lines)
 
     monkeypatch.setattr(subword_training, "_copies", noted)
     assert train_bpe(texts, **sizes).tokenizer.to_str() == expected
-    assert passed == [{"▁ababab": 6, "▁cd": 6, "▁ef": 66, "▁zz": 73, "▁zzzz": 6}], "560 pairs z z, in 6 parts"
+    assert read == [{"▁ababab": 6, "▁cd": 6, "▁ef": 66, "▁zz": 73, "▁zzzz": 6}], "560 pairs z z, in 6 parts"

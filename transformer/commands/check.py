@@ -11,10 +11,7 @@ from transformer.core.repository import refuse_other_repository
 from transformer.core.schema import Hardware, Runtime, Section
 from transformer.core.task import family_module, open_task, stage_code
 from transformer.core.validation import SHARED_SECTIONS, validate
-from transformer.registry import STAGES, TASKS
-
-_MADE = {(root, task) for root in ("data", "models") for task in TASKS}
-"""The folders of the stages' outputs: DVC runs the stage that writes a dependency there first."""
+from transformer.registry import STAGES, TASKS, is_made
 
 _WATCHED = (
     *(("download", leaf) for leaf in ("path", "added", "held_out")),
@@ -65,7 +62,7 @@ def check_params(path: Path) -> None:
 
 
 def _refuse_missing(given: str, name: str, path: Path) -> None:
-    if Path(given).parts[:2] in _MADE:
+    if is_made(given):  # DVC runs the stage that writes it first
         return
     if not os.path.exists(given):  # noqa: PTH110  # `Path.exists` raises for a name that is too long
         raise UserError(f"{path}: `{name}`: {reprlib.repr(given)} does not exist: create it or set another path")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer.core.errors import UserError
-from transformer.registry import TASKS
+from transformer.registry import is_made
 from transformer.results.chain import DATA_STAGES, Chain, Stage
 from transformer.results.differences import given, leaves
 from transformer.results.dvc_inside import run_cache
@@ -19,8 +19,6 @@ TOLERANCES = {
 }
 """Largest accepted difference of a metric between CPU types, about half the width of its 95 % interval."""
 
-_MADE = {(root, task) for root in ("data", "models", "reports") for task in TASKS}
-"""The folders of the stages' outputs."""
 _SHOWN = 3
 
 PERPLEXITY_SHARE = 0.05
@@ -74,7 +72,7 @@ def _require_same_origin(committed: Results, own: Results, task: str) -> None:
     was, now = committed.chains[task], own.chains[task]
     code = sorted(path for path in {*was.code, *now.code} if was.code.get(path) != now.code.get(path))
     one, two = given(was), given(now)
-    both = (path for path in one.keys() & two.keys() if Path(path).parts[:2] not in _MADE)
+    both = (path for path in one.keys() & two.keys() if not is_made(path))
     if other := [*code, *sorted(path for path in both if one[path] != two[path])]:
         more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
         raise UserError(

@@ -51,8 +51,7 @@ def train_bpe(
     )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
-    counts = {word: max(count // divisor, 1) for word, count in words.counts.items()}
-    tokenizer.train_from_iterator(_copies(counts), trainer)
+    tokenizer.train_from_iterator(_copies(words.counts, divisor), trainer)
     merges = [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
     pieces = dict.fromkeys((*fixed, *words.alphabet, *(left + right for left, right in merges)))
     entries = {piece: index for index, piece in enumerate(pieces)}
@@ -135,8 +134,9 @@ def _most_frequent_pair(counts: dict[str, int]) -> int:
     return max(pairs.values())
 
 
-def _copies(counts: dict[str, int]) -> Iterator[str]:
-    for word, count in counts.items():
+def _copies(counts: dict[str, int], divisor: int) -> Iterator[str]:
+    for word, occurrences in counts.items():
+        count = max(occurrences // divisor, 1)
         for start in range(0, count, _AT_A_TIME):
             yield " ".join([word] * min(_AT_A_TIME, count - start))
 
