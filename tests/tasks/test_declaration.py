@@ -1,5 +1,6 @@
 """Declarations that would give wrong results, or none, are refused in one line."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -98,3 +99,11 @@ def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypat
         with pytest.raises(UserError, match=rf"^{wrong} has a `\.dvc`, .*: remove {wrong}/\.dvc, or move {wrong} out"):
             Started(*given)
         shutil.rmtree(tmp_path / "transformer", ignore_errors=True)
+    content["sentiment"]["download"]["path"] = "corpus"
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "params.yaml").write_text(json.dumps(content))
+    started = Started(*given)
+    started.require_unchanged("")
+    (tmp_path / "corpus/.dvc").mkdir()  # as by `dvc init` there while the stage runs
+    with pytest.raises(UserError, match=r"^corpus has a `\.dvc`"):
+        started.require_unchanged("")

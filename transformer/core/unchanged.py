@@ -33,15 +33,15 @@ class Started:
         """The raw values of the sections that the stage declares, by dotted name."""
         declared = dependencies(stage, task, content)
         _require_family(declared, task, family)
-        for name in declared:
-            refuse_other_repository(Path(name))
+        _require_seen(declared)
         self.code = [name for name in declared if name.split("/")[0] in CODE]
         """The files and folders of code that dvc.yaml declares."""
         self._inputs = [Path(name) for name in declared if name.split("/")[0] not in CODE]
         self._stamps = _stamps(self._inputs)
 
     def require_unchanged(self, note: str) -> None:
-        """Raise UserError, one line that names what changed, if anything did; note: appended to it."""
+        """Raise UserError, one line that names what changed, if anything did or DVC cannot see it; note: appended."""
+        _require_seen([*self.code, *map(str, self._inputs)])
         changed = [*self._changed_params(), *self._changed_code(), *self._changed_inputs()]
         if changed:
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
@@ -76,6 +76,12 @@ def _require_family(declared: Sequence[str], task: str, family: str) -> None:
             f"{WORKFLOW} names another family for {task} than transformer/tasks/{task}/task.py, which says"
             f" `{family}`: fix one of them"
         )
+
+
+def _require_seen(declared: Sequence[str]) -> None:
+    """Raises UserError for a dependency that DVC takes for empty."""
+    for name in declared:
+        refuse_other_repository(Path(name))
 
 
 def _differing(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
