@@ -155,6 +155,7 @@ def main() -> None:
     _leave_exit_alone()
     _handle_locks_fast()
     _draw()
+    _map_packages()
     gc.collect()
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -185,6 +186,13 @@ def _draw() -> None:
     figure = Figure(layout="constrained")
     figure.subplots().set_xscale("log")
     figure.savefig(io.BytesIO(), format="svg")
+
+
+def _map_packages() -> None:
+    """Have MLflow find which modules each installed package has, which takes a second of every logged model."""
+    from mlflow.utils import requirements_utils
+
+    requirements_utils._init_packages_to_modules_map()
 
 
 def _handle_locks_fast() -> None:

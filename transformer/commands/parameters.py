@@ -1,8 +1,11 @@
 """What each parameter means and may be, from the sections that declare them: `transformer parameters`."""
 
+import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from functools import cache
+from itertools import groupby, pairwise
+from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -62,8 +65,23 @@ def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[
                 yield from _leaves(field.annotation, f"{path}.{name}", _section(section, name))
                 continue
             default = _shown(section[name]) if chosen and name in section else ""
-            meaning = " ".join((field.description or "").split()) + suffix
+            meaning = _meanings(schema).get(name, "") + suffix
             yield Parameter(f"{path}.{name}", _values(field), default, meaning, _file(schema))
+
+
+@cache
+def _meanings(schema: type[Section]) -> dict[str, str]:
+    """The docstrings below a section's fields. Read here, not by pydantic, to spare every command that time."""
+    found: dict[str, str] = {}
+    for each in reversed(schema.__mro__):
+        if issubclass(each, Section):
+            (declared,) = ast.parse(dedent(inspect.getsource(each))).body
+            assert isinstance(declared, ast.ClassDef)
+            for field, below in pairwise(declared.body):
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                        found[name] = " ".join(text.split())
+    return found
 
 
 def _file(schema: type[Section]) -> str:

@@ -12,12 +12,10 @@ _LARGEST = 2**53
 class Section(BaseModel):
     """One typed, frozen section of params.yaml. Unknown keys, wrong types and values out of range are rejected.
 
-    The docstring below a field is its description.
+    The docstring below a field is its description (`transformer parameters`).
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ STAGES = tuple(name for name in ALL_STAGES if name not in (*VIEWS, REPORT))
 DATA_STAGES = STAGES[: STAGES.index("train")]
 """Their outputs are the same on every machine; those of the other stages, on the same CPU type."""
 _CODE = ("transformer/", "stages/", "versions/")
+_KEPT = 128  # dvc.lock files whose chains stay in memory: a command reads the same ones again and again
 _SHORT = 8
 EMPTY = folder_md5({})
 """The MD5 of an empty folder."""
@@ -197,14 +199,15 @@ def chains_in_lock(text: str | bytes) -> Iterator[Chain]:
     return (chain for chain in all_chains(text) if not chain.stale)
 
 
-def all_chains(text: str | bytes) -> Iterator[Chain]:
+@lru_cache(maxsize=_KEPT)
+def all_chains(text: str | bytes) -> tuple[Chain, ...]:
     """The chain of every task in a dvc.lock; one with `stale` stages is not a result."""
     try:
         entries = parse_lock(text).get("stages") or {}
     except ValueError:
-        return
-    for task in sorted({name.partition("@")[2] for name in entries if "@" in name}):
-        yield _with_locked_views(_chain(entries, task, STAGES), entries)
+        return ()
+    tasks = sorted({name.partition("@")[2] for name in entries if "@" in name})
+    return tuple(_with_locked_views(_chain(entries, task, STAGES), entries) for task in tasks)
 
 
 def _with_locked_views(chain: Chain, entries: Mapping[str, Any], names: Iterable[str] = VIEWS) -> Chain:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
 from transformer.core.files import has_conflict, table_rows
@@ -17,6 +17,9 @@ from transformer.results.git import blob, experiments, git, head, prefix, snapsh
 from transformer.results.lockfile import LOCK, RESOLVE, require_valid
 from transformer.results.partial import changed_in_words, claim_in_words, edited_in_words, in_words, never_run
 from transformer.results.workspace import changed_since, content_md5, not_as_locked, of_chain
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
@@ -171,13 +174,20 @@ def _md5_in_folder(root: Path, chain: Chain, path: str) -> str | None:
 def _cached(root: Path, md5: str) -> bytes:
     """The content with this hash in DVC's cache; empty if it is not there."""
     from dvc.exceptions import DvcException
-    from dvc.repo import Repo
 
     try:
-        with Repo(str(root)) as repo:
-            return cached_object(repo, md5).read_bytes()
+        return cached_object(_repo(root.resolve()), md5).read_bytes()
     except (DvcException, OSError):
         return b""
+
+
+@lru_cache(maxsize=1)
+def _repo(root: Path) -> "Repo":
+    """DVC's repository, opened once for all files: each time takes 40 ms."""
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo:
+        return repo
 
 
 def results_before(root: Path, chain: Chain) -> Results | None:
