@@ -1,5 +1,6 @@
 """Which result a name means, and what is said where there is none."""
 
+import json
 import subprocess
 import time
 from pathlib import Path
@@ -131,3 +132,20 @@ def test_a_commit_of_parameters_that_never_ran_is_not_the_result_before(reposito
     write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD)
     found = results_before(repository, find_results(repository, "workspace").chains["sentiment"])
     assert found is not None and found.commit == git(repository, "rev-parse", "HEAD~").strip()
+
+
+def test_parameters_that_never_ran_are_known_by_dvcs_cache(repository: Path) -> None:
+    """The workspace does not have the commit's corpus."""
+    provenance = json.dumps({"parameters_sha256": "0" * 64}).encode()
+    listing = json.dumps([{"md5": content_md5(provenance), "relpath": "provenance.json"}]).encode()
+    write_result(repository, rate=7e-3, module="c" * 32, answers=GOOD, corpus=f"{content_md5(listing)}.dir")
+    git(repository, "commit", "-qam", "never run")
+    (repository / ".dvc").mkdir()
+    assert find_results(repository, "HEAD").chains
+    for content, suffix in ((provenance, ""), (listing, ".dir")):
+        md5 = content_md5(content)
+        cached = repository / ".dvc/cache/files/md5" / md5[:2] / f"{md5[2:]}{suffix}"
+        cached.parent.mkdir(parents=True)
+        cached.write_bytes(content)
+    with pytest.raises(UserError, match=r"download never ran with the parameters in dvc.lock"):
+        find_results(repository, "HEAD")
