@@ -193,7 +193,12 @@ def test_spaces_and_joiners_that_people_write_stay(text: str) -> None:
     assert plain(text) == text
 
 
-@pytest.mark.parametrize("character", ["\0", "\x1b", "\n", "\u202e", "\u2028", "\ud800", "\ufeff"])
+@pytest.mark.parametrize("character", ["\t", "\n", "\r", "\u2028"])
+def test_line_ends_and_tabs_are_spaces(character: str) -> None:
+    assert plain(f"a{character}b") == "a b"
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\u202e", "\ud800", "\ufeff"])
 def test_what_prints_nothing_is_seen(character: str) -> None:
     assert plain(f"a{character}b") == "a\N{REPLACEMENT CHARACTER}b"
 

@@ -30,7 +30,13 @@ def weights(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """A report with hostile texts, on a phone in dark mode; fails on any error in the browser."""
     panels = {f"layer 1, head {number}": weights(number) for number in (1, 2)}
-    cross = Drawing("cross_attention", "", panels, Axis("target", TARGET), Axis("source", SOURCE))
+    cross = Drawing(
+        "cross_attention",
+        "Cross-attention: ein\tHund .\n→ a dog .",
+        panels,
+        Axis("target", TARGET),
+        Axis("source", SOURCE),
+    )
     own = Drawing("encoder_attention", "", {"layer 1, head 1": np.eye(4, dtype=np.float32)}, cross.keys, cross.keys)
     write_explorer(tmp_path, [("Ein Hund " * 20, [cross, own]), (HOSTILE, [own])])
     long = Table(
@@ -64,6 +70,11 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
 def cells(page: Page) -> list[list[float]]:
     rows = page.locator("#map tbody tr").all()
     return [[float(cell) for cell in row.locator("td .unseen").all_text_contents()] for row in rows]
+
+
+def test_a_map_is_captioned_with_its_text_and_axes(opened: Page) -> None:
+    caption = "Cross-attention: ein Hund . → a dog . (rows: target, columns: source)"
+    assert opened.locator("#map caption").text_content() == caption
 
 
 def test_every_text_map_and_head_can_be_chosen(opened: Page) -> None:

@@ -70,13 +70,16 @@ def in_house_style() -> Iterator[None]:
 def plain(text: str, longest: int = 24) -> str:
     """`text` as a label: characters that XML does not allow or that are not printable become U+FFFD.
 
-    Spaces of every width and joiners stay: French, Persian, Japanese, Hindi and emoji use them.
+    Line ends and tabs become spaces. Spaces of every width and joiners stay: French, Persian, Japanese, Hindi and emoji
+    use them.
 
     longest: maximum number of characters, since a corpus may contain a megabyte without a space.
     """
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return "".join(character if _shown(character) else "\N{REPLACEMENT CHARACTER}" for character in cut)
+    return "".join(map(_shown, cut))
 
 
-def _shown(character: str) -> bool:
-    return character.isprintable() or character in _JOINERS or unicodedata.category(character) == "Zs"
+def _shown(character: str) -> str:
+    if character.isprintable() or character in _JOINERS or unicodedata.category(character) == "Zs":
+        return character
+    return " " if character.isspace() else "\N{REPLACEMENT CHARACTER}"

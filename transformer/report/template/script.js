@@ -44,7 +44,7 @@ if (source) {
     const bytes = Uint8Array.from(atob(panels[panel.value].weights), (letter) => letter.charCodeAt(0));
     const largest = Math.max(...bytes, 1);
     const table = document.createElement("table");
-    table.append(element("caption", (title ? title + ". " : "") + queries.label + " (rows), " + keys.label + " (columns)"));
+    table.append(element("caption", `${title} (rows: ${queries.label}, columns: ${keys.label})`));
     const head = table.createTHead().insertRow();
     head.append(element("td", ""));
     for (const token of keys.tokens) head.append(element("th", token, { scope: "col", dir: "auto" }));
