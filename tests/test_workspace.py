@@ -101,17 +101,19 @@ def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch)
         main()
 
 
-def test_a_command_in_another_clone_runs_the_code_of_that_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
+def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, tmp_path: Path) -> None:
     """As the stages do there, with the environment of the clone that it was installed from."""
     for folder in (".dvc", "notes", "transformer"):
         (tmp_path / folder).mkdir()
     (tmp_path / "dvc.yaml").touch()
     (tmp_path / "transformer" / "__init__.py").touch()
-    (tmp_path / "transformer" / "cli.py").write_text("import sys\ndef main(): print(__file__, *sys.argv[1:])\n")
-    command = (sys.executable, "-c", "from transformer.cli import main; main()", "check", "a b")
+    (tmp_path / "transformer" / "__main__.py").write_text("import sys\nprint(__file__, *sys.argv[1:])\n")
+    (tmp_path / "transformer" / "cli.py").touch()
+    command = (sys.executable, "-m", module, "check", "a b")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path / "notes", env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{tmp_path / 'transformer' / 'cli.py'} check a b\n"
+    assert done.stdout == f"{tmp_path / 'transformer' / '__main__.py'} check a b\n"
 
 
 @pytest.mark.parametrize("command", ["verify", "summary"])

@@ -265,16 +265,14 @@ def _parameters(arguments: argparse.Namespace) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from transformer.commands.committed import PARAMS, source_of_default
+    from transformer.commands.committed import PARAMS
     from transformer.commands.profiles import DEFAULT, set_back, use_profile
     from transformer.core.files import reading
 
     with reading(PARAMS):
         before = PARAMS.read_bytes() if PARAMS.is_file() else b""
     done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
-    # An experiment's values that were committed with the default's first line show here.
-    over = f", over the default of {source_of_default(Path.cwd())}" if arguments.name else ""
-    print(f"params.yaml: {arguments.name or 'corpora'} {done}{over}")
+    print(f"params.yaml: {arguments.name or 'corpora'} {done}")
     if arguments.name not in (None, DEFAULT) and (back := set_back(Path.cwd(), before)):
         print(f"  set back to the default: {', '.join(back)}")
 
@@ -331,3 +329,7 @@ def _summary(arguments: argparse.Namespace) -> None:
     from transformer.commands.summary import print_summary
 
     print_summary(Path.cwd(), arguments.task)
+
+
+if __name__ == "__main__":  # python -m transformer.cli
+    main()

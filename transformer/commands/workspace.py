@@ -8,7 +8,6 @@ from pathlib import Path
 from transformer.core.errors import UserError
 
 _PACKAGE = Path("transformer", "cli.py")
-_MAIN = "from transformer.cli import main; main()"
 _RUNNING = Path(__file__).parents[2] / _PACKAGE
 
 
@@ -39,7 +38,7 @@ def run_own_code() -> None:
 
 def _start_again(workspace: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(workspace), os.environ.get("PYTHONPATH"))))
-    os.execv(sys.executable, (sys.executable, "-P", "-c", _MAIN, *sys.argv[1:]))
+    os.execv(sys.executable, (sys.executable, "-P", "-m", "transformer", *sys.argv[1:]))
 
 
 def require_workspace() -> None:
