@@ -15,17 +15,7 @@ _PLACED = Path(".dvc", "tmp", "placed-profile")  # checksum of the last profile 
 
 
 def committed_default(root: Path) -> str:
-    """The content of the params.yaml that `_newest` finds. Raises UserError."""
-    return _newest(root)[1]
-
-
-def source_of_default(root: Path) -> str:
-    """The commit whose params.yaml `committed_default` returns, with its title. Raises UserError."""
-    return git.git(root, "log", "-1", "--format=%h, %s", _newest(root)[0]).decode(errors="replace").strip()
-
-
-def _newest(root: Path) -> tuple[str, str]:
-    """Commit and content of the newest committed params.yaml whose first line says that it is the default.
+    """The newest committed params.yaml whose first line says that it is the default. Raises UserError.
 
     One that a merge brought counts if it is a later state of this branch's own: an upstream's new default is there
     only, where a profile was in place here.
@@ -33,7 +23,7 @@ def _newest(root: Path) -> tuple[str, str]:
     own = next(_defaults(root, "--first-parent"), None)
     for commit, text in _defaults(root, "--full-history"):
         if own is None or git.git(root, "merge-base", own[0], commit).decode().strip() == own[0]:
-            return commit, text
+            return text
     raise UserError(
         f"no commit here has the default params.yaml (its first line starts with `{DEFAULT_HEAD}`): fetch the whole"
         " history with `git fetch --unshallow`, or commit one"
