@@ -12,13 +12,14 @@ from transformer.training.stage import TrainingPaths
 
 
 def train(stage: Stage[TrainCode]) -> dict[str, float]:
-    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained, reports/TASK/training.json and history.tsv."""
+    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained; training.json, history.tsv and updates.tsv in reports/TASK."""
     paths = TrainingPaths(
         encoded=stage.data / "encoded",
         vocab=stage.data / "vocab",
         trained=stage.models / "trained",
         metrics=stage.reports / "training.json",
         history=stage.reports / "history.tsv",
+        updates=stage.reports / "updates.tsv",
         states=stage.states,
         code=stage.declared,
     )

@@ -222,6 +222,7 @@ def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, m
             trained=Path("trained"),
             metrics=Path("training.json"),
             history=Path("history.tsv"),
+            updates=Path("updates.tsv"),
         )
         with own_torch_settings():
             opened = train.open_training(open_task("sentiment"), params, paths, Observer())

@@ -15,7 +15,12 @@ from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
 from transformer.training.stage import TrainingPaths
 
-OUTPUTS = {"trained": "models/{}/trained", "metrics": "reports/{}/training.json", "history": "reports/{}/history.tsv"}
+OUTPUTS = {
+    "trained": "models/{}/trained",
+    "metrics": "reports/{}/training.json",
+    "history": "reports/{}/history.tsv",
+    "updates": "reports/{}/updates.tsv",
+}
 """The outputs of the train stage, by argument; {} is the task."""
 Changes = Mapping[str, Mapping[str, Any]]
 

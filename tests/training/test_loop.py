@@ -14,6 +14,7 @@ from tests.training.line import CPU, Line, params, run
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
+from transformer.training import loop
 from transformer.training.loop import fit
 from transformer.training.pace import Pace
 from transformer.training.resume import Resume
@@ -38,6 +39,17 @@ def test_the_loop_keeps_the_learners_paces() -> None:
     first, after_one, after_two = values
     assert after_one == first != after_two
     assert line.model.bias.item() != bias
+
+
+def test_a_point_of_the_curve_is_the_mean_loss_since_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six updates of four rows: one point after each, or one after every third."""
+    fine = run(Line(), epochs=3).history.curve
+    monkeypatch.setattr(loop, "CURVE_POINTS", 2)
+    coarse = run(Line(), epochs=3).history.curve
+    losses = [point["train_loss"] for point in fine]
+    assert [point["step"] for point in fine] == [1, 2, 3, 4, 5, 6]
+    assert [point["step"] for point in coarse] == [3, 6]
+    assert [point["train_loss"] for point in coarse] == pytest.approx([np.mean(losses[:3]), np.mean(losses[3:])])
 
 
 def test_what_is_frozen_counts_in_no_norm() -> None:

@@ -44,6 +44,7 @@ def test_what_auto_is_here_is_what_it_is_in_every_process(
         trained=tmp_path / "trained",
         metrics=tmp_path / "metrics.json",
         history=tmp_path / "history.tsv",
+        updates=tmp_path / "updates.tsv",
     )
     with own_torch_settings():
         train.run(open_task("sentiment"), params, paths=paths, observer=Observer())

@@ -13,6 +13,7 @@ from tests.training.golden import RECURRENT
 from tests.training.line import CPU, Line
 from tests.training.resuming import UPDATES, Changes, Watcher, data, work
 from transformer.core.observer import Observer
+from transformer.training import loop
 from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
 from transformer.training.pace import Pace
@@ -53,6 +54,11 @@ FEW = (
     "AdamW, cosine, R-Drop, word dropout",
 )
 """Each with something in its state or order that the others lack; `make stress` has all."""
+
+
+@pytest.fixture(autouse=True)
+def _stops_between_two_points_of_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "CURVE_POINTS", 4)
 
 
 @pytest.mark.parametrize(

@@ -121,12 +121,17 @@ def all_figures(result: Result) -> Section:
 
 
 def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
-    """Curves over the epochs; charts: title, label by column, and the y-axis label."""
-    history = result.columns("history.tsv")
+    """Curves over the updates; charts: title, label by column, and the y-axis label.
+
+    The training loss is that of the updates, everything else is measured after each epoch.
+    """
+    by_epoch = result.table("history.tsv")
+    rows = [*result.table("updates.tsv"), *({**row, "train_loss": ""} for row in by_epoch)]
+    shown = {name: [row.get(name, "") for row in rows] for name in by_epoch[0]}
     pictures = [
-        line_chart(title, history, x="epoch", ys=ys, y_label=y_label)
+        line_chart(title, shown, x="step", ys=ys, y_label=y_label, x_label="updates")
         for title, ys, y_label in charts
-        if any(name in history for name in ys)
+        if any(name in shown for name in ys)
     ]
     best, epochs = result.training["best_epoch"], result.training["epochs"]
     text = f"Validation was best in epoch {best:.0f} of {epochs}; train.averaging says which weights were kept."

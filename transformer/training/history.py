@@ -1,4 +1,4 @@
-"""The metrics of a training run: one row per epoch."""
+"""The metrics of a training run: one row per epoch, and the curve of the updates' loss."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Row = dict[str, float]
+CURVE_POINTS = 100
 
 
 class Monitor(NamedTuple):
@@ -39,6 +40,8 @@ class History:
     rows: list[Row] = field(default_factory=list)
     best: int = -1
     """Index into `rows`."""
+    curve: list[Row] = field(default_factory=list)
+    """Step, learning rate and mean training loss since the point before, at about `CURVE_POINTS` steps."""
 
     def add(self, row: Row, better: Callable[[Row, Row], bool]) -> None:
         """Append an epoch's metrics; better: whether the first row is better than the second."""

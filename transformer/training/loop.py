@@ -17,7 +17,7 @@ from transformer.encoded.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
 from transformer.training.group import Order
-from transformer.training.history import MONITORS, History, in_words
+from transformer.training.history import CURVE_POINTS, MONITORS, History, in_words
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
 from transformer.training.states import Tree
@@ -110,6 +110,8 @@ class _Training:
         """Updates done in the current epoch."""
         self.mean = MeanLoss(compute.device)
         """Mean loss of the current epoch."""
+        self._recent = MeanLoss(compute.device)
+        """Mean loss since the last point of the curve."""
         self._returned = time.monotonic()
         self._updating = 0.0
         """Seconds spent on updates in the current epoch."""
@@ -181,8 +183,10 @@ class _Training:
             "step": self.step,
             "done": self.done,
             "mean": self.mean.state(),
+            "recent": self._recent.state(),
             "history": self.history.rows,
             "best": self.history.best,
+            "curve": self.history.curve,
             **self._learned(),
             "averaging": self.averaging.state(),
             "observer": self.observer.memory(),
@@ -196,7 +200,8 @@ class _Training:
             return
         self.step, self.done = state["step"], state["done"]
         self.mean.restore(state["mean"])
-        self.history = History(state["history"], state["best"])
+        self._recent.restore(state["recent"])
+        self.history = History(state["history"], state["best"], state["curve"])
         put_state(self.trainable.model, state["model"])
         self.updates.restore(state["updates"])
         self.averaging.restore(state["averaging"], self.compute.device)
@@ -248,12 +253,15 @@ class _Training:
             losses = self._update(batches, Order(epoch, self.done, self.step, self.schedule(self.step)))
             for loss in losses:
                 self.mean.add(loss)
+                self._recent.add(loss)
                 tokens += loss.tokens
             if losses:
                 self.averaging.after_update(self.trainable.model)
             if losses and self.step % self.log_every == 0:
                 self._log(losses, tokens / (time.perf_counter() - since))
                 since, tokens = time.perf_counter(), 0
+            if self.step % max(self.schedule.total // CURVE_POINTS, 1) == 0:
+                self._add_point()
             self.done += 1
             self._return_memory(every=_MEMORY_SECONDS)
             self._updating += time.perf_counter() - begun
@@ -277,6 +285,12 @@ class _Training:
         if time.monotonic() - self._returned >= every:
             return_freed_memory()
             self._returned = time.monotonic()
+
+    def _add_point(self) -> None:
+        if self._recent.count:  # not all updates were skipped
+            point = {"step": self.step, "learning_rate": self.schedule(self.step), "train_loss": self._recent.value}
+            self.history.curve.append(point)
+            self._recent = MeanLoss(self.compute.device)
 
     def _log(self, losses: Sequence[BatchLoss], speed: float) -> None:
         self.updates.check()

@@ -68,6 +68,8 @@ class TrainingPaths:
     """The metrics of the kept weights."""
     history: Path
     """One row per epoch."""
+    updates: Path
+    """The training loss over the updates, in about a hundred points."""
     states: Path | None = None
     """A folder for the checkpoints of interrupted runs; None for no checkpoints."""
     code: Sequence[str] = CODE
@@ -141,6 +143,8 @@ def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: Traini
     if opened.save_beside is not None:
         opened.save_beside(paths.trained)
     write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
+    curve = fitted.history.curve
+    write_table(paths.updates, ["step", "learning_rate", "train_loss"], (list(point.values()) for point in curve))
     where = {"device": compute.device.type, "precision": compute.precision}
     totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
     totals |= {"skipped_updates": fitted.skipped, "batch_pieces": fitted.pieces}
