@@ -12,7 +12,7 @@ from transformer.training.stage import TrainingPaths
 
 
 def train(stage: Stage[TrainCode]) -> dict[str, float]:
-    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained; training.json, history.tsv and updates.tsv in reports/TASK."""
+    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained, reports/TASK/{training.json,history.tsv,updates.tsv}."""
     paths = TrainingPaths(
         encoded=stage.data / "encoded",
         vocab=stage.data / "vocab",
