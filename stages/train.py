@@ -12,7 +12,7 @@ from transformer.training.stage import TrainingPaths
 
 
 def train(stage: Stage[TrainCode]) -> dict[str, float]:
-    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained, reports/TASK/{training.json,history.tsv,updates.tsv}."""
+    """data/TASK/encoded, data/TASK/vocab -> models/TASK/trained; training.json and two tables in reports/TASK."""
     paths = TrainingPaths(
         encoded=stage.data / "encoded",
         vocab=stage.data / "vocab",

@@ -18,6 +18,7 @@ from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.repository import repository
 from transformer.core.schema import Runtime, StageParams
+from transformer.core.spinning import watched
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
 from transformer.core.versions import other_versions, remedy
@@ -48,6 +49,7 @@ class StageObserver(Observer):
         """
         if not self._shows:
             return items
+        items = watched(items, self.say)
         if not sys.stderr.isatty():
             return self._told(items, total, what, after)
         bar: Iterable[T] = tqdm(items, total=total, desc=f"{self._title}: {what}", leave=False, mininterval=0.5)
