@@ -10,7 +10,6 @@ from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.model import LanguageTransformer
-from transformer.families.language.nn.replaced import ReplacedTransformer
 from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
@@ -134,15 +133,6 @@ def language(objective: str = "masked", **changes: Any) -> LanguageTransformer:
     params = LanguageParams(**({**LAYERS, **own} | changes))
     config = LanguageConfig(model=params, size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64)
     return LanguageTransformer(config).double().eval()
-
-
-def replacing(**changes: Any) -> ReplacedTransformer:
-    """The same as a discriminator with its generator, half as wide."""
-    torch.manual_seed(0)
-    own: dict[str, Any] = {"objective": "replaced", "layers": 2, "embedding_norm": False, "output": "transformed"}
-    params = LanguageParams(**({**LAYERS, **own, "generator_width": 0.5} | changes))
-    config = LanguageConfig(model=params, size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64)
-    return ReplacedTransformer(config).double().eval()
 
 
 def small_runtime(**changes: Any) -> Runtime:

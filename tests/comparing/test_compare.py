@@ -112,12 +112,11 @@ def test_a_p_value_is_not_rounded_over_the_level() -> None:
     assert shown.rows[0][-1] == "0.0496"
 
 
-def test_results_without_a_common_metric_do_not_have_the_same_scores() -> None:
-    """Such as a masked language model and one of replaced tokens."""
-    objective = [("language.model.objective", "masked", "replaced")]
-    found = Differences(task="language", params=objective, data=[], code=[], scores=[], without_answers=[])
-    assert "Scores: none that both have" in lines(found, "a", "b", markdown=False)
-    assert in_common([*tables(found, "a", "b")]) == " They have no score in common. The same in both: data, code."
+def test_what_both_results_have_is_told() -> None:
+    scores = [Score("test", "accuracy", 0.5, 0.6, 0.001, 0.2, 0.01)]
+    objective = [("language.model.objective", "masked", "causal")]
+    found = Differences(task="language", params=objective, data=[], code=[], scores=scores, without_answers=[])
+    assert in_common([*tables(found, "a", "b")]) == " The same in both: data, code."
 
 
 @pytest.mark.parametrize(("how", "shown"), [("objective:masked|apart:7", True), ("objective:causal", False)])

@@ -5,19 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    ElectraConfig,
-    ElectraForMaskedLM,
-    ElectraForPreTraining,
-    GPT2Config,
-    GPT2LMHeadModel,
-)
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
-from transformer.families.language.nn.config import LanguageConfig, LanguageParams
 from transformer.families.language.nn.model import LanguageTransformer
-from transformer.families.language.nn.replaced import ReplacedTransformer, narrowed
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -28,24 +18,21 @@ def copy(pairs: Pairs, *, from_theirs: bool) -> None:
             ours.copy_(theirs) if from_theirs else theirs.copy_(ours)
 
 
-def _sizes(config: LanguageConfig, params: LanguageParams) -> dict[str, Any]:
-    """What the configurations of `transformers` have in common."""
-    return {
-        "vocab_size": config.entries,
+def bert(ours: LanguageTransformer) -> Any:
+    """A BERT of the same sizes; `layer_norm_eps` is PyTorch's."""
+    params = ours.config.model
+    sizes: dict[str, Any] = {
+        "vocab_size": ours.config.entries,
         "hidden_size": params.d_model,
         "num_hidden_layers": params.layers,
         "num_attention_heads": params.heads,
         "intermediate_size": params.d_ff,
         "max_position_embeddings": params.max_length,
-        "pad_token_id": config.pad_id,
+        "pad_token_id": ours.config.pad_id,
         "layer_norm_eps": 1e-5,
         "hidden_act": "gelu",
     }
-
-
-def bert(ours: LanguageTransformer) -> Any:
-    """A BERT of the same sizes; `layer_norm_eps` is PyTorch's."""
-    model: Any = BertForMaskedLM(BertConfig(**_sizes(ours.config, ours.config.model)))
+    model: Any = BertForMaskedLM(BertConfig(**sizes))
     model.eval()
     with torch.no_grad():  # the type of every token: one vector, which our positions contain
         model.bert.embeddings.token_type_embeddings.weight.zero_()
@@ -63,39 +50,7 @@ def bert_weights(ours: Any, theirs: Any) -> Pairs:
     yield ours.output.bias, head.decoder.bias
 
 
-def electra(ours: ReplacedTransformer) -> tuple[Any, Any]:
-    """An ELECTRA of the same sizes: its discriminator and its generator."""
-    found: list[Any] = []
-    whole = ours.config.model
-    for params, kind in ((whole, ElectraForPreTraining), (narrowed(whole), ElectraForMaskedLM)):
-        model: Any = kind(ElectraConfig(**_sizes(ours.config, params), embedding_size=whole.d_model))
-        model.eval()
-        with torch.no_grad():
-            model.electra.embeddings.token_type_embeddings.weight.zero_()
-        found.append(model)
-    discriminator, generator = found
-    return discriminator, generator
-
-
-def electra_weights(ours: Any, discriminator: Any, generator: Any) -> Pairs:
-    for theirs in (discriminator, generator):
-        embeddings = theirs.electra.embeddings
-        yield ours.embedding.tokens.weight, embeddings.word_embeddings.weight
-        yield ours.embedding.positions.table.weight, embeddings.position_embeddings.weight
-        yield from _both(ours.embedding.norm, embeddings.LayerNorm)
-    yield from _encoder(ours.encoder, discriminator.electra.encoder)
-    yield from _both(ours.detection.linear, discriminator.discriminator_predictions.dense)
-    yield from _both(ours.detection.output, discriminator.discriminator_predictions.dense_prediction)
-    own, head = ours.generator, generator.generator_predictions
-    yield from _both(own.narrow, generator.electra.embeddings_project)
-    yield from _encoder(own.encoder, generator.electra.encoder)
-    yield from _both(own.transform.linear, head.dense)
-    yield from _both(own.transform.norm, head.LayerNorm)
-    yield own.output.bias, generator.generator_lm_head.bias
-
-
 def _encoder(ours: Any, theirs: Any) -> Pairs:
-    """The layers of BERT, which ELECTRA has too."""
     for own, layer in zip(ours.layers, theirs.layer, strict=True):
         attention = layer.attention
         yield from _both(own.attention.query, attention.self.query)

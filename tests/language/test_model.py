@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.builders import language, replacing
+from tests.builders import language
 
 BERT = {"norm": "post", "embedding_norm": True, "output": "transformed", "activation": "gelu"}
 GPT2 = {"norm": "pre", "activation": "gelu_tanh"}
@@ -43,28 +43,6 @@ def test_one_configuration_is_the_stock_model(objective: str, params: dict[str, 
     torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-5)
     own = {id(parameter) for parameter in ours.parameters()}
     assert own == {id(tensor) for tensor, _ in weights(ours, theirs) if isinstance(tensor, nn.Parameter)}
-
-
-def test_one_configuration_is_the_stock_discriminator_and_its_generator() -> None:
-    pytest.importorskip("transformers", reason="the stock models need the transformers library (a dev dependency)")
-    from tests.language import stock
-
-    ours = replacing(scale_embeddings=False, **BERT).float()
-    distinct(ours)
-    with torch.no_grad():
-        ours.detection.output.weight.mul_(30)  # so that places differ by more than the tolerance
-    discriminator, generator = stock.electra(ours)
-    stock.copy(stock.electra_weights(ours, discriminator, generator), from_theirs=False)
-    real = IDS != 0
-    with torch.no_grad():
-        judged = discriminator(IDS, attention_mask=real.long()).logits
-        predicted = generator(IDS, attention_mask=real.long()).logits
-        assert judged.std() > 0.1 and predicted.std() > 0.1
-        torch.testing.assert_close(ours.detected(ours(IDS))[real], judged[real], atol=1e-5, rtol=1e-5)
-        found = ours.generator.logits(ours.generator(IDS))
-    torch.testing.assert_close(found[real], predicted[real], atol=1e-5, rtol=1e-5)
-    copied = {id(tensor) for tensor, _ in stock.electra_weights(ours, discriminator, generator)}
-    assert {id(parameter) for parameter in ours.parameters()} == copied
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "none"])

@@ -70,13 +70,12 @@ _WIDER = {
         ),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
         *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores", "scoring", "searching")),
-        *("families/*/evaluation/detection", "families/*/evaluation/detection_scores"),
     },
     "report": {
         *("core/engine", "families/*/evaluation/scoring", "families/*/evaluation/searching"),
         *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
         *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "evaluate", "groups", "linear")),
-        *("families/*/evaluation/detection", "families/*/evaluation/samples"),
+        "families/*/evaluation/samples",
         *("families/*/evaluation/metrics", "results/content", "results/reproduction", "results/runcache"),
     },
 }

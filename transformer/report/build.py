@@ -135,7 +135,7 @@ def _change(task: str, before: Results | None, own: Results) -> Section:
     found = differences(task, before, own, samples=_samples(own, task))
     shown = list(tables(found, before.name, "this result"))
     text = f"The previous result is the one that commit {before.name} holds."
-    text += f" {shown[0].note}" if shown[0].rows and shown[0].note else ""
+    text += f" {shown[0].note}" if shown[0].note else ""
     text += in_common(shown)
     # Readers want the change of the scores first; the list of modules stays folded.
     rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]
@@ -143,10 +143,9 @@ def _change(task: str, before: Results | None, own: Results) -> Section:
 
 
 def in_common(shown: Sequence[Shown]) -> str:
-    """What two results share, in sentences that continue a paragraph."""
+    """What two results share, in a sentence that continues a paragraph."""
     same = [table.title.lower() for table in shown if table.note == SAME]
-    text = "" if shown[0].rows else " They have no score in common."
-    return f"{text} The same in both: {', '.join(same)}." if same else text
+    return f" The same in both: {', '.join(same)}." if same else ""
 
 
 def _samples(own: Results, task: str) -> int:

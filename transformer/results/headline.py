@@ -45,13 +45,6 @@ _WORDS = {
     "macro_f1": ("macro F1", _PERCENT),
     "f1": ("F1", _PERCENT),
     "roc_auc": ("ROC-AUC", _SHARE),
-    "detection_auc": ("ROC-AUC of replaced tokens", _SHARE),
-    "detection_accuracy": ("accuracy of replaced or not", _PERCENT),
-    "detection_precision": ("precision of replaced", _PERCENT),
-    "detection_recall": ("recall of replaced", _PERCENT),
-    "undetected_accuracy": ("accuracy of `nothing is replaced`", _PERCENT),
-    "generator_perplexity": ("generator's perplexity", _PERPLEXITY),
-    "generator_accuracy": ("generator's accuracy", _PERCENT),
     "pr_auc": ("PR-AUC", _SHARE),
     "brier": ("Brier score", _SHARE),
     "ece": ("calibration error", _SHARE),
@@ -61,9 +54,8 @@ _WORDS = {
 _COMPARED = ("accuracy", *TEXT_BLEUS)
 """The metrics that decide which system is better; a split has one of them for each other system. chrF replaces an
 unsuitable BLEU."""
-_OF_LANGUAGE_MODELS = ("detection_accuracy", "bits_per_byte")
-"""In their place where a split has one of these."""
-_LOWER_IS_BETTER = ("bits_per_byte",)
+_OF_LANGUAGE_MODELS = "bits_per_byte"
+"""In their place where a split has it; lower is better."""
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
 _LIBRARY = "version:"  # in a signature
@@ -165,9 +157,9 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     name = splits(evaluation)[0]
     split = evaluation[name]
     metrics = _COMPARED if _separates_words(evaluation) else ("chrf", "chrf_lowercased")
-    metric = next((metric for metric in (*metrics, *_OF_LANGUAGE_MODELS) if metric in split), "")
+    metric = next((metric for metric in metrics if metric in split), "")
     leak = [_leak(metric, name, split)] if metric in split else []
-    decisive = next(((each,) for each in _OF_LANGUAGE_MODELS if each in split), metrics)
+    decisive = (_OF_LANGUAGE_MODELS,) if _OF_LANGUAGE_MODELS in split else metrics
     compared = [(each, other) for other in _BASELINES for each in decisive if f"{each}_minus_{other}" in split]
     behind = [_behind(metric, other, name, split) for metric, other in compared]
     return " ".join(filter(None, [*behind, *leak, _cut(name, split)]))
@@ -201,7 +193,7 @@ def _leak(metric: str, name: str, split: Split) -> str:
 def _behind(metric: str, other: str, name: str, split: Split) -> str:
     """A sentence with the metrics if the model does not beat the other system; else empty."""
     lead, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
-    lead = -lead if metric in _LOWER_IS_BETTER else lead
+    lead = -lead if metric == _OF_LANGUAGE_MODELS else lead
     if lead > 0 and (p is None or p < _SIGNIFICANT):
         return ""
     judgement = "Does not beat" if lead <= 0 else "Is not significantly better than"

@@ -51,9 +51,8 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
         notes.append(f"{edge}: {_AT_THE_EDGE}")
     if found.baselines and not found.other_corpus:
         notes.append(_other_baselines(found))
-    note = " ".join(notes)
     header = ("split", "metric", first, second, "difference", "95 % interval", "p")
-    yield Shown("Scores", header, scores, note if scores else "none that both have")
+    yield Shown("Scores", header, scores, " ".join(notes))
     yield Shown("Parameters", ("parameter", first, second), found.params, _note(found.params))
     data = [(path, one[:_MD5], two[:_MD5]) for path, one, two in found.data]
     yield Shown("Data", ("path", first, second), data, _note(data))

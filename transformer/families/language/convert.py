@@ -10,12 +10,10 @@ from transformer.core.observer import Observer
 from transformer.core.task import Task
 from transformer.families.language.conversion.ctranslate2_model import write_ctranslate2
 from transformer.families.language.conversion.examples import ctranslate2_example, onnx_example
-from transformer.families.language.conversion.onnx_model import discriminator_graph, language_graph
-from transformer.families.language.conversion.opening import CAUSAL, DETECTS
+from transformer.families.language.conversion.onnx_model import language_graph
+from transformer.families.language.conversion.opening import CAUSAL
 from transformer.families.language.conversion.verify import Verification
 from transformer.families.language.decoding.with_torch import TorchLanguageModel
-from transformer.families.language.nn.model import LanguageTransformer
-from transformer.families.language.nn.replaced import ReplacedTransformer, predictor
 
 __all__ = ["Params", "run"]
 
@@ -35,11 +33,8 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
     def ctranslate2(self) -> Conversion | str:
         """As `Converter.ctranslate2`."""
         model, vocabulary = self.exported.model, self.exported.vocabulary
-        if not isinstance(model, LanguageTransformer) or not model.causal:
-            objective = model.config.model.objective
-            return (
-                f"CTranslate2 has no output layer over an encoder (model.objective `{objective}`); ONNX holds the model"
-            )
+        if not model.causal:
+            return "CTranslate2 has no output layer over an encoder (model.objective `masked`); ONNX holds the model"
         if model.config.model.embedding_norm or model.config.model.output != "plain":
             return "CTranslate2's decoder has no embedding norm and no output transform, which belong to BERT"
 
@@ -53,11 +48,8 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
         model = self.exported.model
 
         def write(folder: Path, int8: bool) -> None:
-            graphs = {"language_model": language_graph(predictor(model))}
-            if isinstance(model, ReplacedTransformer):
-                graphs |= {"discriminator": discriminator_graph(model)}
-            for name, graph in graphs.items():
-                write_model(folder / f"{name}.onnx", quantized(graph) if int8 else graph)
+            graph = language_graph(model)
+            write_model(folder / "language_model.onnx", quantized(graph) if int8 else graph)
 
         return self._conversion(onnx_example(self.exported, self._ids()), write)
 
@@ -71,5 +63,4 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
 
     def _conversion(self, example: str, write: Callable[[Path, bool], None]) -> Conversion:
         engine, vocabulary = self.exported.engine, {"text": self.exported.vocabulary}
-        more = {CAUSAL: engine.causal} | ({DETECTS: True} if engine.detects else {})
-        return self.conversion(vocabulary, engine.positions, example, write, **more)
+        return self.conversion(vocabulary, engine.positions, example, write, **{CAUSAL: engine.causal})

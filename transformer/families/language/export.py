@@ -15,10 +15,6 @@ _TOLERANCE = 1e-4  # of a token's log probability, on average: another order of 
 _USES = {
     "masked": ("Fills gaps in texts.", 'model.fill("The film was [MASK].")'),
     "causal": ("Continues texts.", 'model.generate("The film")'),
-    "replaced": (
-        "Judges which tokens of a text were replaced; its small generator fills gaps and scores.",
-        'model.detect("The film was dull.")',
-    ),
 }
 
 
@@ -32,13 +28,13 @@ def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, obser
     """Write the bundle and check it. Returns the number of scores that agreed."""
     objective = load_config(inputs.trained, LanguageConfig).model.objective
     use, call = _USES[objective]
-    words, detects = words_of(task), objective == "replaced"
+    words = words_of(task)
     model = Model(
         task=task,
         title=words.title,
         use=words.use.format(use=use, call=call),
-        main_metric="detection_auc" if detects else "bits_per_byte",
-        higher_is_better=detects,
+        main_metric="bits_per_byte",
+        higher_is_better=False,
         question="text",
     )
     return export_model(model, params, inputs=inputs, bundle=bundle, answers=_answers, observer=observer)

@@ -1,4 +1,4 @@
-"""The console commands `transformer fill`, `generate` and `detect`: their options and their output."""
+"""The console commands `transformer fill` and `generate`: their options and their output."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -10,17 +10,14 @@ from transformer.evaluation.scripts import written_words
 
 if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
     from transformer.encoded.vocabulary import Vocabulary
-    from transformer.families.language.decoding.detecting import Detection
     from transformer.families.language.decoding.predictor import LanguageModel
 
-FILL, GENERATE, DETECT = "fill", "generate", "detect"
+FILL, GENERATE = "fill", "generate"
 COMMANDS = (
     (FILL, "fill the gaps of texts, one per line, where [MASK] stands"),
     (GENERATE, "continue texts, one per line"),
-    (DETECT, "mark tokens that a discriminator takes for replaced, in texts, one per line"),
 )
 """Names and help texts."""
-_RATHER = 0.5
 _NO_GAP = "note: a text without [MASK] has no gap: it stays as it is"
 _LEAVES = (
     ("--max-length", int, "maximum number of new tokens"),
@@ -44,8 +41,6 @@ def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
 
 def add_options(parser: ArgumentParser, command: str) -> None:
     """Add the options of one command."""
-    if command == DETECT:
-        return
     missing = "; missing: 0" if command == FILL else " (fewer if there are no more)"
     parser.add_argument("--n-best", type=int, metavar="N", help=f"print N answers per text, the best first{missing}")
     if command == FILL:
@@ -61,16 +56,7 @@ def add_options(parser: ArgumentParser, command: str) -> None:
 
 def answering(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
     """A function that turns texts, chunk by chunk, into lines to print. Raises UserError for odd options."""
-    if arguments.command == DETECT:
-        return lambda texts: [_marked(model.detect(text)) for text in texts]
     return _filling(model, arguments) if arguments.command == FILL else _generating(model, arguments)
-
-
-def _marked(found: "list[Detection]") -> str:
-    """The tokens of a text; in brackets, with their probability, those that rather were replaced than not."""
-    return " ".join(
-        f"[{each.token} {each.probability:.2f}]" if each.probability > _RATHER else each.token for each in found
-    )
 
 
 def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:

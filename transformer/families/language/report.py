@@ -1,25 +1,19 @@
 """report: the content of the page for a language model's result."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from transformer.core.task import Task
 from transformer.report.build import ReportParams, write_report
-from transformer.report.charts import bar_chart, line_chart
+from transformer.report.charts import bar_chart
 from transformer.report.content import Section, Table
 from transformer.report.result import Result, learning_curves, scores
 from transformer.results.headline import headline, percent, value
 
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
-DETECTION = (
-    *("detection_auc", "detection_accuracy", "undetected_accuracy", "detection_precision", "detection_recall"),
-    *("generator_perplexity", "generator_accuracy"),
-)
 _CURVES = (
     ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per predicted token"),
     ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity per predicted token"),
     ("Validation accuracy", {"validation_accuracy": "validation"}, "share predicted right"),
-    ("Validation loss of the discriminator", {"validation_detection_loss": "validation"}, "nats per token"),
 )
 _FEW = 100  # tokens; the loss of fewer says little
 
@@ -29,33 +23,27 @@ run = write_report
 
 def summary(result: Result) -> str:
     """How good the result is, in one line."""
-    return headline("detection_auc" if _detects(result) else "perplexity", result.evaluation)
+    return headline("perplexity", result.evaluation)
 
 
 def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     figures = result.evaluation[result.main_split]
-    if _detects(result):
-        yield from _missed(figures)
-    else:
-        right = value("accuracy", figures["accuracy"])
-        per_word = value("word_perplexity", figures["word_perplexity"])
-        yield f"It predicts {right} of the tokens right; perplexity per word {per_word}."
+    right = value("accuracy", figures["accuracy"])
+    per_word = value("word_perplexity", figures["word_perplexity"])
+    yield f"It predicts {right} of the tokens right; perplexity per word {per_word}."
     rows = [row for row in result.table("plots/loss_by_place.tsv") if int(row["tokens"]) >= _FEW]
     if len(rows) > 1:
         worst = max(rows, key=lambda row: float(row["loss"]))
-        who = "Its generator is weakest" if _detects(result) else "Weakest"
-        yield f"{who} by place: {float(worst['loss']):.2f} nats per token at {worst['place']} of the context."
+        yield f"Weakest by place: {float(worst['loss']):.2f} nats per token at {worst['place']} of the context."
     if figures["unknown_rate"]:
         yield f"{percent(figures['unknown_rate'])} of the tokens are unknown: perplexities flatter it by them."
 
 
 def sections(task: Task, result: Result) -> Iterator[Section]:
     """The sections of the page, the most informative first."""
-    yield scores(result, DETECTION if _detects(result) else METRICS)
+    yield scores(result, METRICS)
     yield learning_curves(result, _CURVES)
-    if _detects(result):
-        yield _detection(result)
     places = bar_chart(
         "Loss by place",
         result.columns("plots/loss_by_place.tsv"),
@@ -69,35 +57,6 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     yield Section("Where in the context", text, [places])
     yield _texts(result, "samples", "Samples", "What the model makes of a beginning, or of a gap.")
     yield _texts(result, "unexpected", "Least expected texts", "The 20 texts of each split with the highest loss.")
-
-
-def _detects(result: Result) -> bool:
-    return "detection_auc" in result.evaluation[result.main_split]
-
-
-def _missed(figures: Mapping[str, Any]) -> Iterator[str]:
-    recall = value("detection_recall", figures["detection_recall"])
-    precision = value("detection_precision", figures["detection_precision"])
-    yield f"It finds {recall} of the replaced tokens; of those that it takes for replaced, {precision} are."
-    if figures["detection_accuracy"] <= figures["undetected_accuracy"]:
-        yield "By accuracy it does not beat `nothing is replaced`: replaced tokens are few, so look at the ROC-AUC."
-
-
-def _detection(result: Result) -> Section:
-    """What the discriminator tells apart."""
-    points = result.columns("plots/detection_roc.tsv")
-    curve = points and line_chart(  # without a replaced token there is none
-        "ROC of replaced tokens",
-        points,
-        x="own_judged_replaced",
-        ys={"replaced_found": "discriminator"},
-        x_label="share of the text's own tokens taken for replaced",
-        y_label="share of replaced tokens found",
-    )
-    text = f"Of the split {result.main_split}: each token once replaced by what the generator draws, one in a few at a"
-    text += " time; one that is drawn as it was is the text's own. A better generator makes this harder."
-    tables = _texts(result, "detections", "Replaced tokens", "").tables
-    return Section("Replaced tokens", text, [curve] if curve else [], tables)
 
 
 def _texts(result: Result, name: str, title: str, text: str) -> Section:

@@ -100,7 +100,7 @@ def _require_same(folder: Path, params: InitialisedParams, their: dict[str, Any]
     if their.get("objective") == "causal":
         raise UserError(
             f"{folder} is a causal model, whose tokens do not see those after them, as a classifier's do: set"
-            " language.model.objective to `masked` or `replaced`"
+            " language.model.objective to `masked`"
         )
     for name in _SAME:
         if (own := getattr(params, name)) != their.get(name):

@@ -31,7 +31,3 @@ class CTranslate2Engine(ConvertedEngine):
     def states(self, token_ids: Ids) -> Floats:
         """Raises UserError: the engine gives no states."""
         raise UserError("CTranslate2 gives no states of a causal model: embed with the engine onnx or torch")
-
-    def detected(self, token_ids: Ids) -> Floats:
-        """Raises UserError: no causal model has a discriminator."""
-        raise UserError("a causal model has no discriminator")

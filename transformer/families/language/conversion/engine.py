@@ -22,14 +22,13 @@ class Sizes(NamedTuple):
     mask_id: int
     never: tuple[int, ...]
     """The tokens that are never generated."""
-    detects: bool = False
 
 
 class ConvertedEngine(ABC):
     """An `Engine` that reads whole texts; unless it has another generator, it keeps nothing between two steps."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self.causal, self.positions, self.pad_id, self.mask_id, _, self.detects = sizes
+        self.causal, self.positions, self.pad_id, self.mask_id, _ = sizes
         self.generator: Generator = UncachedGenerator(self, sizes.never)
 
     @abstractmethod
@@ -39,10 +38,6 @@ class ConvertedEngine(ABC):
     @abstractmethod
     def states(self, token_ids: Ids) -> Floats:
         """As `Engine.states`."""
-
-    @abstractmethod
-    def detected(self, token_ids: Ids) -> Floats:
-        """As `Engine.detected`."""
 
     def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
         """As `Engine.scored`."""

@@ -16,15 +16,14 @@ class OnnxEngine(ConvertedEngine):
     """The model's graph, as an `Engine`."""
 
     def __init__(self, folder: Path, sizes: Sizes, *, threads: int | None = None) -> None:
-        """folder: of language_model.onnx, and discriminator.onnx. Raises UserError when one is missing or broken."""
+        """folder: of language_model.onnx. Raises UserError when it is missing or broken."""
         super().__init__(sizes)
         self._session = open_session(folder / "language_model.onnx", threads)
         self._past = past_of(self._session) if sizes.causal else {}
-        if self._past:  # graphs of earlier versions have none
+        if sizes.causal:
             self.generator = OnnxContinuation(
                 self._session, positions=self.positions, pad_id=self.pad_id, never=sizes.never
             )
-        self._discriminator = open_session(folder / "discriminator.onnx", threads) if sizes.detects else None
 
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
         """As `Engine.log_probabilities`."""
@@ -34,8 +33,6 @@ class OnnxEngine(ConvertedEngine):
 
     def states(self, token_ids: Ids) -> Floats:
         """As `Engine.states`."""
-        if self._discriminator is not None:
-            return self._judged("states", token_ids)
         (found,) = self._session().run(["states"], self._given(token_ids, np.empty(0, dtype=np.int64)))
         result: Floats = found
         return result
@@ -46,13 +43,3 @@ class OnnxEngine(ConvertedEngine):
         if self._past:
             given |= {"place": np.zeros(1, dtype=np.int64), "rows": np.zeros(len(token_ids), dtype=np.int64)}
         return given
-
-    def detected(self, token_ids: Ids) -> Floats:
-        """As `Engine.detected`."""
-        return self._judged("replaced", token_ids)
-
-    def _judged(self, output: str, token_ids: Ids) -> Floats:
-        assert self._discriminator is not None
-        (found,) = self._discriminator().run([output], {"ids": token_ids})
-        result: Floats = found
-        return result

@@ -3,9 +3,6 @@
 A causal model continues what it has read: `past.L.key` and `past.L.value` (P, H, T, D) are the keys and values of each
 layer's T tokens before, `rows` (B,) says which of the P texts each row continues, `place` (1,) is T, and `present.L...`
 (B, H, T + S, D) is the next past. T is 0 for texts from their beginning.
-
-A discriminator is a graph of its own, `ids` (B, S) -> `states` (B, S, C), `replaced` (B, S); the other one then is its
-generator.
 """
 
 import numpy as np
@@ -14,20 +11,16 @@ import onnx
 from transformer.conversion.onnx_graph import FLOAT, INTEGER, Graph
 from transformer.conversion.onnx_layers import array, counted, embedded, encoded, hidden_later, normed, stack
 from transformer.families.language.nn.model import LanguageTransformer, OutputTransform
-from transformer.families.language.nn.replaced import Generator, ReplacedTransformer
 
 PARTS = ("key", "value")
 
 
-def language_graph(model: LanguageTransformer | Generator) -> onnx.ModelProto:
+def language_graph(model: LanguageTransformer) -> onnx.ModelProto:
     """What predicts tokens; places count in the flattened ids (B * S,)."""
     graph = Graph("language_model")
     ids, places = graph.input("ids", INTEGER, ["B", "S"]), graph.input("places", INTEGER, ["M"])
-    if isinstance(model, LanguageTransformer) and model.causal:
-        states = _continued(graph, model, ids)
-    else:
-        states = _states(graph, model, ids)
-    width = model.narrow.out_features if isinstance(model, Generator) else model.config.model.d_model
+    states = _continued(graph, model, ids) if model.causal else _states(graph, model, ids)
+    width = model.config.model.d_model
     chosen = graph.add("Gather", graph.add("Reshape", states, graph.integers(-1, width)), places, axis=0)
     if isinstance(model.transform, OutputTransform):
         linear = model.transform.linear
@@ -40,28 +33,11 @@ def language_graph(model: LanguageTransformer | Generator) -> onnx.ModelProto:
     return graph.model()
 
 
-def discriminator_graph(model: ReplacedTransformer) -> onnx.ModelProto:
-    """The discriminator: its states, and the probability of each token that it was replaced."""
-    graph = Graph("discriminator")
-    ids = graph.input("ids", INTEGER, ["B", "S"])
-    states = _states(graph, model, ids)
-    linear, output = model.detection.linear, model.detection.output
-    inner = graph.add("Gelu", graph.linear(states, array(linear.weight), array(linear.bias)))
-    logits = graph.linear(inner, array(output.weight), array(output.bias))
-    replaced = graph.add("Sigmoid", graph.add("Squeeze", logits, graph.integers(2)))
-    graph.output("states", states, FLOAT, ["B", "S", model.d_model])
-    graph.output("replaced", replaced, FLOAT, ["B", "S"])
-    return graph.model()
-
-
-def _states(graph: Graph, model: LanguageTransformer | Generator | ReplacedTransformer, ids: str) -> str:
+def _states(graph: Graph, model: LanguageTransformer, ids: str) -> str:
     """The states (B, S, C) of ids (B, S), each of which sees all others."""
     real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.pad_id, np.int64)))
     positions = counted(graph, ids)
-    states = embedded(graph, model.embedding, ids, positions)
-    if isinstance(model, Generator):
-        states = graph.linear(states, array(model.narrow.weight), array(model.narrow.bias))
-    return encoded(graph, model.encoder, states, real, positions)
+    return encoded(graph, model.encoder, embedded(graph, model.embedding, ids, positions), real, positions)
 
 
 def _continued(graph: Graph, model: LanguageTransformer, ids: str) -> str:

@@ -16,8 +16,6 @@ from transformer.families.language.nn.mask_token import mask_id
 
 CAUSAL = "causal"
 """In the model's sizes of config.json: whether it predicts next tokens."""
-DETECTS = "detects"
-"""The same: true if it has a discriminator."""
 
 
 def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: int | None = None) -> LanguageModel:
@@ -30,14 +28,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
     vocabulary = vocabularies["text"]
     if not isinstance(config[MODEL].get(CAUSAL), bool):
         raise UserError(f"{folder / 'config.json'} lacks what the model predicts: run `dvc repro` to convert it again")
-    sizes = Sizes(
-        config[MODEL][CAUSAL],
-        positions,
-        vocabulary.pad_id,
-        mask_id(vocabulary),
-        never_generated(vocabulary),
-        detects=config[MODEL].get(DETECTS) is True,
-    )
+    sizes = Sizes(config[MODEL][CAUSAL], positions, vocabulary.pad_id, mask_id(vocabulary), never_generated(vocabulary))
     if config["engine"].startswith("onnx"):
         from transformer.families.language.conversion.onnx_engine import OnnxEngine
 

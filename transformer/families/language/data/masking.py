@@ -28,25 +28,20 @@ class Masked(NamedTuple):
     """(T,)."""
     hidden: NDArray[np.bool_]
     """(T,) True on the tokens to predict."""
-    draws: NDArray[np.float64]
-    """(M,) Where a generator replaces the M hidden tokens: uniform in [0, 1), what it draws each one by; else empty."""
 
 
 class Masking:
-    """Chooses tokens at random: of 100, 80 become [MASK], 10 another token and 10 stay; or all become [MASK].
+    """Chooses tokens at random: of 100, 80 become [MASK], 10 another token and 10 stay.
 
     A window's choice depends on seed, epoch and the window's number alone.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, *, share: float, whole_words: bool, seed: int, replaced: bool = False
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, share: float, whole_words: bool, seed: int) -> None:
         """share: of the tokens between begin and end; whole_words: choose all pieces of a word or none.
 
-        replaced: [MASK] alone hides tokens, which a generator then replaces (Clark et al. 2020, section 2). Raises
-        UserError for a vocabulary of special tokens alone.
+        Raises UserError for a vocabulary of special tokens alone.
         """
-        self._share, self._seed, self._mask, self._replaced = share, seed, mask_id(vocabulary), replaced
+        self._share, self._seed, self._mask = share, seed, mask_id(vocabulary)
         special = {*_special_ids(vocabulary), self._mask}
         self._ordinary = np.array([number for number in range(vocabulary.size) if number not in special])
         if not len(self._ordinary):
@@ -58,22 +53,15 @@ class Masking:
         draw = np.random.default_rng((self._seed, epoch, number))
         hidden = np.zeros(len(window), dtype=bool)
         hidden[1:-1] = self._chosen(window[1:-1], draw)
-        if self._replaced:
-            return Masked(np.where(hidden, self._mask, window), hidden, draw.random(int(hidden.sum())))
         fate = draw.random(len(window))
         given = np.where(hidden & (fate >= _SHOWN + _RANDOM), self._mask, window)
         swapped = hidden & (fate < _RANDOM)
         given[swapped] = draw.choice(self._ordinary, int(swapped.sum()))
-        return Masked(given, hidden, np.empty(0))
-
-    def wanted(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many tokens to hide of so many between begin and end token."""
-        counts: NDArray[np.int64] = np.rint(self._share * tokens).astype(np.int64).clip(min=1)
-        return counts
+        return Masked(given, hidden)
 
     def _chosen(self, tokens: Ids, draw: np.random.Generator) -> NDArray[np.bool_]:
         """The given share of the tokens, or words in random order that have as many, to the nearest word."""
-        wanted = int(self.wanted(np.array(len(tokens))))
+        wanted = max(1, round(self._share * len(tokens)))
         if self._continues is None:
             ranks: NDArray[np.int64] = draw.permutation(len(tokens))
             return ranks < wanted

@@ -35,8 +35,6 @@ class Batch(NamedTuple):
     """(M,) The same in the flattened ids (B * T,)."""
     targets: Tensor
     """(M,) The tokens to predict there."""
-    draws: Tensor
-    """(M,) As in `Masked.draws`, or empty."""
 
 
 class EncodedWindows:
@@ -69,7 +67,6 @@ class EncodedWindows:
     def batch(self, rows: Ids, device: torch.device) -> Batch:
         """The given windows with what is to be predicted."""
         windows = [self.window(row) for row in rows]
-        draws = np.empty(0)
         if self.causal:
             given, hidden = [each[:-1] for each in windows], [np.ones(len(each) - 1, bool) for each in windows]
             targets = np.concatenate([each[1:] for each in windows])
@@ -77,11 +74,10 @@ class EncodedWindows:
             masked = [self.masking(each, self.epoch, int(row)) for each, row in zip(windows, rows, strict=True)]
             given, hidden = [each.given for each in masked], [each.hidden for each in masked]
             targets = np.concatenate([each[chosen] for each, chosen in zip(windows, hidden, strict=True)])
-            draws = np.concatenate([each.draws for each in masked])
         ids = pad(given, self.config.pad_id)
         places = np.flatnonzero(np.concatenate(hidden))
         within = np.concatenate([np.flatnonzero(each) + number * ids.shape[1] for number, each in enumerate(hidden)])
-        tensors = (torch.from_numpy(each) for each in (places, within, targets, draws.astype(np.float32)))
+        tensors = (torch.from_numpy(each) for each in (places, within, targets))
         return Batch(to_device(ids, device), *(to_device(each, device) for each in tensors))
 
     def report(self, task: Task, observer: Observer) -> None:

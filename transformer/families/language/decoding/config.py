@@ -10,10 +10,9 @@ class AnswerParams(SearchParams):
 
     stride: int | None = Field(ge=1)
     """Texts longer than the context are scored in windows that start this many tokens apart, so that most tokens have
-    a long context (with `masked` and `replaced`, on both sides); null for windows that do not overlap."""
+    a long context (with `masked`, on both sides); null for windows that do not overlap."""
     apart: int = Field(ge=2)
-    """`masked`, `replaced`: every token is predicted, in as many passes over a text, each of which hides one token of
-    this many."""
+    """`masked`: every token is predicted, in as many passes over a text, each of which hides one token of this many."""
 
 
 class AnsweringParams(AnswerParams, extra="ignore"):

@@ -19,10 +19,6 @@ class Engine(Protocol):
         """Whether it predicts the next token; otherwise it predicts hidden ones."""
 
     @property
-    def detects(self) -> bool:
-        """Whether it has a discriminator, which judges what tokens were replaced."""
-
-    @property
     def positions(self) -> int:
         """The longest context, in tokens."""
 
@@ -48,7 +44,4 @@ class Engine(Protocol):
         """Of all tokens, (M, V), at a few places; arguments as in `scored`."""
 
     def states(self, token_ids: Ids) -> Floats:
-        """The states (B, T, C) of the last layer, a discriminator's if there is one; those of padding are anything."""
-
-    def detected(self, token_ids: Ids) -> Floats:
-        """The probabilities (B, T) that tokens were replaced, if it `detects`; those of padding are anything."""
+        """The states (B, T, C) of the last layer; those of padding are anything."""

@@ -1,4 +1,4 @@
-"""A language model over raw texts, whatever computes it: it fills, continues, scores, detects and embeds."""
+"""A language model over raw texts, whatever computes it: it fills, continues, scores and embeds."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,6 @@ from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.continuing import continue_texts
-from transformer.families.language.decoding.detecting import Detection, detections
 from transformer.families.language.decoding.filling import Filling, around_gaps, encode_gaps, fillings
 from transformer.families.language.decoding.interface import Engine
 from transformer.families.language.decoding.scoring import TextScore, framed, score, windows
@@ -77,29 +76,15 @@ class LanguageModel:
     def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
         """The log probability of each text; with a masked model, the pseudo-log-likelihood (`decoding/scoring.py`).
 
-        Of a model with a discriminator the generator scores, as it fills gaps.
         stride: tokens between the windows of a text that is longer than the model's context; default: as evaluated.
         """
         params = self.decoding if stride is None else self.decoding.model_copy(update={"stride": stride})
         return score(self.engine, self.encode(texts), params, Observer()).texts
 
-    def detect(self, text: str) -> list[Detection]:
-        """The tokens of a text, each with the probability that something replaced the text's own.
-
-        Raises UserError if the model has no discriminator.
-        """
-        if not self.engine.detects:
-            raise UserError("this model has no discriminator: train one with model.objective `replaced`")
-        (ids,) = self.encode([text])
-        found = detections(self.engine, ids, self.decoding.batch_size)
-        tokens = self.vocabulary.entries(ids[1:-1])
-        return [Detection(token, round(float(each), 6)) for token, each in zip(tokens, found, strict=True)]
-
     def embed(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """One vector per text, (N, C): the mean of its tokens' last states, begin and end token included.
 
-        The states are the discriminator's if the model has one. A text that is longer than the context is read in
-        windows side by side, each as in training.
+        A text that is longer than the context is read in windows side by side, each as in training.
         """
         parts = [(number, part) for number, ids in enumerate(self.encode(texts)) for part in self._parts(ids)]
         if not parts:

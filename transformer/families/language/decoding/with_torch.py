@@ -17,14 +17,6 @@ from transformer.families.language.decoding.predictor import LanguageModel, neve
 from transformer.families.language.decoding.torch_generator import CausalGenerator
 from transformer.families.language.nn.config import LanguageConfig
 from transformer.families.language.nn.model import LanguageTransformer
-from transformer.families.language.nn.replaced import (
-    AnyLanguageModel,
-    Generator,
-    ReplacedTransformer,
-    build_model,
-    predictor,
-    replacements,
-)
 
 _ROWS = 512  # places whose logits are in memory at a time
 
@@ -32,19 +24,16 @@ _ROWS = 512  # places whose logits are in memory at a time
 class TorchEngine:
     """A language model's network on its device, as an `Engine`."""
 
-    def __init__(self, model: AnyLanguageModel, never: tuple[int, ...]) -> None:
+    def __init__(self, model: LanguageTransformer, never: tuple[int, ...]) -> None:
         """never: the tokens that are never generated."""
         self._model, self._never = model.eval(), never
-        self._predictor = predictor(model)
         config = model.config
         self.causal, self.positions = model.causal, config.model.max_length
-        self.detects = isinstance(model, ReplacedTransformer)
         self.pad_id, self.mask_id = config.pad_id, config.mask_id
 
     @cached_property
     def generator(self) -> CausalGenerator:
         """As `Engine.generator`."""
-        assert isinstance(self._model, LanguageTransformer)
         return CausalGenerator(self._model, self._never)
 
     @in_turns
@@ -53,7 +42,7 @@ class TorchEngine:
         with torch.inference_mode():
             states, values, best = self._at(token_ids, places), [], []
             for start in range(0, len(places), _ROWS):
-                found = self._predictor.logits(states[start : start + _ROWS]).log_softmax(dim=-1)
+                found = self._model.logits(states[start : start + _ROWS]).log_softmax(dim=-1)
                 wanted = torch.from_numpy(targets[start : start + _ROWS, None]).to(found.device)
                 values.append(found.gather(1, wanted)[:, 0].cpu().numpy())
                 best.append(found.argmax(dim=-1).cpu().numpy())
@@ -63,7 +52,7 @@ class TorchEngine:
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
         """As `Engine.log_probabilities`."""
         with torch.inference_mode():
-            found: Floats = self._predictor.logits(self._at(token_ids, places)).log_softmax(dim=-1).cpu().numpy()
+            found: Floats = self._model.logits(self._at(token_ids, places)).log_softmax(dim=-1).cpu().numpy()
         return found
 
     @in_turns
@@ -73,29 +62,8 @@ class TorchEngine:
             found: Floats = self._model(self._given(token_ids)).cpu().numpy()
         return found
 
-    @in_turns
-    def detected(self, token_ids: Ids) -> Floats:
-        """As `Engine.detected`."""
-        assert isinstance(self._model, ReplacedTransformer)
-        with torch.inference_mode():
-            found: Floats = self._model.detected(self._model(self._given(token_ids))).sigmoid().cpu().numpy()
-        return found
-
-    @in_turns
-    def replacements(self, token_ids: Ids, places: Ids, draws: Floats) -> Ids:
-        """What the generator puts in place of hidden tokens, (M,); draws: (M,), uniform in [0, 1).
-
-        token_ids, places: as in `scored`.
-        """
-        assert isinstance(self._predictor, Generator)
-        with torch.inference_mode():
-            states = self._predictor.transform(self._at(token_ids, places))
-            given = torch.from_numpy(draws.astype(np.float32)).to(states.device)
-            found: Ids = replacements(self._predictor, states, given).cpu().numpy()
-        return found
-
     def _at(self, token_ids: Ids, places: Ids) -> Tensor:
-        states: Tensor = self._predictor(self._given(token_ids)).flatten(0, 1)
+        states: Tensor = self._model(self._given(token_ids)).flatten(0, 1)
         return states.index_select(0, torch.from_numpy(places).to(states.device))
 
     def _given(self, token_ids: Ids) -> Tensor:
@@ -116,7 +84,7 @@ class TorchLanguageModel(LanguageModel):
         Raises UserError when one of the files is missing or broken.
         """
         config = load_config(trained, LanguageConfig)
-        self.model = build_model(config)
+        self.model = LanguageTransformer(config)
         load_weights(trained, self.model)
         self.model.to(device)
         vocabulary = read_vocabularies(vocab, "text")["text"]

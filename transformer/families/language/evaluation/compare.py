@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from transformer.core.task import Task
 from transformer.evaluation.bootstrap import Floats
-from transformer.families.language.evaluation import detection_scores
-from transformer.families.language.evaluation.scores import GENERATOR, METRICS, of_rows, resampled, scores
+from transformer.families.language.evaluation.scores import METRICS, of_rows, resampled, scores
 from transformer.families.language.evaluation.scores import differing as differing_texts
 
 Row = dict[str, str]
@@ -23,19 +22,10 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
     for rows in systems:
         counts = of_rows(rows, [row["text"] for row in rows])
         own, drawn = scores(counts), resampled(counts, samples)
-        detects = detection_scores.COLUMNS[0] in rows[0] if rows else False
-        prefix = GENERATOR if detects else ""
-        metrics = {f"{prefix}{name}": (own[name], drawn[name]) for name in METRICS}
-        if detects:
-            judged = detection_scores.of_rows(rows)
-            own, drawn = detection_scores.scores(judged), detection_scores.resampled(judged, samples)
-            metrics = {name: (own[name], drawn[name]) for name in detection_scores.METRICS} | metrics
-        found.append(metrics)
+        found.append({name: (own[name], drawn[name]) for name in METRICS})
     return found
 
 
 def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
     """The texts that two systems score differently, as far as the metric counts them."""
-    if metric in detection_scores.METRICS:
-        return detection_scores.differing(metric, detection_scores.of_rows(one), detection_scores.of_rows(two))
     return differing_texts(metric, of_rows(one, ()), of_rows(two, ()))

@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import Field
 
 from transformer.checkpoint.device import prepare
-from transformer.checkpoint.trained import WEIGHTS
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, sha256, write_json, write_table
 from transformer.core.observer import Observer
@@ -25,12 +24,9 @@ from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.interface import Engine
 from transformer.families.language.decoding.scoring import Scored, score
 from transformer.families.language.decoding.with_torch import TorchLanguageModel
-from transformer.families.language.evaluation import detection_scores
-from transformer.families.language.evaluation.detection import Detected, detect
-from transformer.families.language.evaluation.samples import corruptions, samples
+from transformer.families.language.evaluation.samples import samples
 from transformer.families.language.evaluation.scores import (
     DIGITS,
-    GENERATOR,
     METRICS,
     PER_TEXT,
     Texts,
@@ -43,12 +39,9 @@ from transformer.families.language.evaluation.scores import (
 from transformer.text.pretokenize import read_pretokenizers
 
 COLUMNS = ("split", "text", "tokens", "log_probability", "right")
+_MAIN = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy", "loss", "duplicates")
+"""The metrics to report while the stage runs."""
 _PLACES = ("place", "tokens", "loss")
-_ROC = ("own_judged_replaced", "replaced_found")
-_MAIN = (
-    *("perplexity", "word_perplexity", "bits_per_byte", "accuracy", "loss"),
-    *("detection_auc", "detection_accuracy", "undetected_accuracy", "generator_perplexity", "duplicates"),
-)
 _SHOWN = 20  # texts per split in the table of the least expected ones
 
 
@@ -74,8 +67,6 @@ class _Answers:
     scored: Scored
     unknown: float
     """The share of unknown tokens."""
-    detected: Detected | None
-    """The discriminator's judgement, if there is one."""
 
     @property
     def counts(self) -> Texts:
@@ -84,17 +75,9 @@ class _Answers:
     def figures(
         self, params: ScoringParams, other: list[dict[str, str]] | None, compared: Container[str]
     ) -> dict[str, float]:
-        """The scores of the model, or of its discriminator and its generator.
-
-        other: the baseline's rows; compared: the metrics that it was measured by in the same way.
-        """
-        samples, texts = params.bootstrap_samples, None if other is None else of_rows(other, self.texts)
-        if self.detected is None:
-            return split_figures(self.counts, samples=samples, baseline=texts, compared=compared)
-        counts = None if other is None else detection_scores.of_rows(other)
-        given = self.detected.counts, self.detected.probabilities, self.detected.replaced
-        found = detection_scores.detection_figures(*given, samples=samples, baseline=counts, compared=compared)
-        return found | split_figures(self.counts, samples=samples, baseline=texts, compared=compared, prefix=GENERATOR)
+        """The scores. other: the baseline's rows; compared: the metrics that it was measured by in the same way."""
+        theirs = None if other is None else of_rows(other, self.texts)
+        return split_figures(self.counts, samples=params.bootstrap_samples, baseline=theirs, compared=compared)
 
 
 def run(
@@ -109,7 +92,7 @@ def run(
     cut = any(len(ids) < len(EncodedColumn(inputs.encoded / split, "text")) for split, ids in sequences.items())
     familiar = not any(unknown.values())
     signatures = _signatures(model.engine, params.evaluate, inputs, familiar=familiar, cut=cut)
-    baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, signatures, detects=model.engine.detects)
+    baseline = _open_baseline(params.evaluate.baseline, inputs, outputs, signatures)
     compared = {} if baseline is None else baseline.measured_alike(signatures)
     answers = {
         split: _answered(split, ids, unknown[split], model, params.evaluate, inputs, observer)
@@ -125,32 +108,18 @@ def run(
             | found.figures()
             | _without(given, found)
         )
-        observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(own).items()))
+        observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN))
         figures[split] = own
     figures["signatures"] = signatures
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(outputs.tables / "unexpected.tsv", ("split", "loss", "text"), _unexpected(answers))
     shown = [row for split, given in answers.items() for row in samples(split, given.texts, model)]
     write_table(outputs.tables / "samples.tsv", ("split", "given", "answer"), shown)
-    write_table(
-        outputs.plots / "loss_by_place.tsv",
-        _PLACES,
-        by_place(answers["test"].scored.nats, answers["test"].scored.counts),
-    )
-    if (judged := answers["test"].detected) is not None:
-        write_table(
-            outputs.plots / "detection_roc.tsv", _ROC, detection_scores.roc(judged.probabilities, judged.replaced)
-        )
-        written = [row for split, given in answers.items() for row in corruptions(split, given.detected, model)]
-        write_table(outputs.tables / "detections.tsv", ("split", "given", "replaced", "false_alarms"), written)
+    scored = answers["test"].scored
+    write_table(outputs.plots / "loss_by_place.tsv", _PLACES, by_place(scored.nats, scored.counts))
     write_json(outputs.metrics, figures)
-    write_table(outputs.predictions, columns(detects=model.engine.detects), _rows(answers))
-    return {name: float(figures["validation"][name]) for name in _MAIN if name in figures["validation"]}
-
-
-def columns(*, detects: bool) -> tuple[str, ...]:
-    """Of predictions.tsv."""
-    return (*COLUMNS, *detection_scores.COLUMNS) if detects else COLUMNS
+    write_table(outputs.predictions, COLUMNS, _rows(answers))
+    return {name: float(figures["validation"][name]) for name in _MAIN}
 
 
 def _answered(
@@ -163,12 +132,7 @@ def _answered(
     observer: Observer,
 ) -> _Answers:
     texts = [row["text"] for row in islice(read_rows(inputs.corpus / f"{split}.jsonl"), len(sequences))]
-    return _Answers(
-        texts,
-        score(model.engine, sequences, params, observer),
-        unknown,
-        detect(model.engine, sequences, params, observer) if model.engine.detects else None,
-    )
+    return _Answers(texts, score(model.engine, sequences, params, observer), unknown)
 
 
 def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
@@ -182,11 +146,7 @@ def _without(given: _Answers, duplicates: Duplicates) -> dict[str, float]:
     if not new.any():
         return {}
     rest = scores(Texts(*(column[new] for column in given.counts)))
-    found = {name: rest[name] for name in METRICS}
-    if given.detected is not None:
-        found = {f"{GENERATOR}{name}": value for name, value in found.items()}
-        found |= detection_scores.scores(detection_scores.Counts(*(column[new] for column in given.detected.counts)))
-    return {f"{name}_without_duplicates": round(value, DIGITS) for name, value in found.items()}
+    return {f"{name}_without_duplicates": round(rest[name], DIGITS) for name in METRICS}
 
 
 def _signatures(
@@ -194,50 +154,30 @@ def _signatures(
 ) -> dict[str, str]:
     """How each metric was measured: two results compare only where this is the same.
 
-    A discriminator's depend on what its generator wrote, which no other model's does.
-
     familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte of a causal model
     do not depend on it; where one of some tokens is hidden, the others show the more of its word the smaller they are.
     cut: whether a split has more texts than are scored.
     """
     split = read_pretokenizers(inputs.tokens, "text")["text"]
     how = {
-        "objective": "causal" if engine.causal else "replaced" if engine.detects else "masked",
+        "objective": "causal" if engine.causal else "masked",
         **({} if engine.causal else {"apart": params.apart}),
         "stride": params.stride or "none",
-        # Older results predicted every token at the right end of its window.
-        **({"predicted": "centrally"} if params.stride and not engine.causal else {}),
         "texts": params.max_texts if cut else "all",
         **{"split": split.kind, "lowercase": split.lowercase, "breaks": split.html_breaks},
     }
     measured = "|".join(f"{name}:{value}" for name, value in how.items())
     per_token = f"{measured}|vocabulary:{sha256(inputs.vocab / 'text' / 'tokenizer.json')[:12]}"
-    own = (*detection_scores.METRICS, "detection_auc", "undetected_accuracy") if engine.detects else ()
-    prefix = GENERATOR if engine.detects else ""
-    generated = f"{per_token}|generator:{sha256(inputs.trained / WEIGHTS)[:12]}" if own else ""
-    return dict.fromkeys(own, generated) | {
-        f"{prefix}{name}": measured if familiar and engine.causal and name in PER_TEXT else per_token
-        for name in METRICS
-    }
+    return {name: measured if familiar and engine.causal and name in PER_TEXT else per_token for name in METRICS}
 
 
 def _open_baseline(
-    name: str | None,
-    inputs: EvaluationInputs,
-    outputs: EvaluationOutputs,
-    signatures: Mapping[str, str],
-    *,
-    detects: bool,
+    name: str | None, inputs: EvaluationInputs, outputs: EvaluationOutputs, signatures: Mapping[str, str]
 ) -> Baseline | None:
     if name is None:
         return None
-    needed = [column for column in columns(detects=detects) if column not in ("split", "text")]
+    needed = [column for column in COLUMNS if column not in ("split", "text")]
     found = Baseline.read(name, inputs.baselines, outputs.predictions, columns=needed)
-    if not detects and any(detection_scores.COLUMNS[0] in row for rows in found.rows.values() for row in rows[:1]):
-        raise UserError(
-            f"{found.name} has the scores of a generator (model.objective `replaced`), which are not comparable: name"
-            " another in `evaluate.baseline`, or null for none"
-        )
     if not found.measured_alike(signatures):
         name, theirs = next((name, theirs) for name, theirs in found.signatures.items() if name in signatures)
         raise UserError(
@@ -264,18 +204,10 @@ def _figures(
         raise UserError(f"{baseline.name}: {error}: `tokens` and `right` must be whole numbers") from error
 
 
-def _main(figures: Mapping[str, float]) -> dict[str, float]:
-    """The metrics to report while the stage runs."""
-    return {name: figures[name] for name in _MAIN if name in figures}
-
-
 def _rows(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:
     for split, given in answers.items():
-        counts = (
-            () if given.detected is None else [column.astype(np.int64).tolist() for column in given.detected.counts]
-        )
-        for row, (text, each) in enumerate(zip(given.texts, given.scored.texts, strict=True)):
-            yield split, text, each.tokens, each.log_probability, each.right, *(column[row] for column in counts)
+        for text, each in zip(given.texts, given.scored.texts, strict=True):
+            yield split, text, each.tokens, each.log_probability, each.right
 
 
 def _unexpected(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:

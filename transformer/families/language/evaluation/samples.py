@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from transformer.evaluation.scripts import written_words
 from transformer.families.language.decoding.predictor import LanguageModel
-from transformer.families.language.evaluation.detection import Detected
 from transformer.families.language.nn.mask_token import MASK
 
 _TEXTS = 10  # of a split
@@ -25,13 +24,3 @@ def samples(split: str, texts: Sequence[str], model: LanguageModel) -> Iterator[
         given = space.join([*words[:place], MASK, *words[place + 1 :]])
         guesses = model.fill(given, _GUESSES)
         yield split, given, ", ".join(f"{' '.join(found.words)} {found.probability:.2f}" for found in guesses)
-
-
-def corruptions(split: str, found: Detected | None, model: LanguageModel) -> Iterator[tuple[str, str, str, str]]:
-    """Rows of split, a text with replaced tokens, these with their probabilities, and false alarms."""
-    for each in () if found is None else found.shown:
-        names, own = (model.vocabulary.entries(ids) for ids in (each.ids, each.own))
-        judged = [*zip(own, names, each.probabilities, strict=True)][1:-1]
-        replaced = [f"{before} → {after} {share:.2f}" for before, after, share in judged if before != after]
-        alarms = [f"{after} {share:.2f}" for before, after, share in judged if before == after and share > 0.5]
-        yield split, model.vocabulary.decode(each.ids.tolist()), ", ".join(replaced), ", ".join(alarms)

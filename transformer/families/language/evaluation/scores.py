@@ -6,7 +6,7 @@ with different vocabularies can be compared, if neither meets unknown tokens.
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,6 @@ _HIGHEST = 700.0  # exp of a larger loss exceeds a float
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 PER_TEXT = ("word_perplexity", "bits_per_byte")
 """Those that do not depend on the vocabulary, if it knows all words."""
-GENERATOR = "generator_"
-"""Begins the names of these metrics where they are a generator's, beside a discriminator."""
-Value = TypeVar("Value")
 
 
 class Texts(NamedTuple):
@@ -71,18 +68,18 @@ def resampled(texts: Texts, samples: int) -> dict[str, Floats]:
 
 
 def split_figures(
-    texts: Texts, *, samples: int, baseline: Texts | None = None, compared: Container[str] = (), prefix: str = ""
+    texts: Texts, *, samples: int, baseline: Texts | None = None, compared: Container[str] = ()
 ) -> dict[str, float]:
     """All scores of a split with intervals, and its lead over the baseline's answers for the same texts.
 
-    compared: the metrics of that lead; prefix: begins the scores' names.
+    compared: the metrics of that lead.
     """
-    own, drawn = _named(prefix, scores(texts)), _named(prefix, resampled(texts, samples))
+    own, drawn = scores(texts), resampled(texts, samples)
     figures = {name: round(value, DIGITS) for name, value in own.items()} | interval_figures(drawn)
     figures |= {name: int(getattr(texts, name).sum()) for name in ("tokens", "words", "bytes")}
     if baseline is None:
         return figures
-    their, their_drawn = _named(prefix, scores(baseline)), _named(prefix, resampled(baseline, samples))
+    their, their_drawn = scores(baseline), resampled(baseline, samples)
     names = [name for name in drawn if name in compared]
     observed = {name: (own[name], their[name]) for name in names}
     return figures | comparison_figures(
@@ -94,14 +91,10 @@ def split_figures(
 
 
 def differing(metric: str, one: Texts, two: Texts) -> int:
-    """The texts on which two models differ, as far as the metric counts them; its name may begin with `GENERATOR`."""
-    if metric.removeprefix(GENERATOR) == "accuracy":
+    """The texts on which two models differ, as far as the metric counts them."""
+    if metric == "accuracy":
         return int(((one.right != two.right) | (one.tokens != two.tokens)).sum())
     return int((one.nats != two.nats).sum())
-
-
-def _named(prefix: str, values: Mapping[str, Value]) -> dict[str, Value]:
-    return {f"{prefix}{name}": value for name, value in values.items()}
 
 
 def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:

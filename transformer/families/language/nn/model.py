@@ -26,7 +26,7 @@ class LanguageTransformer(Model):
         self.embedding = TokenEmbedding(tokens, embedding_positions(params), params, norm=norm)
         self.encoder = Encoder(params.layers, params)
         transformed = params.output == "transformed"
-        self.transform = OutputTransform(params.d_model, params.d_model) if transformed else nn.Identity()
+        self.transform = OutputTransform(params.d_model) if transformed else nn.Identity()
         self.output = nn.Linear(params.d_model, config.entries, bias=transformed)
         initialise(self, params)
         self.output.weight = tokens.weight
@@ -62,14 +62,13 @@ class LanguageTransformer(Model):
 class OutputTransform(nn.Module):
     """LayerNorm(GELU(x W + b)): what BERT does to a state before the product with the embeddings."""
 
-    def __init__(self, width: int, d_model: int) -> None:
-        """width: of a state; d_model: of an embedding."""
+    def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(width, d_model)
+        self.linear = nn.Linear(d_model, d_model)
         self.activation = nn.GELU()
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(..., width) -> (..., C)."""
+        """(..., C) -> (..., C)."""
         transformed: Tensor = self.norm(self.activation(self.linear(states)))
         return transformed

@@ -1,0 +1,174 @@
+"""A masked language model in all stages: scores and how they were measured, answers, converted models, the report."""
+
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import transformer
+from tests.kit import fresh_profile
+from tests.stages import Stages
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, read_table, write_json
+from transformer.core.task import open_task
+from transformer.export.bundle import open_bundle
+from transformer.families.language import report
+from transformer.families.language.decoding.predictor import LanguageModel
+from transformer.families.language.evaluation import compare
+from transformer.families.language.evaluation.evaluate import _signatures
+from transformer.families.language.evaluation.scores import METRICS, Texts, differing, split_figures
+from transformer.report.result import Result
+
+CHANGES: dict[str, Any] = {
+    "train.epochs": 2,
+    "convert.formats": ["ctranslate2", "onnx"],
+    "convert.int8": True,
+    "figures.sentences": ["The film is dull."],
+}
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which every stage has run, with few texts."""
+    root = tmp_path_factory.mktemp("chain")
+    with pytest.MonkeyPatch.context() as patch:
+        Stages(root, "sentiment", patch, {}).run("download", "tokenize")
+        stages = Stages(root, "language", patch, CHANGES)
+        stages.content["language"]["download"]["sample_rows"]["train"] = 300
+        stages.run("download", "tokenize", "build_vocab", "train", "evaluate", "figures", "export", "convert")
+    return root
+
+
+@pytest.fixture(scope="module")
+def bundle(chain: Path) -> LanguageModel:
+    found = transformer.load(str(chain / "models/language/bundle"))
+    assert isinstance(found, LanguageModel)
+    return found
+
+
+def test_the_scores_are_those_of_the_texts(chain: Path) -> None:
+    figures = read_json(chain / "reports/language/evaluation.json")["test"]
+    rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
+    nats = -sum(float(row["log_probability"]) for row in rows)
+    tokens, right = (sum(int(row[name]) for row in rows) for name in ("tokens", "right"))
+    assert figures["perplexity"] == pytest.approx(np.exp(nats / tokens), rel=1e-5)
+    assert figures["bits_per_byte"] == pytest.approx(nats / np.log(2) / figures["bytes"], rel=1e-5)
+    assert figures["accuracy"] == pytest.approx(right / tokens, abs=1e-6)
+    for name in METRICS:
+        assert figures[f"{name}_low"] <= figures[name] <= figures[f"{name}_high"]
+
+
+def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None:
+    """The alias, `compare` and the baseline go by it."""
+
+    def of(*, causal: bool = False, familiar: bool = True, cut: bool = False, **changes: int) -> dict[str, str]:
+        engine: Any = Namespace(causal=causal)
+        params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": 20} | changes)
+        inputs: Any = Namespace(vocab=chain / "data/language/vocab", tokens=tokens)
+        return _signatures(engine, params, inputs, familiar=familiar, cut=cut)
+
+    tokens = chain / "data/language/tokens"
+    own, causal = of(), of(causal=True)
+    assert own["bits_per_byte"] == own["perplexity"], "what is hidden of a word depends on the vocabulary"
+    assert own["perplexity"].startswith("objective:masked|apart:7|stride:none|texts:all|split:")
+    apart = fresh_profile("smoke")["language"]["evaluate"]["apart"]
+    assert read_json(chain / "reports/language/evaluation.json")["signatures"] == of(apart=apart)
+    assert causal["perplexity"].startswith(causal["bits_per_byte"] + "|vocabulary:")
+    for other in (causal, of(apart=3), of(stride=64), of(cut=True)):
+        assert not own.items() & other.items()
+    unknown = of(causal=True, familiar=False)
+    assert causal.items() & unknown.items() == {(name, causal[name]) for name in ("perplexity", "accuracy")}
+    assert causal == of(causal=True, apart=3), "a causal model hides nothing"
+    tokens = tmp_path
+    content = read_json(chain / "data/language/tokens/pretokenizer.json")
+    content["text"]["lowercase"] = not content["text"]["lowercase"]
+    write_json(tokens / "pretokenizer.json", content)
+    assert not causal.items() & of(causal=True).items(), "text without capitals is easier"
+
+
+def test_results_are_compared_by_their_predictions(chain: Path) -> None:
+    rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
+    (found,) = compare.scored(open_task("language"), (rows,), 50)
+    figures = read_json(chain / "reports/language/evaluation.json")["test"]
+    assert {name: score for name, (score, _) in found.items()} == pytest.approx(
+        {name: figures[name] for name in METRICS}, abs=1e-5, rel=1e-5
+    )
+    other = [row | {"log_probability": "-1.0"} for row in rows[:3]] + rows[3:]
+    assert (compare.differing("bits_per_byte", rows, other), compare.differing("accuracy", rows, other)) == (3, 0)
+
+
+def test_texts_that_training_has_are_left_out(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(chain, root)
+    test = (root / "data/language/corpus/test.jsonl").read_text().splitlines(keepends=True)
+    train = root / "data/language/corpus/train.jsonl"
+    train.write_text(train.read_text() + test[0])
+    Stages(root, "language", monkeypatch, CHANGES).run("evaluate")
+    figures = read_json(root / "reports/language/evaluation.json")["test"]
+    assert figures["duplicates"] >= 1
+    rows = [row for row in read_table(root / "reports/language/predictions.tsv") if row["split"] == "test"][1:]
+    right, tokens = (sum(int(row[name]) for row in rows) for name in ("right", "tokens"))
+    assert figures["accuracy_without_duplicates"] == pytest.approx(right / tokens, abs=1e-6)
+
+
+def test_a_baseline_has_the_same_columns(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(chain, root)
+    folder = root / "data/local/baseline/language"
+    folder.mkdir(parents=True)
+    shutil.copy(root / "reports/language/predictions.tsv", folder / "own.tsv")
+    stages = Stages(root, "language", monkeypatch, CHANGES | {"evaluate.baseline": "own.tsv"})
+    stages.run("evaluate")
+    figures = read_json(root / "reports/language/evaluation.json")["test"]
+    assert figures["accuracy_minus_baseline"] == figures["perplexity_minus_baseline"] == 0
+    (folder / "own.tsv").write_text("split\ttokens\tlog_probability\ntest\t1\t-1.0\n")
+    with pytest.raises(UserError, match="has a row without column `right`"):
+        stages.run("evaluate")
+
+
+def test_the_bundle_fills_scores_and_embeds(chain: Path, bundle: LanguageModel) -> None:
+    assert len(bundle.fill("the film is [MASK] .", 3)) == 3
+    with pytest.raises(UserError, match=r"masked model, which fills \[MASK\]"):
+        bundle.generate("the film")
+    (ids,) = bundle.encode(["The film is dull."])
+    np.testing.assert_allclose(
+        bundle.embed(["The film is dull."])[0], bundle.engine.states(ids[None])[0].mean(axis=0), rtol=1e-5
+    )
+    row = next(row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "validation")
+    assert bundle.score([row["text"]])[0].log_probability == pytest.approx(float(row["log_probability"]), abs=1e-2)
+    card = (chain / "models/language/bundle/README.md").read_text()
+    assert "model.fill(" in card and "| validation.bits_per_byte |" in card
+    metric = read_json(chain / "models/language/bundle/config.json")["main_metric"]
+    assert metric["name"] == "validation.bits_per_byte" and not metric["higher_is_better"]
+
+
+def test_onnx_holds_the_model_and_ctranslate2_says_why_not(chain: Path, bundle: LanguageModel) -> None:
+    found = read_json(chain / "reports/language/conversion.json")
+    assert "objective `masked`" in found["ctranslate2"]["refused"]
+    assert {"onnx", "onnx-int8"} <= found.keys()
+    converted = open_bundle(chain / "models/language/converted/onnx")
+    assert isinstance(converted, LanguageModel)
+    text = "The film is [MASK] dull."
+    assert [each.words for each in converted.fill(text, 3)] == [each.words for each in bundle.fill(text, 3)]
+    np.testing.assert_allclose(converted.embed([text]), bundle.embed([text]), atol=1e-4)
+
+
+def test_the_report_says_how_good_the_model_is(chain: Path) -> None:
+    task, result = open_task("language"), Result(chain, "language")
+    assert report.summary(result).startswith("Perplexity ")
+    assert "of the tokens right" in next(report.weaknesses(task, result))
+    titles = [section.title for section in report.sections(task, result)]
+    assert {"Where in the context", "Samples", "Least expected texts"} < {*titles}
+
+
+def test_only_texts_that_a_metric_counts_differently_differ() -> None:
+    """Few of them bound the p value, by the sign test; losses differ in nearly all."""
+    ones = np.ones(4)
+    one = Texts(nats=ones, tokens=9 * ones, words=ones, bytes=ones, right=5 * ones)
+    two = one._replace(nats=2 * ones, right=np.array([5.0, 6, 5, 5]))
+    assert (differing("bits_per_byte", one, two), differing("accuracy", one, two)) == (4, 1)
+    figures = split_figures(one, samples=99, baseline=two, compared=("accuracy", "bits_per_byte"))
+    assert figures["accuracy_minus_baseline_p"] == 1 and figures["bits_per_byte_minus_baseline_p"] < 0.2
