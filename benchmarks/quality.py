@@ -122,7 +122,7 @@ class _Watched:
 
     def __init__(self, task: Task, compute: Compute, target: float) -> None:
         self.training = our_training(task, compute)
-        self.model, self.paces, self._target = self.training.model, self.training.paces, target
+        self.model, self.lr_scales, self._target = self.training.model, self.training.lr_scales, target
         self.clock, self.history, self.state = Clock(compute.device), list[tuple[float, float]](), Weights()
 
     def batches(self, epoch: int) -> Sequence[Ids]:

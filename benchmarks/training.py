@@ -51,7 +51,7 @@ class OurLoop:
         self.trainable, self.compute = trainable, compute
         plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}
         self.params = params.model_copy(update=plain)
-        self.model, self.paces = trainable.model, trainable.paces
+        self.model, self.lr_scales = trainable.model, trainable.lr_scales
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
 

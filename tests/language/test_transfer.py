@@ -22,10 +22,9 @@ from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.families.classifier import train
-from transformer.families.classifier.nn.pretrained import InitialisedParams, _put, paces
+from transformer.families.classifier.nn.pretrained import InitialisedParams, _put, lr_scales
 from transformer.registry import STAGES
 from transformer.training.config import TrainParams
-from transformer.training.pace import Pace
 from transformer.training.stage import TrainingPaths
 from transformer.training.update import make_optimizer
 
@@ -36,10 +35,6 @@ PRETRAINED: dict[str, Any] = {
     "vocab.source": "built",
     "vocab.path": "data/language/vocab",
 }
-
-
-BUT_THE_LAST = {"train.schedule": "linear", "train.warmup": 0}
-"""A schedule whose last update has a rate of 0, so that layers which are frozen until then never change."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +57,7 @@ def sentiment(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *
 def test_embeddings_and_layers_are_the_language_models_until_an_update_changes_them(
     language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = sentiment(language, tmp_path, monkeypatch, **BUT_THE_LAST, **{"model.frozen_updates": 3, "train.epochs": 1})
+    found = sentiment(language, tmp_path, monkeypatch, **{"train.learning_rate": 1e-30, "train.epochs": 1})
     found.run("build_vocab", "train")
     own = load_file("models/sentiment/trained/model.safetensors")
     their = load_file("models/language/trained/model.safetensors")
@@ -168,20 +163,19 @@ def test_texts_of_another_script_are_said(language: Path, tmp_path: Path, monkey
     assert line.startswith("warning: 100.0% of the tokens of text in train are unknown to this vocabulary")
 
 
-def test_lower_layers_learn_more_slowly_and_later() -> None:
+def test_lower_layers_learn_more_slowly() -> None:
     own: dict[str, Any] = {"layers": 2, "pooling": "mean", "init": "pretrained", "pretrained": "x"}
-    params = InitialisedParams(**LAYERS, **own, layer_decay=0.5, frozen_updates=3)
+    params = InitialisedParams(**LAYERS, **own, layer_decay=0.5)
     model = classifier(pooling="mean").float()
-    found = paces(model, params)
-    assert found["encoder.layers.1.attention.query.weight"] == Pace(0.5, 3)
-    assert found["encoder.layers.0.attention.query.weight"] == Pace(0.25, 3)
-    assert found["embedding.tokens.weight"] == Pace(0.125, 3)
+    found = lr_scales(model, params)
+    assert found["encoder.layers.1.attention.query.weight"] == 0.5
+    assert found["encoder.layers.0.attention.query.weight"] == 0.25
+    assert found["embedding.tokens.weight"] == 0.125
     assert "output.weight" not in found
-    assert [found["embedding.tokens.weight"].frozen(step) for step in (1, 3, 4)] == [True, True, False]
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
-def test_without_paces_an_update_is_what_it_was(optimizer: str) -> None:
+def test_without_layer_decay_an_update_is_what_it_was(optimizer: str) -> None:
     """The same bits as one group of all parameters, or, with weight decay, one of matrices and one of vectors."""
     results = []
     for plain in (False, True):

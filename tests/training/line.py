@@ -15,7 +15,6 @@ from transformer.encoded.batching import Ids
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
-from transformer.training.pace import Pace
 from transformer.training.trainable import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")
@@ -34,7 +33,7 @@ class Slope(nn.Linear, Model):
 class Line:
     """Fits y = 2x; its validation metrics are given."""
 
-    paces: Mapping[str, Pace] = MappingProxyType({})
+    lr_scales: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, validation: Sequence[float] = ()) -> None:
         torch.manual_seed(0)

@@ -16,29 +16,10 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training import loop
 from transformer.training.loop import fit
-from transformer.training.pace import Pace
 from transformer.training.resume import Resume
 from transformer.training.trainable import BatchLoss
 
 T = TypeVar("T")
-
-
-def test_the_loop_keeps_the_learners_paces() -> None:
-    """A parameter that is frozen for all updates but the last stays what it was until then; the other one learns."""
-    line = Line()
-    line.paces = {"weight": Pace(frozen_updates=3)}
-    bias, values = line.model.bias.item(), [line.model.weight.item()]
-    validate = line.validate
-
-    def noting() -> dict[str, float]:
-        values.append(line.model.weight.item())
-        return validate()
-
-    line.validate = noting  # type: ignore[method-assign]
-    run(line, epochs=2)
-    first, after_one, after_two = values
-    assert after_one == first != after_two
-    assert line.model.bias.item() != bias
 
 
 def test_a_point_of_the_curve_is_the_mean_loss_since_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,32 +33,17 @@ def test_a_point_of_the_curve_is_the_mean_loss_since_the_one_before(monkeypatch:
     assert [point["train_loss"] for point in coarse] == pytest.approx([np.mean(losses[:3]), np.mean(losses[3:])])
 
 
-def test_what_is_frozen_counts_in_no_norm() -> None:
-    """The other parameter moves as it would if that one had no gradient; epsilon lets Adam's step follow the scale."""
-
-    def bias_after_one_epoch(line: Line) -> float:
-        found, validate = [], line.validate
-
-        def noting() -> dict[str, float]:
-            found.append(line.model.bias.item())
-            return validate()
-
-        line.validate = noting  # type: ignore[method-assign]
-        run(line, epochs=2, clip=0.1, epsilon=1.0)
-        return found[0]
-
-    frozen, constant, free = Line(), Line(), Line()
-    frozen.paces = {"weight": Pace(frozen_updates=2)}
-    constant.model.weight.requires_grad_(False)
-    assert bias_after_one_epoch(frozen) == bias_after_one_epoch(constant) != bias_after_one_epoch(free)
-
-
-def test_patience_begins_when_all_layers_learn() -> None:
-    """Else training could end with a language model that it has never changed."""
-    line = Line()  # its first epoch is the best
-    line.paces = {"weight": Pace(frozen_updates=5)}
-    epochs = [row["epoch"] for row in run(line, epochs=9, patience=2).history.rows]
-    assert epochs == [1, 2, 3, 4], "with two updates an epoch, the third is the first in which the weight moves"
+def test_a_parameter_follows_its_share_of_the_learning_rate() -> None:
+    """Adam's first step is the learning rate, whatever the gradient."""
+    moved = []
+    for scales in ({}, {"weight": 0.25}):
+        line = _OneBatch()
+        line.lr_scales = scales
+        start = line.model.weight.item(), line.model.bias.item()
+        run(line, epochs=1)
+        moved.append((abs(line.model.weight.item() - start[0]), abs(line.model.bias.item() - start[1])))
+    (weight, bias), (scaled, same) = moved
+    assert scaled == pytest.approx(weight / 4, rel=1e-4) and same == bias > 0
 
 
 def test_the_number_of_averaged_epochs_is_told() -> None:
@@ -90,26 +56,6 @@ def test_the_number_of_averaged_epochs_is_told() -> None:
         observer=(it := Told()),
     )
     assert [line.split("  ")[0] for line in it.lines if line.startswith("mean")] == ["mean of 3 epochs"]
-
-
-@pytest.mark.parametrize("averaging", ["last", "best"])
-def test_an_epoch_of_frozen_layers_is_in_no_mean(averaging: str) -> None:
-    """Else the kept layers would be mostly those that the training began with."""
-    kept = []
-    for count in (2, 4):
-        line, it = Line([4.0, 3.0, 2.0, 1.0]), Told()
-        line.paces = {"weight": Pace(frozen_updates=4)}  # two of the four epochs
-        settings = params(epochs=4, averaging=averaging, average_epochs=count, patience=None)
-        kept.append(fit(line, settings, CPU, log_every=1, observer=it).state)
-        assert [told.split("  ")[0] for told in it.lines if told.startswith("mean")] == ["mean of 2 epochs"]
-    assert kept[0] == kept[1]
-
-
-def test_a_layer_that_is_never_trained_is_one_line() -> None:
-    line = Line()
-    line.paces = {"weight": Pace(frozen_updates=4)}
-    with pytest.raises(UserError, match=r"model\.frozen_updates is 4, and the training has 4 updates"):
-        run(line, epochs=2)
 
 
 def test_a_warmup_that_never_ends_is_told() -> None:

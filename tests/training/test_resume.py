@@ -16,7 +16,6 @@ from transformer.core.observer import Observer
 from transformer.training import loop
 from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
-from transformer.training.pace import Pace
 from transformer.training.resume import Resume, interrupts_held_back
 
 __all__ = ["data"]  # a fixture
@@ -158,23 +157,6 @@ def test_a_state_for_which_there_is_no_memory_does_not_end_training(
     assert [line for line in watcher.lines if "no checkpoint saved" in line] == [
         "warning: no checkpoint saved, training continues: it does not fit into memory beside the training"
     ]
-
-
-def test_a_training_stopped_while_a_layer_is_frozen_goes_on_alike(tmp_path: Path) -> None:
-    """The optimizer's state has nothing of it by then."""
-
-    def run(folder: str, stop: int | None = None) -> tuple[float, float, int]:
-        line, watcher = Line(), Watcher(stop)
-        line.paces = {"weight": Pace(0.5, frozen_updates=3)}
-        with Resume(tmp_path / folder, 1000, watcher) as resume:
-            settings = TrainParams(**TRAIN | {"epochs": 3})
-            state = fit(line, settings, CPU, log_every=1, observer=watcher, resume=resume).state
-        return state["weight"].item(), state["bias"].item(), len(line.seen)
-
-    with pytest.raises(KeyboardInterrupt):
-        run("stopped", stop=2)
-    *undisturbed, updates = run("undisturbed")
-    assert run("stopped") == (*undisturbed, updates - 2)
 
 
 def test_saving_never_takes_more_than_a_fortieth_of_the_time(tmp_path: Path) -> None:

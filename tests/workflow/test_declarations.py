@@ -27,7 +27,7 @@ _WIDER = {
     "train": {"nn/recurrent"},
     "figures": {
         *("checkpoint/machine", "core/engine", "nn/kernels/cross_entropy", "nn/objective"),
-        *("families/*/nn/pretrained", "nn/recurrent", "training/pace"),
+        *("families/*/nn/pretrained", "nn/recurrent"),
         *("encoded/bpe_dropout", "encoded/tensors"),
         *("families/*/decoding/opening", "text/parallel", "text/tokens"),
         *(f"training/{name}" for name in ("averaging", "batches", "gradient", "group", "history", "identity")),

@@ -103,13 +103,10 @@ class MovingAverage(BestEpoch):
 
 
 class MeanOfEpochs:
-    """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1) or the best ones.
+    """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1) or the best ones."""
 
-    An epoch in which layers were frozen to its end is none of them: their weights have not learned anything.
-    """
-
-    def __init__(self, count: int, monitor: Monitor, *, best: bool, frozen_updates: int) -> None:
-        self.count, self.best, self.monitor, self.frozen_updates = count, best, monitor, frozen_updates
+    def __init__(self, count: int, monitor: Monitor, *, best: bool) -> None:
+        self.count, self.best, self.monitor = count, best, monitor
         self._kept: list[tuple[tuple[float, ...], State]] = []
 
     def after_update(self, model: nn.Module) -> None:
@@ -121,8 +118,6 @@ class MeanOfEpochs:
 
     def after_epoch(self, state: State, history: History) -> None:
         """Keep the weights; beyond `count`, drop the oldest or the worst."""
-        if history.rows[-1]["step"] <= self.frozen_updates:
-            return
         self._kept.append((self.monitor.rank(history.rows[-1]), state))
         if len(self._kept) > self.count:
             worst = max(range(len(self._kept)), key=lambda index: self._kept[index][0]) if self.best else 0
@@ -148,13 +143,10 @@ def _mean(tensors: list[Tensor]) -> Tensor:
     return torch.stack([tensor.double() for tensor in tensors]).mean(dim=0).to(tensors[0].dtype)
 
 
-def make_averaging(params: TrainParams, monitor: Monitor, frozen_updates: int) -> Averaging:
-    """The averaging that `params.averaging` names; monitor: ranks the epochs.
-
-    frozen_updates: the number of updates before which some layers do not learn.
-    """
+def make_averaging(params: TrainParams, monitor: Monitor) -> Averaging:
+    """The averaging that `params.averaging` names; monitor: ranks the epochs."""
     if params.averaging == "none":
         return BestEpoch()
     if params.averaging == "ema":
         return MovingAverage(params.ema_decay)
-    return MeanOfEpochs(params.average_epochs, monitor, best=params.averaging == "best", frozen_updates=frozen_updates)
+    return MeanOfEpochs(params.average_epochs, monitor, best=params.averaging == "best")

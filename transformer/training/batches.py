@@ -14,7 +14,6 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.bpe_dropout import BpeDropout
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
-from transformer.training.pace import Pace
 from transformer.training.trainable import BatchLoss
 
 
@@ -35,8 +34,8 @@ ModelT = TypeVar("ModelT", bound=Model)
 class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
     """What `fit` trains, but for the loss of a batch and the validation, which belong to the family."""
 
-    paces: Mapping[str, Pace] = MappingProxyType({})
-    """As `Learner.paces`."""
+    lr_scales: Mapping[str, float] = MappingProxyType({})
+    """As `Learner.lr_scales`."""
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class _Training:
         self.log_every, self.observer, self.resume = log_every, observer, resume
         self.team, self.updates = team, Updates(trainable, params, compute, observer, team)
         self.monitor = MONITORS[params.monitor]
-        self.averaging: Averaging = make_averaging(params, self.monitor, self._frozen_updates)
+        self.averaging: Averaging = make_averaging(params, self.monitor)
         self._updates_of = [len(accumulated(trainable.batches(epoch), params)) for epoch in range(1, params.epochs + 1)]
         self.schedule = Schedule(params, total=sum(self._updates_of), d_model=trainable.model.d_model)
         if self.schedule.total == 1 and not self.schedule(1):
@@ -103,7 +103,7 @@ class _Training:
                 f"the only update has a learning rate of 0, where train.schedule `{params.schedule}` ends: set it to"
                 " `constant`, or raise train.epochs"
             )
-        self._require_time()
+        self._note_warmup()
         self.history = History()
         self.step = 0
         self.done = 0
@@ -118,14 +118,9 @@ class _Training:
         self._saving = 0.0
         """Seconds of saving already reported by earlier epochs."""
 
-    def _require_time(self) -> None:
-        """Raise UserError if a layer is frozen to the end; say it if the warmup takes until then."""
+    def _note_warmup(self) -> None:
+        """Say it if the warmup takes until the end."""
         total = self.schedule.total
-        if self._frozen_updates >= total:
-            raise UserError(
-                f"model.frozen_updates is {self._frozen_updates}, and the training has {total} updates: the language"
-                " model would not be trained; lower it, or raise train.epochs"
-            )
         if self.params.warmup >= total > 1:
             self.observer.say(
                 f"train.warmup is {self.params.warmup}, and the training has {total} updates: it ends at a learning"
@@ -139,18 +134,8 @@ class _Training:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether `patience` epochs have passed without a better one; those with frozen layers do not count."""
-        since = min(self.history.since_best(), self._whole_epochs)
-        return self.params.patience is not None and since >= self.params.patience
-
-    @property
-    def _whole_epochs(self) -> int:
-        """How many epochs had an update of all layers."""
-        return sum(row["step"] > self._frozen_updates for row in self.history.rows)
-
-    @property
-    def _frozen_updates(self) -> int:
-        return max((pace.frozen_updates for pace in self.trainable.paces.values()), default=0)
+        """Whether `patience` epochs have passed without a better one."""
+        return self.params.patience is not None and self.history.since_best() >= self.params.patience
 
     def run_epoch(self) -> None:
         """Finish the current pass over the training split, then validate."""
@@ -217,7 +202,7 @@ class _Training:
         with _weights(self.trainable.model, state):
             validation = self._validate()
         _require_finite(validation)
-        count = min(self.params.average_epochs, self._whole_epochs)
+        count = min(self.params.average_epochs, len(history.rows))
         self.observer.say(f"mean of {count} epochs  {in_words(validation)}")
         return self._fitted(state, history.rows[-1] | validation)
 

@@ -12,7 +12,6 @@ from transformer.core.schema import Section
 from transformer.encoded.batching import Ids
 from transformer.nn.model import Model
 from transformer.training.config import TrainParams
-from transformer.training.pace import Pace
 
 
 class BatchLoss(NamedTuple):
@@ -36,8 +35,8 @@ class Learner(Protocol):
         """The model to train."""
 
     @property
-    def paces(self) -> Mapping[str, Pace]:
-        """How fast parameters change, by name, where they do not simply follow the learning rate."""
+    def lr_scales(self) -> Mapping[str, float]:
+        """Factors of the learning rate, by the name of the parameter; 1 for those without one."""
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
         """A batch as micro-batches, computed one after the other and whose gradients add up; usually just one."""

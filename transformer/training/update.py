@@ -11,7 +11,6 @@ from transformer.encoded.batching import Ids
 from transformer.training.config import TrainParams
 from transformer.training.gradient import Gradients
 from transformer.training.group import Group
-from transformer.training.pace import Pace
 from transformer.training.states import Tree
 from transformer.training.trainable import BatchLoss, Learner
 
@@ -39,7 +38,7 @@ class Updates:
         self._params, self._compute, self._observer = params, compute, observer
         self._gradients = Gradients(learner, params, compute, observer, group)
         self._model = learner.model
-        self._optimizer = make_optimizer(learner.model, params, learner.paces)
+        self._optimizer = make_optimizer(learner.model, params, learner.lr_scales)
         self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
         """The first step whose loss or gradient was not finite; 0 for none."""
         self.skipped = 0
@@ -57,7 +56,8 @@ class Updates:
         the batch does not fit into memory, LostError, before the weights change, when another process has ended.
         """
         losses = self._gradients(batches, step)
-        self._set_pace(rate, step)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate * group["lr_scale"]
         parameters = [parameter for parameter in self._model.parameters() if parameter.grad is not None]
         norm = self._norm(parameters)
         finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
@@ -90,14 +90,6 @@ class Updates:
         moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
         self._gradients.pieces, self.skipped = state["pieces"], state["skipped"]
-
-    def _set_pace(self, rate: float, step: int) -> None:
-        """What is frozen loses its gradient, so that it counts neither in the norm nor in Adam's moments."""
-        for settings in self._optimizer.param_groups:
-            settings["lr"] = rate * settings["pace"].factor
-            if settings["pace"].frozen(step):
-                for parameter in settings["params"]:
-                    parameter.grad = None
 
     def _may_step(self, finite: Tensor, step: int) -> bool:
         """Whether to apply the update. On a GPU `stop` checks later: checking every step would synchronize."""
@@ -146,21 +138,21 @@ class MeanLoss:
 
 
 def make_optimizer(
-    model: nn.Module, params: TrainParams, paces: Mapping[str, Pace] | None = None
+    model: nn.Module, params: TrainParams, lr_scales: Mapping[str, float] | None = None
 ) -> torch.optim.Optimizer:
     """Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters of a group.
 
-    paces: by name, the parameters that do not simply follow the learning rate.
+    lr_scales: as `Learner.lr_scales`.
     """
-    paces = paces or {}
-    groups: dict[tuple[bool, Pace], list[nn.Parameter]] = {}
+    lr_scales = lr_scales or {}
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             decays = params.optimizer == "adam" or parameter.dim() > 1
-            groups.setdefault((decays, paces.get(name, Pace())), []).append(parameter)
+            groups.setdefault((decays, lr_scales.get(name, 1.0)), []).append(parameter)
     settings = [
-        {"params": found, "pace": pace, "weight_decay": params.weight_decay if decays else 0.0}
-        for (decays, pace), found in sorted(groups.items(), key=lambda group: not group[0][0])
+        {"params": found, "lr_scale": scale, "weight_decay": params.weight_decay if decays else 0.0}
+        for (decays, scale), found in sorted(groups.items(), key=lambda group: not group[0][0])
     ]
     kind = torch.optim.Adam if params.optimizer == "adam" else torch.optim.AdamW
     return kind(settings, lr=params.learning_rate, betas=_pair(params.betas), eps=params.epsilon, fused=True)

@@ -23,7 +23,7 @@ from transformer.families.classifier.nn.pretrained import (
     AnyInitialisedParams,
     InitialisedParams,
     architecture,
-    paces,
+    lr_scales,
     start_from,
 )
 from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
@@ -137,7 +137,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
     record: dict[str, Any] | None = None
     if isinstance(params.model, InitialisedParams) and params.model.init == "pretrained":
         record = start_from(training.model, params.model, paths.vocab / "text" / "tokenizer.json")
-        training.paces = paces(training.model, params.model)
+        training.lr_scales = lr_scales(training.model, params.model)
         observer.say(f"starts from {params.model.pretrained}, SHA-256 {record['sha256'][:12]}")
 
     def save(trained: Path) -> None:

@@ -17,7 +17,6 @@ from transformer.core.schema import Section
 from transformer.core.task import NOWHERE
 from transformer.families.classifier.nn.config import ClassifierParams, RecurrentClassifierParams
 from transformer.families.classifier.nn.interface import ClassifierModel
-from transformer.training.pace import Pace
 
 _SAME = ("d_model", "heads", "head_dim", "d_ff", "layers", "activation", "norm", "positions", "scale_embeddings")
 """Parameters of the layers; some do not show in the shapes of the weights, so others would fit and mean nothing."""
@@ -36,17 +35,14 @@ class Initialisation(Section):
     layer_decay: float = Field(default=1.0, gt=0, le=1)
     """`pretrained`: the learning rate of each layer is this share of that of the layer above; 1 for one rate (Howard
     and Ruder 2018, section 3.2)."""
-    frozen_updates: int = Field(default=0, ge=0)
-    """`pretrained`: updates before which only the new output layer (and pooling) changes, and which `patience` does
-    not count; the vector that pooling `cls` adds belongs to the embeddings, which do not change."""
 
     @model_validator(mode="after")
     def _depends_on_what_it_reads(self) -> Self:
         if (self.init == "random") != (self.pretrained == NOWHERE.as_posix()):
             instead = NOWHERE.as_posix() if self.init == "random" else "models/language/trained"
             raise ValueError(f"with init `{self.init}`, pretrained must not be {self.pretrained}: set it to {instead}")
-        if self.init == "random" and (self.layer_decay != 1 or self.frozen_updates):
-            raise ValueError("layer_decay and frozen_updates need init `pretrained`: set them to 1 and 0")
+        if self.init == "random" and self.layer_decay != 1:
+            raise ValueError("layer_decay needs init `pretrained`: set it to 1")
         return self
 
 
@@ -131,13 +127,13 @@ def _put(model: ClassifierModel, state: dict[str, Tensor], folder: Path) -> None
         tensor[:rows].copy_(given[:rows])
 
 
-def paces(model: nn.Module, params: InitialisedParams) -> dict[str, Pace]:
-    """How fast each parameter changes, by its name: the lower its layer, the slower."""
+def lr_scales(model: nn.Module, params: InitialisedParams) -> dict[str, float]:
+    """A factor of the learning rate for each pretrained parameter, by its name: the lower its layer, the smaller."""
     found = {}
     for name, _ in model.named_parameters():
         if name.startswith(_STACK):
             parts = name.split(".")
             below = params.layers - int(parts[2]) if parts[1] == "layers" else 1 if parts[0] == "encoder" else None
             depth = params.layers + 1 if below is None else below
-            found[name] = Pace(params.layer_decay**depth, params.frozen_updates)
+            found[name] = params.layer_decay**depth
     return found
