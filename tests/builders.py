@@ -129,7 +129,7 @@ def recurrent_classifier(**changes: Any) -> RecurrentClassifier:
 def language(objective: str = "masked", **changes: Any) -> LanguageTransformer:
     """A small language model in float64, ready to predict; padding is 0, the mask 4 of 30 tokens."""
     torch.manual_seed(0)
-    own = {"objective": objective, "layers": 2, "embedding_norm": False, "output": "plain"}
+    own = {"objective": objective, "layers": 2, "output": "plain"}
     params = LanguageParams(**({**LAYERS, **own} | changes))
     config = LanguageConfig(model=params, size=30, pad_id=0, mask_id=4, vocabulary_sha256="0" * 64)
     return LanguageTransformer(config).double().eval()

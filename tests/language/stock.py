@@ -19,7 +19,7 @@ def copy(pairs: Pairs, *, from_theirs: bool) -> None:
 
 
 def bert(ours: LanguageTransformer) -> Any:
-    """A BERT of the same sizes; `layer_norm_eps` is PyTorch's."""
+    """A BERT of the same sizes, without its norm of the embeddings; `layer_norm_eps` is PyTorch's."""
     params = ours.config.model
     sizes: dict[str, Any] = {
         "vocab_size": ours.config.entries,
@@ -34,6 +34,7 @@ def bert(ours: LanguageTransformer) -> Any:
     }
     model: Any = BertForMaskedLM(BertConfig(**sizes))
     model.eval()
+    model.bert.embeddings.LayerNorm = nn.Identity()
     with torch.no_grad():  # the type of every token: one vector, which our positions contain
         model.bert.embeddings.token_type_embeddings.weight.zero_()
     return model
@@ -43,7 +44,6 @@ def bert_weights(ours: Any, theirs: Any) -> Pairs:
     embeddings, head = theirs.bert.embeddings, theirs.cls.predictions
     yield ours.embedding.tokens.weight, embeddings.word_embeddings.weight
     yield ours.embedding.positions.table.weight, embeddings.position_embeddings.weight
-    yield from _both(ours.embedding.norm, embeddings.LayerNorm)
     yield from _encoder(ours.encoder, theirs.bert.encoder)
     yield from _both(ours.transform.linear, head.transform.dense)
     yield from _both(ours.transform.norm, head.transform.LayerNorm)

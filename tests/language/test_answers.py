@@ -52,7 +52,7 @@ def model(folder: Path, objective: str, kind: str = "wordpiece", context: int = 
     torch.manual_seed(0)
     vocabulary = VOCABULARIES[kind]()
     layers = LAYERS | {"max_length": context, "positions": "rotary", "norm": "pre"}
-    own: dict[str, Any] = {"objective": objective, "layers": 1, "embedding_norm": False, "output": "plain"}
+    own: dict[str, Any] = {"objective": objective, "layers": 1, "output": "plain"}
     config = LanguageConfig(
         model=LanguageParams(**layers, **own),
         size=vocabulary.size,

@@ -1,4 +1,4 @@
-"""The network: exactly BERT and GPT-2 where its parameters say so; packed, cached and plain computations agree."""
+"""The network: BERT (but for the norm of its embeddings) and GPT-2 at their parameters; all ways to compute agree."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from tests.builders import language
 
-BERT = {"norm": "post", "embedding_norm": True, "output": "transformed", "activation": "gelu"}
+BERT = {"norm": "post", "output": "transformed", "activation": "gelu"}
 GPT2 = {"norm": "pre", "activation": "gelu_tanh"}
 IDS = torch.tensor([[2, 7, 9, 11, 5, 29, 3], [2, 8, 4, 12, 3, 0, 0], [2, 3, 0, 0, 0, 0, 0]])
 

@@ -30,7 +30,7 @@ def embedded(graph: Graph, embedding: TokenEmbedding, ids: str, positions: str) 
     table = position_table(embedding)
     if table is not None:
         states = graph.add("Add", states, graph.add("Gather", graph.constant(table), positions, axis=0))
-    return normed(graph, embedding.norm, states)
+    return states
 
 
 def position_table(embedding: TokenEmbedding) -> Array | None:

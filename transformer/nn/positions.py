@@ -112,17 +112,11 @@ def attention_positions(params: TransformerParams) -> AttentionPositions:
 class TokenEmbedding(nn.Module):
     """Token embedding, optionally scaled by sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
 
-    def __init__(
-        self, tokens: nn.Embedding, positions: nn.Module, params: TransformerParams, *, norm: nn.Module | None = None
-    ) -> None:
-        """tokens: the table, which other parts of a model may share; positions: maps positions to what is added.
-
-        norm: of the sum, before dropout, as in BERT; None for none.
-        """
+    def __init__(self, tokens: nn.Embedding, positions: nn.Module, params: TransformerParams) -> None:
+        """tokens: the table, which other parts of a model may share; positions: maps positions to what is added."""
         super().__init__()
         self.tokens = tokens
         self.positions = positions
-        self.norm = norm or nn.Identity()
         self.scale = math.sqrt(params.d_model) if params.scale_embeddings else 1.0
         self.dropout = Dropout(params.dropout)
 
@@ -130,5 +124,5 @@ class TokenEmbedding(nn.Module):
         """token_ids: (B, T) or (N,); positions: (T,) or (N,), default 0 to T - 1. Returns (B, T, C) or (N, C)."""
         if positions is None:
             positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
-        dropped: Tensor = self.dropout(self.norm(self.tokens(token_ids) * self.scale + self.positions(positions)))
+        dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(positions))
         return dropped

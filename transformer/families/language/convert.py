@@ -35,8 +35,8 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
         model, vocabulary = self.exported.model, self.exported.vocabulary
         if not model.causal:
             return "CTranslate2 has no output layer over an encoder (model.objective `masked`); ONNX holds the model"
-        if model.config.model.embedding_norm or model.config.model.output != "plain":
-            return "CTranslate2's decoder has no embedding norm and no output transform, which belong to BERT"
+        if model.config.model.output != "plain":
+            return "CTranslate2's decoder has no output transform, which belongs to BERT"
 
         def write(folder: Path, int8: bool) -> None:
             write_ctranslate2(folder, model, vocabulary, int8=int8)

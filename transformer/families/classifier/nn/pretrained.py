@@ -101,8 +101,6 @@ def _require_same(folder: Path, params: InitialisedParams, their: dict[str, Any]
     for name in _SAME:
         if (own := getattr(params, name)) != their.get(name):
             raise UserError(f"model.{name} is {own}, but {folder} has {their.get(name)}: set it to this value")
-    if their.get("embedding_norm"):
-        raise UserError(f"{folder} normalises its embeddings, and a classifier does not: set embedding_norm to false")
     if params.positions == "learned" and params.max_length + (params.pooling == "cls") > int(their["max_length"]):
         raise UserError(
             f"model.max_length is {params.max_length}, but {folder} has learned {their['max_length']} positions: lower"

@@ -16,8 +16,6 @@ class LanguageParams(TransformerParams):
     (GPT, Radford et al. 2018)."""
     layers: int = Field(ge=1)
     """Layers of the stack."""
-    embedding_norm: bool
-    """Layer normalisation of the embeddings, as in BERT."""
     output: Literal["transformed", "plain"]
     """Logits are products with the embeddings: of a linear layer's output, GELU and layer normalisation after it, plus
     a bias (BERT), or of the states themselves (GPT-2)."""

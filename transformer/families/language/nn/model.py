@@ -22,8 +22,7 @@ class LanguageTransformer(Model):
         self.config = config
         self.causal = params.objective == "causal"
         tokens = nn.Embedding(config.entries, params.d_model)
-        norm = nn.LayerNorm(params.d_model) if params.embedding_norm else None
-        self.embedding = TokenEmbedding(tokens, embedding_positions(params), params, norm=norm)
+        self.embedding = TokenEmbedding(tokens, embedding_positions(params), params)
         self.encoder = Encoder(params.layers, params)
         transformed = params.output == "transformed"
         self.transform = OutputTransform(params.d_model) if transformed else nn.Identity()
