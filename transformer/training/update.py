@@ -58,8 +58,8 @@ class Updates:
         losses = self._gradients(batches, step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
-        parameters = [parameter for parameter in self._model.parameters() if parameter.grad is not None]
-        norm = self._norm(parameters)
+        parameters = [*self._model.parameters()]
+        norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
         if not self._may_step(finite, step):
             self._optimizer.zero_grad()
@@ -103,9 +103,6 @@ class Updates:
         if self._compute.device.type == "cpu":
             self.check()
         return True
-
-    def _norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        return nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
 
 
 class MeanLoss:
