@@ -10,6 +10,7 @@ import pytest
 
 from tests.closure import OWN, closure
 from tests.conftest import ROOT, make_clone
+from tests.conversion.converting import BUNDLES
 from transformer.core.declared import dependencies
 from transformer.core.params import read_params
 from transformer.core.task import open_task
@@ -74,8 +75,8 @@ def test_training_loads_no_other_task_or_family_and_nothing_heavy(task: str) -> 
 
 
 def test_a_bundle_is_opened_by_its_family_alone() -> None:
-    bundle = Path(__file__).parents[1] / "export" / "bundles" / "sentiment-transformer"
-    found = _modules(f"import transformer; transformer.load({str(bundle)!r}, 'cpu')")
+    bundle = str(BUNDLES / "sentiment-transformer")
+    found = _modules(f"import transformer; transformer.load({bundle!r}, 'cpu')")
     assert not _HEAVY & found
     assert not [name for name in found if name.startswith("transformer.families.seq2seq")]
 

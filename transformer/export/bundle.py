@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
-from transformer.core.task import Task, family_module, family_names, open_task, task_names
+from transformer.core.task import Task, family_module, family_names
 from transformer.export.converted import ENGINES, converted_of
 from transformer.text.pretokenize import PRETOKENIZERS, read_pretokenizers, write_rules
 
@@ -96,15 +96,10 @@ def config_of(path: Path) -> tuple[dict[str, Any], Task]:
 
 
 def _task_of(config: Any) -> Task | None:
-    """The task that a bundle's model was trained for; None if this is not a bundle's config.json.
-
-    Older bundles name only a task, which must be one of the tasks of this project.
-    """
+    """The task that a bundle's model was trained for; None if this is not a bundle's config.json."""
     if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("task"), str):
         return None
     name, family, classes = config["task"], config.get("family"), config.get("classes", [])
-    if family is None:
-        return open_task(name) if name in task_names() else None
     if family not in family_names() or not _are_names(classes):
         return None
     return Task(name=name, family=family, classes=tuple(classes))
