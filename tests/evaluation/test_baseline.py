@@ -97,6 +97,7 @@ def repository(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     with Repo.init(str(root), subdir=root != top) as repo:
         for number in (1, 2):
             path.unlink(missing_ok=True)
+            path.with_name("evaluation.json").write_text('{"signatures": {}}')
             path.write_text(HEADER + f"test\tHund\tdog {number}\n", encoding="utf-8")
             repo.add(str(path))
             git(root, "add", "-A")
@@ -120,10 +121,9 @@ def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: 
 def test_a_commit_says_how_its_metrics_were_measured(
     repository: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, commit = repository
+    root, _ = repository
     monkeypatch.chdir(root)
     own = {"bits": "masked", "perplexity": "masked|words", "accuracy": "masked"}
-    assert read(commit, root).measured_alike(own) == {*own}, "older code wrote no signatures"
     (root / PREDICTIONS).with_name("evaluation.json").write_text(
         json.dumps({"test": {"bits": 1.0}, "signatures": {"bits": "masked", "perplexity": "masked|pieces"}})
     )

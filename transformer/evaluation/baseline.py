@@ -26,7 +26,7 @@ class Baseline:
     rows: dict[str, list[Row]]
     """By split."""
     signatures: Mapping[str, str] = field(default_factory=dict)
-    """How a commit's metrics were measured, by name; a file, and older code, say nothing of it."""
+    """How a commit's metrics were measured, by name; a file says nothing of it."""
 
     @classmethod
     def read(cls, baseline: str, folder: Path, predictions: Path, columns: Sequence[str]) -> Self:
@@ -34,10 +34,10 @@ class Baseline:
 
         columns: required in every row, besides `split`. Raises UserError when the table is missing or invalid.
         """
-        signatures = {}
+        signatures: dict[str, str] = {}
         if COMMIT.fullmatch(baseline):
             name, lines = f"commit {baseline}", _of_commit(baseline, predictions)
-            signatures = _signatures_at(baseline, predictions.with_name("evaluation.json"))
+            signatures = json.loads(_read_at(baseline, predictions.with_name("evaluation.json")))["signatures"]
         else:
             name, lines = str(folder / baseline), _of_file(folder / baseline)
         rows: dict[str, list[Row]] = {}
@@ -96,14 +96,6 @@ def _of_commit(commit: str, path: Path) -> list[str]:
     text = _read_at(commit, path)
     _require_own_model(commit, path.parent.name)
     return text.split("\n")
-
-
-def _signatures_at(commit: str, path: Path) -> dict[str, str]:
-    """The signatures in a commit's evaluation.json; none if it has no such file."""
-    try:
-        return dict(json.loads(_read_at(commit, path)).get("signatures", {}))
-    except UserError:
-        return {}
 
 
 def _read_at(commit: str, path: Path) -> str:

@@ -115,6 +115,6 @@ def _request(uri: str, tracking_uri: str) -> str:
     with global_uri(tracking_uri):
         try:
             content: Any = json.loads(load_text(f"{uri}/{_EXAMPLE}"))
-        except (MlflowException, OSError):  # older models have none
+        except (MlflowException, OSError):  # a model without an example
             content = {"dataframe_split": {"columns": ["text"], "data": [["..."]]}}
     return json.dumps(content, ensure_ascii=False)

@@ -39,8 +39,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
     yield _against_linear(result)
     yield from _against_wide(result)
     scored = result.evaluation[result.main_split]
-    # An older result lacks it.
-    if scored.get("majority_accuracy", 0) * len(task.classes) > _UNBALANCED:
+    if scored["majority_accuracy"] * len(task.classes) > _UNBALANCED:
         always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
         yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
     if share := scored.get("truncated_rate"):
@@ -111,8 +110,6 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
 
 def _by_class(task: Task, result: Result) -> Iterator[Table]:
     names = ("recall", "precision", "f1")
-    if not (result.reports / "plots/classes.tsv").exists():  # an older result
-        return
     rows = [
         [row["class"], f"{int(row[task.units]):,}", *(percent(float(row[name])) for name in names)]
         for row in result.table("plots/classes.tsv")
