@@ -30,7 +30,7 @@ def bundle(tmp_path: Path) -> Path:
     save_trained(tmp_path / "trained", model.config, dict(model.state_dict()))
     for side, size in (("source", 40), ("target", 30)):
         vocabulary(size).save(tmp_path / "vocab" / side / "tokenizer.json")
-    split = {"kind": "whitespace", "language": None, "lowercase": False}
+    split = {"kind": "whitespace", "language": None, "lowercase": False, "html_breaks": "keep"}
     write_json(tmp_path / "tokens" / "pretokenizer.json", {"source": split, "target": split})
     write_bundle(
         tmp_path / "bundle",

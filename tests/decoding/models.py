@@ -33,6 +33,8 @@ PARAMS: dict[str, Any] = {
     "max_length_ratio": None,
     "max_length_extra": 10,
     "long_sources": "cut",
+    "mbr_utility": "none",
+    "mbr_scale": 0.5,
     "temperature": 1.0,
     "top_k": None,
     "top_p": None,

@@ -40,7 +40,7 @@ def test_a_text_without_tokens_is_not_translated(tmp_path: Path) -> None:
     """BERT's normalizer deletes a byte order mark, a soft hyphen and spaces without a width."""
     words = train_wordpiece(lambda: iter(["a dog sleeps."] * 9), min_frequency=1, max_size=30, lowercase=True)
     answers = vocabulary(30)
-    side = {"kind": "none", "language": "en", "lowercase": True}
+    side = {"kind": "none", "language": "en", "lowercase": True, "html_breaks": "keep"}
     write_json(tmp_path / "pretokenizer.json", {"source": side, "target": side})
     search = Search(TorchGenerator(trained("post"), answers), answers)
     translator = Translator(search, {"source": words, "target": answers}, tmp_path, params(max_length=5))

@@ -62,7 +62,10 @@ def model(folder: Path, objective: str, kind: str = "wordpiece", context: int = 
     )
     network = LanguageTransformer(config)
     torch.nn.init.normal_(network.embedding.tokens.weight, std=0.5)
-    write_json(folder / "pretokenizer.json", {"text": {"kind": "none", "language": None, "lowercase": True}})
+    write_json(
+        folder / "pretokenizer.json",
+        {"text": {"kind": "none", "language": None, "lowercase": True, "html_breaks": "keep"}},
+    )
     engine = TorchEngine(network, never_generated(vocabulary))
     return LanguageModel(engine, vocabulary, folder, AnswerParams(**(DECODING | decoding)))
 
@@ -171,7 +174,7 @@ def test_gaps_are_found_where_words_are_split_into_letters() -> None:
 @pytest.mark.parametrize("text", ["it was [MASK].", "a well-[MASK] film", "a [MASK]-made film", "[MASK]/well QUQUQU"])
 def test_what_is_beside_a_gap_is_split_as_beside_a_word(text: str, kind: str) -> None:
     """By spaCy, whose rules look at both sides: `a.` would be one token, an abbreviation, and `well-` too."""
-    pretokenize = PreTokenizer(PreTokenizerParams(kind="spacy", language="en", lowercase=True))
+    pretokenize = PreTokenizer(PreTokenizerParams(kind="spacy", language="en", lowercase=True, html_breaks="keep"))
     texts = pretokenize(["it was film.", "a well-film film", "a film-made film", "film/well a. quququ"] * 9)
     words = word_vocabulary(iter(texts), min_frequency=1, max_size=None)
     vocabulary = words if kind == "word" else train_bpe(iter(texts), min_frequency=1, max_size=90, byte_fallback=False)

@@ -121,7 +121,6 @@ def test_texts_that_were_split_otherwise_are_refused(
 def test_texts_whose_breaks_were_read_otherwise_are_refused(
     language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`keep`, the default, is not written."""
     found = sentiment(language, tmp_path, monkeypatch)
     their = found.folder / "data/language/vocab/pretokenizer.json"
     their.write_text(json.dumps({"text": read_json(their)["text"] | {"html_breaks": "space"}}))

@@ -20,7 +20,7 @@ def written(root: Path, scored: dict[str, float], **more: str) -> Result:
     (reports / "history.tsv").write_text("epoch\ttrain_loss\tvalidation_loss\n1\t1\t1\n2\t1\t1\n")
     for path, text in {
         "plots/confusion.tsv": CONFUSION,
-        "plots/classes.tsv": "class\treviews\trecall\tprecision\tf1\nbad\t4\t0.75\t0.6\t0.67\ngood\t6\t0.67\t0.8\t0.73\n",
+        "plots/classes.tsv": "class\treviews\trecall\tprecision\tf1\nbad\t4\t0.75\t0.6\t0.67\n",
         "plots/reliability.tsv": "probability\tpositive\tcalibrated\n0.5\t0.4\t0.5\n",
         "plots/accuracy_by_length.tsv": "words\treviews\taccuracy\n1-10\t10\t0.7\n",
         "plots/roc.tsv": "false_positive_rate\ttrue_positive_rate\n0\t0\n1\t1\n",

@@ -43,7 +43,10 @@ def tokens(tmp_path: Path) -> Path:
     folder = tmp_path / "tokens"
     write_rows(folder / "train.jsonl", iter([{"text": "a a b", "label": 1}, {"text": "b", "label": 0}]))
     write_rows(folder / "validation.jsonl", iter([{"text": "a c", "label": 0}]))
-    write_json(folder / "pretokenizer.json", {"text": {"kind": "whitespace", "language": None, "lowercase": True}})
+    write_json(
+        folder / "pretokenizer.json",
+        {"text": {"kind": "whitespace", "language": None, "lowercase": True, "html_breaks": "keep"}},
+    )
     return folder
 
 
@@ -97,7 +100,7 @@ def pairs(tmp_path: Path) -> Path:
     rows = [{"source": f"ein Hund {n}", "target": f"a dog  {n}"} for n in range(30)]
     write_rows(folder / "train.jsonl", iter(rows))
     write_rows(folder / "validation.jsonl", iter([{"source": "eine Hündin", "target": "a dog"}]))
-    raw = {"kind": "none", "language": None, "lowercase": False}
+    raw = {"kind": "none", "language": None, "lowercase": False, "html_breaks": "keep"}
     write_json(folder / "pretokenizer.json", {"source": raw, "target": raw})
     return folder
 

@@ -24,7 +24,7 @@ from transformer.text.tokens import tokenize_corpus
 
 
 def params(**changes: Any) -> PreTokenizerParams:
-    base: dict[str, Any] = {"kind": "spacy", "language": "de", "lowercase": False}
+    base: dict[str, Any] = {"kind": "spacy", "language": "de", "lowercase": False, "html_breaks": "keep"}
     return PreTokenizerParams(**(base | changes))
 
 

@@ -190,7 +190,7 @@ def test_what_is_no_mapping_with_patterns_and_exceptions_is_refused(given: Any) 
 
 
 def params(**changes: Any) -> PreTokenizerParams:
-    base: dict[str, Any] = {"kind": "spacy", "language": "de", "lowercase": True}
+    base: dict[str, Any] = {"kind": "spacy", "language": "de", "lowercase": True, "html_breaks": "keep"}
     return PreTokenizerParams(**(base | changes))
 
 
@@ -222,7 +222,7 @@ def test_splitting_with_rules_does_not_load_spacy(tmp_path: Path) -> None:
     write_rules(tmp_path, [params()])
     code = (
         "import sys; from pathlib import Path; from transformer.text.pretokenize import *\n"
-        "params = PreTokenizerParams(kind='spacy', language='de', lowercase=False)\n"
+        "params = PreTokenizerParams(kind='spacy', language='de', lowercase=False, html_breaks='keep')\n"
         "split = PreTokenizer(params, read_rules(Path(sys.argv[1]))['de'])\n"
         "assert split(['Ein Mann (z.B. Hans) schläft.']) == ['Ein Mann ( z.B. Hans ) schläft .']\n"
         "assert not {'spacy', 'torch'} & set(sys.modules)"

@@ -100,7 +100,7 @@ def test_spacy_is_required_where_a_bundle_lacks_a_language_s_rules(
     rules: dict[str, Any], needed: bool, root: Path
 ) -> None:
     bundle = result_in(root / "result") / "models" / "sentiment" / "bundle"
-    side = {"kind": "spacy", "language": "de", "lowercase": True}
+    side = {"kind": "spacy", "language": "de", "lowercase": True, "html_breaks": "keep"}
     (bundle / "pretokenizer.json").write_text(json.dumps({"text": side}))
     (bundle / "rules.json").write_text(json.dumps(rules))
     save_model(root / "model", bundle, "sentiment")

@@ -127,13 +127,6 @@ def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
     assert "kind: recurrent # mine\n" in (project / "params.yaml").read_text()
 
 
-def test_a_parameter_that_the_default_leaves_out_may_be_set(project: Path) -> None:
-    overlay(project, "language:\n  tokenize:\n    html_breaks: space\n")
-    assert "html_breaks" not in read_params(project / "params.yaml")["language"]["tokenize"]
-    use_profile(project, "mine", None)
-    assert read_params(project / "params.yaml")["language"]["tokenize"]["html_breaks"] == "space"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

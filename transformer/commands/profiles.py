@@ -7,7 +7,6 @@ While a profile is in place that line differs, and the default is the newest com
 import io
 import re
 from collections.abc import Mapping, MutableMapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -192,10 +191,7 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
     for name, value in changes.items():
         path = f"{prefix}{name}"
         if name not in section:
-            if path not in _declared():
-                raise UserError(f"{where}: `{path}` is not a parameter: `transformer parameters` lists all")
-            _set(section, changes, name)
-            continue
+            raise UserError(f"{where}: `{path}` is not a parameter: `transformer parameters` lists all")
         is_section = isinstance(section[name], MutableMapping) and bool(section[name])
         if is_section and not isinstance(value, MutableMapping):
             raise UserError(f"{where}: `{path}` must be a section")
@@ -205,14 +201,6 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
             _lay_over(section[name], value, f"{path}.", where)
         else:
             _set(section, changes, name)
-
-
-@cache
-def _declared() -> set[str]:
-    """The paths of all parameters, also of those that the default lacks since they have a default of their own."""
-    from transformer.commands.parameters import parameters  # takes as long to import as torch
-
-    return {each.path for each in parameters({})}
 
 
 def _another_kind(section: Values, changes: Values) -> bool:

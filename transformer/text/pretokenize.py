@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import model_validator
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, write_json
@@ -31,7 +31,7 @@ class PreTokenizerParams(Section):
     """The language code for spaCy's rules, such as `de`; may be null for the other kinds."""
     lowercase: bool
     """Lowercase the text, so that answers are lowercase as well."""
-    html_breaks: Literal["keep", "space"] = "keep"
+    html_breaks: Literal["keep", "space"]
     """`space` reads HTML's `<br />`, which would otherwise be glued to the words beside it, as a space."""
 
     def check_joined(self, leaf: str) -> None:
@@ -41,12 +41,6 @@ class PreTokenizerParams(Section):
                 f"{leaf} `spacy` splits Chinese into characters, and words in Latin letters too, so answers cannot be"
                 " joined again: set it to `none`"
             )
-
-    @model_serializer(mode="wrap")
-    def _without_the_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Where breaks are kept, pretokenizer.json is as it was before anything else could be asked for."""
-        leaves: dict[str, Any] = serialize(self)
-        return {name: value for name, value in leaves.items() if (name, value) != ("html_breaks", "keep")}
 
     @model_validator(mode="after")
     def _spacy_needs_a_language(self) -> Self:

@@ -29,8 +29,8 @@ def built_vocabulary(folder: Path, side: str, kind: str, pretokenizer: PreTokeni
         raise UserError(f"{path} is a {found} vocabulary, and vocab.kind is `{kind}`: set it to the kind of the other")
     if (folder / PRETOKENIZERS).is_file():
         their = read_pretokenizers(folder, side)[side]
-        for name in PreTokenizerParams.model_fields:  # model_dump leaves out a default
-            own, given = getattr(pretokenizer, name), getattr(their, name)
+        for name, own in pretokenizer:
+            given = getattr(their, name)
             if own != given:
                 raise UserError(
                     f"tokenize.{name} is {own}, but the texts of the vocabulary {folder} were split with {given}: set"

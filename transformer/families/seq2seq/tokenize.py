@@ -42,7 +42,7 @@ class TokenizeParams(Section):
         """A side's column in the corpus, which is its language, and how to split it."""
         language = self.source if side == "source" else self.target
         kind = self.kind[side] if isinstance(self.kind, dict) else self.kind
-        return language, PreTokenizerParams(kind=kind, language=language, lowercase=self.lowercase)
+        return language, PreTokenizerParams(kind=kind, language=language, lowercase=self.lowercase, html_breaks="keep")
 
 
 class Params(StageParams):

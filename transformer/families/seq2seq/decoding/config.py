@@ -17,12 +17,11 @@ class DecodingParams(SearchParams):
     """Tokens added to `max_length_ratio` times the source's."""
     long_sources: Literal["cut", "split", "refuse"]
     """Sources longer than the model's positions: keep the beginning, translate parts of similar length, or fail."""
-
-    mbr_utility: Literal["none", "bleu", "chrf"] = "none"
+    mbr_utility: Literal["none", "bleu", "chrf"]
     """What `beam` answers with: the hypothesis with the best score, or of all beam_size the one with the most expected
     utility (minimum Bayes risk, Kumar and Byrne 2004), which is the sentence BLEU of its tokens or the chrF of its
     text. The others of `n_best` follow in that order, and `stopping` waits for beam_size hypotheses."""
-    mbr_scale: float = Field(default=0.5, ge=0, le=100)
+    mbr_scale: float = Field(ge=0, le=100)
     """The power of the probabilities that the hypotheses have in that expectation; 0 counts all alike."""
 
     @property

@@ -42,7 +42,9 @@ def of_tokens(hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
 def judged(language: str | None, hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
     """Split texts by spaCy's rules for the language; if it has none, with the tokenizer from `text_tokenizer`."""
     try:
-        split = PreTokenizer(PreTokenizerParams(kind="spacy", language=language or "xx", lowercase=True))
+        split = PreTokenizer(
+            PreTokenizerParams(kind="spacy", language=language or "xx", lowercase=True, html_breaks="keep")
+        )
     except UserError:
         name = text_tokenizer(references)
         tokenize = BLEU(tokenize=name).tokenizer
