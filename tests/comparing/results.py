@@ -8,6 +8,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from transformer.core.digest import parameters_digest
 from transformer.core.files import write_table
 from transformer.results.chain import STAGES
 from transformer.results.workspace import content_md5
@@ -34,7 +35,10 @@ def write_result(
     rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
     write_table(root / PREDICTIONS, HEADER, rows)
     right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
-    figures = {"test": {"accuracy": right, "f1": 0.5, "linear_accuracy": linear}, "signatures": {"name": "text"}}
+    figures = {
+        "test": {"accuracy": right, "f1": 0.5, "linear_accuracy": linear},
+        "signatures": {"name": "text", "parameters": parameters_digest({})},
+    }
     (root / EVALUATION).write_text(json.dumps(figures))
     outs = {stage: {f"data/sentiment/{stage}": stage} for stage in STAGES}
     outs["download"] = {"data/sentiment/corpus": corpus}

@@ -127,7 +127,9 @@ def test_scores_that_were_measured_differently_have_no_difference(repository: Pa
         write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
         path, lock = repository / EVALUATION, repository / "dvc.lock"
         before = content_md5(path.read_bytes())
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"signatures": {"accuracy": signature}}))
+        found = json.loads(path.read_text())
+        found["signatures"]["accuracy"] = signature
+        path.write_text(json.dumps(found))
         lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
     found = {score.metric: score.comparable for score in compared(repository, "HEAD").scores}
     assert found == {"accuracy": shown, "f1": True}

@@ -9,9 +9,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.tracking.conftest import run_in
+from transformer.core.digest import parameters_digest
 from transformer.core.errors import UserError
 from transformer.results.find import find_results, results_at
 from transformer.results.reproduction import TOLERANCES, verify
+from transformer.results.workspace import content_md5
 
 STAGES = {
     "download": ("raw/corpus", "data/sentiment/corpus", "download"),
@@ -52,7 +54,7 @@ def make_result(root: Path) -> None:
     (root / "reports/language").mkdir(parents=True)
     (root / "raw/corpus").write_text("rows")
     (root / "reports/language/weights").write_text("weights")
-    (root / "reports/language/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5, "f1": 0.5}}))
+    accuracy(root, 0)
     for _, target, _ in STAGES.values():
         (root / target).parent.mkdir(parents=True, exist_ok=True)
     run_in(root, "git", "init", "-q", "-b", "main")
@@ -80,7 +82,14 @@ def committed(made: Path, tmp_path: Path) -> Path:
 
 
 def accuracy(root: Path, change: float) -> None:
-    (root / "reports/language/evaluation.json").write_text(json.dumps({"test": {"accuracy": 0.5 + change, "f1": 0.5}}))
+    write_scores(root, {"accuracy": 0.5 + change, "f1": 0.5})
+
+
+def write_scores(root: Path, scores: dict[str, float]) -> None:
+    """What `evaluate` copies: the scores, and the digest of its parameters."""
+    digest = parameters_digest({"sentiment.evaluate": {"rate": 1}})
+    content = {"test": scores, "signatures": {"parameters": digest}}
+    (root / "reports/language/evaluation.json").write_text(json.dumps(content))
 
 
 def test_the_same_bytes_pass(committed: Path) -> None:
@@ -100,12 +109,18 @@ def test_other_bytes_of_a_computing_stage_pass_with_metrics_that_are_near(commit
         [*verify(committed, "HEAD", exact=True)]
 
 
+def renamed(root: Path, task: str) -> str:
+    """dvc.lock as if sentiment had this name, with scores that nobody can read."""
+    md5 = content_md5((root / EVALUATION).read_bytes())
+    return (root / "dvc.lock").read_text().replace("sentiment", task).replace(md5, "a" * 32)
+
+
 def test_a_task_that_the_commit_has_no_result_of_is_not_passed_over(committed: Path) -> None:
     """Of the other task, which the workspace has a result of, the commit's model is newer than its scores."""
     yaml = YAML(typ="safe")
     lock = committed / "dvc.lock"
-    whole, other = (yaml.load(lock.read_text().replace("sentiment", name)) for name in ("sentiment", "other"))
-    whole["stages"] |= other["stages"]
+    whole = yaml.load(lock.read_text())
+    whole["stages"] |= yaml.load(renamed(committed, "other"))["stages"]
     trained = whole["stages"]["train@other"]["outs"][0]
     was, trained["md5"] = trained["md5"], "0" * 32
     yaml.dump(whole, lock)
@@ -123,8 +138,8 @@ def test_the_other_tasks_are_verified_too(committed: Path) -> None:
     yaml = YAML(typ="safe")
     lock = committed / "dvc.lock"
     own = lock.read_text()
-    whole, other = (yaml.load(own.replace("sentiment", name)) for name in ("sentiment", "another"))
-    whole["stages"] |= other["stages"]
+    whole = yaml.load(own)
+    whole["stages"] |= yaml.load(renamed(committed, "another"))["stages"]
     yaml.dump(whole, lock)
     commit(committed)
     lock.write_text(own)
@@ -163,7 +178,7 @@ def test_what_has_changed_since_the_result_was_made_is_said(committed: Path) -> 
 
 
 def test_metrics_without_a_tolerance_are_said(committed: Path) -> None:
-    (committed / "reports/language/evaluation.json").write_text('{"test": {"unheard_of": 1.0}}')
+    write_scores(committed, {"unheard_of": 1.0})
     run_in(committed, "dvc", "repro", "-q")
     commit(committed)
     (committed / "reports/language/weights").write_text("other weights")
@@ -188,7 +203,7 @@ def test_a_perplexity_of_15_may_differ_more_than_one_of_1(committed: Path) -> No
 
 
 def score(root: Path, perplexity: float) -> None:
-    (root / "reports/language/evaluation.json").write_text(json.dumps({"test": {"perplexity": perplexity}}))
+    write_scores(root, {"perplexity": perplexity})
     run_in(root, "dvc", "repro", "-q")
 
 
@@ -197,7 +212,7 @@ def far(root: Path) -> None:
 
 
 def without_metric(root: Path) -> None:
-    (root / "reports/language/evaluation.json").write_text('{"test": {"accuracy": 0.5}}')
+    write_scores(root, {"accuracy": 0.5})
 
 
 def other_data(root: Path) -> None:

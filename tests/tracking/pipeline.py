@@ -10,11 +10,19 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from transformer.core.digest import sign
 from transformer.export.converted import bundle_digest
 from transformer.results.chain import chains_in_lock
 from transformer.results.place import made_from
 
 EPOCHS = 3
+DECLARED = {
+    "download": ("download",),
+    "build_vocab": ("vocab",),
+    "train": ("model", "train", "hardware"),
+    "evaluate": ("train", "evaluate", "hardware"),
+    "export": ("export",),
+}
 
 
 def write(path: str, content: Any) -> None:
@@ -100,6 +108,8 @@ def main() -> None:
         command = [sys.executable, "-m", "transformer.tracking.live", task, stage]
         observer = subprocess.Popen(command, stdin=subprocess.PIPE)
     globals()[stage](task, content[task])
+    declared = {name: name if name == "hardware" else f"{task}.{name}" for name in DECLARED.get(stage, ())}
+    sign(stage, task, {path: (content | content[task])[name] for name, path in declared.items()})
     if observer is not None:
         values = {"live_loss": 0.5, "tokens_per_second": 7.0}
         points = {"event": "metrics", "step": 1, "time": 1, "values": values}

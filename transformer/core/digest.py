@@ -94,9 +94,9 @@ def signed_output(stage: str, task: str) -> str | None:
     return _SIGNED[stage][0].format(task) if stage in _SIGNED else None
 
 
-def signature(content: Mapping[str, Any], stage: str) -> str | None:
-    """The digest in a stage's output, given the output's JSON; None if an older version wrote it."""
+def signature(content: Mapping[str, Any], stage: str) -> Any:
+    """The digest in a stage's output, given the output's JSON."""
     found: Any = content
     for name in _SIGNED[stage][1]:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) else None
+        found = found.get(name, {})
+    return found

@@ -113,7 +113,7 @@ def splits(evaluation: Mapping[str, Split]) -> list[str]:
 
 
 def measured(metric: str, evaluation: Mapping[str, Any]) -> str:
-    """How a metric was measured, without the library's version; empty if its name says all, or older code wrote it."""
+    """How a metric was measured, without the library's version; empty if its name says all."""
     signature = str(evaluation.get("signatures", {}).get(metric, ""))
     return "|".join(part for part in signature.split("|") if not part.startswith(_LIBRARY))
 

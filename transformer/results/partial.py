@@ -14,8 +14,6 @@ _PARAMS = "params.yaml"
 _NAMED = 3
 _TRAIN = STAGES.index("train")
 _SPLIT = "models/{}/bundle/pretokenizer.json"
-_BREAKS, _KEPT = "html_breaks", "keep"
-"""A leaf, and its value that pretokenizer.json leaves out."""
 
 
 def in_words(chain: Chain, where: str) -> str:
@@ -85,7 +83,7 @@ def _at(content: Mapping[str, Any], name: str) -> Any:
 def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:
     """The first stage whose output was made with other parameters than those in dvc.lock; None if all agree.
 
-    read: returns the content of an output, or None if it is not available. Outputs of older versions are unsigned.
+    read: returns the content of an output, or None if it is not available.
     """
     for stage in chain.stages:
         sections = {name: value for values in stage.params.values() for name, value in values.items()}
@@ -94,22 +92,20 @@ def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:
         if not content:
             continue
         if stage.name == "tokenize":
-            ran = _split_as(sections.get(f"{chain.task}.tokenize", {}), json.loads(content))
+            ran = _split_as(sections[f"{chain.task}.tokenize"], json.loads(content))
         else:
-            ran = signature(json.loads(content), stage.name) in (None, parameters_digest(sections))
+            ran = signature(json.loads(content), stage.name) == parameters_digest(sections)
         if not ran:
             return stage.name
     return None
 
 
-def _split_as(section: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]]) -> bool:
+def _split_as(section: dict[str, Any], sides: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether these are the parameters of `tokenize` that wrote pretokenizer.json, which has them by side."""
 
-    def asked(side: str, name: str, otherwise: Any) -> Any:
-        """Of one side: its own value, the section's, or, for two languages, the leaf that has the side's name."""
-        value = section.get(name, section.get(side, otherwise))
+    def asked(side: str, name: str) -> Any:
+        """Of one side: its own value, or the section's. Of two languages each is named like its side."""
+        value = ({"language": section.get(side), "html_breaks": "keep"} | section)[name]
         return value.get(side) if isinstance(value, Mapping) else value
 
-    return all(
-        asked(side, name, value) == value for side, found in sides.items() for name, value in found.items()
-    ) and all(section.get(_BREAKS, _KEPT) == found.get(_BREAKS, _KEPT) for found in sides.values())
+    return all(asked(side, name) == value for side, found in sides.items() for name, value in found.items())
