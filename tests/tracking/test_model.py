@@ -20,7 +20,9 @@ def result_in(folder: Path) -> Path:
     """A folder with a bundle and its answers."""
     bundle, reports = folder / "models" / "sentiment" / "bundle", folder / "reports" / "sentiment"
     bundle.mkdir(parents=True)
-    (bundle / "config.json").write_text(json.dumps({"format": 1, "task": "sentiment", "decoding": {}}))
+    (bundle / "config.json").write_text(
+        json.dumps({"format": 1, "task": "sentiment", "family": "classifier", "decoding": {}})
+    )
     (bundle / "pretokenizer.json").write_text("{}")
     reports.mkdir(parents=True)
     (reports / "predictions.tsv").write_text("split\ttext\nvalidation\tgood\n")
@@ -107,37 +109,8 @@ def test_spacy_is_required_where_a_bundle_lacks_a_language_s_rules(
     assert ("spacy==" in (root / "model" / "requirements.txt").read_text()) is needed
 
 
-OLD = """
-import pandas as pd
-from mlflow.models import set_model
-from mlflow.pyfunc.model import PythonModel
-
-
-class BundleModel(PythonModel):
-    def load_context(self, context):
-        import transformer
-        self.model = transformer.load(context.artifacts["bundle"])
-
-    def predict(self, context, model_input, params=None):
-        return pd.DataFrame(self.model.table(model_input["text"]))
-
-
-set_model(BundleModel())
-"""
-
-
-def test_models_that_older_code_registered_still_load(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mlflow import pyfunc
-
-    save_model(root / "model", result_in(root / "result") / "models" / "sentiment" / "bundle", "sentiment")
-    (root / "model" / "pyfunc.py").write_text(OLD)
-    monkeypatch.setattr(transformer, "load", lambda path: Classifier())
-    model = pyfunc.load_model(str(root / "model"))
-    assert list(model.predict(pd.DataFrame({"text": ["good"]}))["label"]) == ["pos"]
-
-
 def test_converted_models_bring_the_bundle_that_they_are_of(store: Store, root: Path) -> None:
-    """A row that older code wrote may have another bundle, which is in no key."""
+    """The row may have another bundle, as other code exported it: no key includes it."""
     result, run = result_in(root / "result"), store.client.create_run(store.experiment_id).info.run_id
     model_id = log_model(store, run, result, "sentiment")
     logged = store.client.get_logged_model(model_id)
