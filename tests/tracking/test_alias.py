@@ -12,12 +12,10 @@ import pytest
 from tests.tracking.test_naming import PAIR, chain_of
 from transformer.results.origin import Origin
 from transformer.tracking.alias import (
-    MIXED,
     Entry,
     entry_of,
     holder,
     moved_in_words,
-    place_alias,
     place_aliases,
     version_tags,
 )
@@ -124,7 +122,7 @@ def test_the_order_of_registration_changes_nothing(store: Store) -> None:
         assert best(store, f"order-{number}") == "a"
 
 
-def test_versions_of_deleted_and_mixed_rows_do_not_count(store: Store) -> None:
+def test_versions_of_deleted_rows_do_not_count(store: Store) -> None:
     runs = {
         key: add(store, "reviews", result)
         for key, result in {
@@ -138,7 +136,7 @@ def test_versions_of_deleted_and_mixed_rows_do_not_count(store: Store) -> None:
     store.client.delete_run(runs["other"])
     place_aliases(store.client)
     assert best(store, "reviews") == "b"
-    store.client.set_tag(runs["b"], "kind", MIXED)
+    store.client.delete_run(runs["b"])
     place_aliases(store.client)
     assert best(store, "reviews") == "c"
     store.client._tracking_client.store._hard_delete_run(runs["c"])  # like `mlflow gc`
@@ -150,24 +148,6 @@ def test_versions_of_deleted_and_mixed_rows_do_not_count(store: Store) -> None:
     store.client.restore_run(runs["a"])
     place_aliases(store.client)
     assert best(store, "reviews") == "a"
-
-
-def test_a_version_without_tags_never_holds_the_alias_against_tagged_ones(store: Store) -> None:
-    """Older code gave it to the highest version number."""
-    old = {"row_key": "old", "validation.accuracy": "0.99"}
-    run = add(store, "reviews", FIRST, tags=old)
-    store.client.set_registered_model_alias("reviews", "best", "1")
-    place_alias(store.client, "reviews", "best")
-    assert best(store, "reviews") == "old"  # it stays if there is no other
-    add(store, "reviews", entry("new", 0.5, 1))
-    assert best(store, "reviews") == "new"
-    for version in store.client.search_model_versions("name = 'reviews'"):
-        if version.tags["row_key"] == "new":
-            store.client.delete_run(str(version.run_id))
-    store.client.set_registered_model_alias("reviews", "best", "1")
-    store.client.delete_run(run)
-    place_alias(store.client, "reviews", "best")
-    assert best(store, "reviews") is None
 
 
 def test_a_row_that_was_deleted_and_written_again_has_a_version_again(store: Store) -> None:

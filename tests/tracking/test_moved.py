@@ -163,7 +163,7 @@ def test_a_port_that_is_taken_or_not_allowed_is_one_line(port: int | None, tmp_p
 
 
 def test_two_clones_on_one_database_write_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Including one that older code put into the first clone, which is then deleted."""
+    """Including the artifacts of an experiment that records the first clone, which is then deleted."""
     shared, first, second = (tmp_path / name for name in ("shared", "first", "second"))
     for clone in (first, second):
         (clone / ".dvc").mkdir(parents=True)

@@ -13,7 +13,6 @@ from transformer.core.errors import UserError
 from transformer.report.build import write_page
 from transformer.results.chain import Chain, all_chains
 from transformer.results.find import find_results
-from transformer.tracking.store import open_store
 from transformer.tracking.sync import sync
 
 NEWER = "the model is newer than its scores; run `dvc repro report@translation` (evaluate, export)"
@@ -64,17 +63,9 @@ def story(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     with pytest.raises(UserError) as refused:
         write_page(root, "translation")
     story.said["report"] = str(refused.value)
-    old = open_store(root, "translation")
-    tags = {"kind": "result", "row_key": story.chain().row_key(), "task": "translation"}
-    old.client.set_terminated(old.client.create_run(old.experiment_id, tags=tags, run_name="old").info.run_id)
-    story.step("synced", "python", "-c", SYNC)
-    story.step("synced again", "python", "-c", SYNC)
     story.step("export", "dvc", "repro", "--single-item", "export@translation")
     story.step("whole", "dvc", "repro", "report@translation")
     return story
-
-
-SYNC = "from pathlib import Path; from transformer.tracking.sync import sync; print(sync(Path.cwd(), echo=print))"
 
 
 def test_a_training_alone_is_a_child_run_with_its_name_and_no_row(story: Story) -> None:
@@ -87,27 +78,6 @@ def test_a_training_alone_is_a_child_run_with_its_name_and_no_row(story: Story) 
 @pytest.mark.parametrize("where", ["summary", "compare", "report"])
 def test_what_shows_results_says_what_to_run(story: Story, where: str) -> None:
     assert NEWER in story.said[where]
-
-
-def test_rows_that_earlier_versions_mixed_are_marked_once_and_stay(story: Story) -> None:
-    """Older versions wrote a row for every complete set of stages in a dvc.lock."""
-    assert story.said["synced"] == story.said["synced again"] == "0\n"
-    assert story.rows["synced"].keys() == story.rows["synced again"].keys() == story.rows["first"].keys()
-    (mixed,) = story.runs("mixed").values()
-    assert mixed.info.run_name == "old" and mixed.info.lifecycle_stage == "active"
-    assert mixed.data.tags["mlflow.note.content"].count("**Not one result:**") == 1
-
-
-def test_a_half_run_lock_does_not_mark_the_row_of_a_whole_run(story: Story, tmp_path: Path) -> None:
-    """No key includes what `export` wrote, so another clone that stopped before it has the key of the row."""
-    half = Story(Path(shutil.copytree(story.root, tmp_path / "repository", symlinks=True)))
-    model = half.chain().outs["models/translation/trained"]
-    before, export = (half.root / "dvc.lock").read_text().split("  export@translation:")
-    (half.root / "dvc.lock").write_text(f"{before}  export@translation:{export.replace(model, '0' * 32 + '.dir')}")
-    shutil.rmtree(half.root / ".dvc/cache/runs")
-    assert half.chain().stale == ("export",) and half.chain().row_key() == story.chain().row_key()
-    assert sync(half.root, echo=print) == 0
-    assert half.runs("result").keys() == story.runs("result").keys()
 
 
 def test_an_export_alone_writes_no_row_and_a_whole_run_does(story: Story) -> None:

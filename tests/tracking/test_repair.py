@@ -92,7 +92,7 @@ def test_lost_artifacts_come_back_under_the_same_run(project: Project) -> None:
         assert not missing_rows(project.root)
         shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
         assert missing_rows(project.root), "`transformer summary` syncs then"
-        said = "1 rows repaired: files, or a registered version with its tags, were missing\n0 rows written\n"
+        said = "1 rows repaired: files, or a registered version, were missing\n0 rows written\n"
         assert project.sync() == said
         assert (project.row(), project.run_id()) == (before, run)
         assert (model / "artifacts/MLmodel").is_file()
@@ -183,19 +183,6 @@ def test_results_of_a_task_that_the_code_lacks_are_passed_over(project: Project)
 
 def check(true: bool) -> None:
     assert true
-
-
-def test_versions_of_older_code_get_their_tags(project: Project) -> None:
-    before = project.row()["versions"]
-
-    def strip(client: MlflowClient) -> None:
-        for tag in before[0][2].keys() - {"row_key", "validation.score"}:
-            client.delete_model_version_tag(NAME, "1", tag)
-
-    project.change(strip)
-    assert project.row()["versions"] != before
-    project.sync()
-    assert project.row()["versions"] == before
 
 
 @pytest.mark.stress

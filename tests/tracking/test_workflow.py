@@ -125,8 +125,10 @@ def story(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     run_in(root, "dvc", "exp", "run", *queued)
     story.step("queue", "dvc", "exp", "run", "--run-all")
     edit(root, "batch_size: 1.0", "batch_size: 2")
+    edit(root, "tracking: true", "tracking: false")
     run_in(root, "dvc", "repro")
-    story.step("cached export")
+    edit(root, "tracking: false", "tracking: true")
+    story.step("untracked")
     assert missing_rows(root)
     assert "rows 1\n" in sync(root)
     assert not missing_rows(root)
@@ -221,8 +223,8 @@ def test_experiments_land_in_the_same_store(story: Story) -> None:
     assert warm["versions"][0][3] == ["best"]
 
 
-def test_a_cached_export_still_gets_its_row(story: Story) -> None:
-    assert story.new("cached export") == []
+def test_a_result_that_was_not_tracked_gets_its_row(story: Story) -> None:
+    assert story.new("untracked") == []
     (row,) = story.new("synced")
     assert row["params"]["evaluate.batch_size"] == "2"
     assert row["name"] == f"batch_size=2 {row['tags']['row_key'][:8]}"

@@ -97,11 +97,6 @@ class Chain:
         return view.deps.get(bundle_path(self.task), written)
 
     @property
-    def complete(self) -> bool:
-        """Whether no stage of a result is missing."""
-        return tuple(stage.name for stage in self.stages) == STAGES
-
-    @property
     def stale(self) -> tuple[str, ...]:
         """The first stage that is missing or did not read what the stages above it wrote, and all stages below it.
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
     from mlflow.tracking import MlflowClient
 
-MIXED = "mixed"
-"""The `kind` tag of rows that are excluded from every comparison."""
 _ALIAS = "alias"
 _GROUP = ("validation texts", "languages", "metric", "metric's settings")
 _LOOKS = 5
@@ -68,7 +66,7 @@ class Entry:
 
     @classmethod
     def read(cls, tags: Mapping[str, str]) -> "Entry | None":
-        """The entry of a version with these tags; None if it has no score or was registered by older code."""
+        """The entry of a version with these tags; None if it has no score."""
         try:
             entry = cls(
                 row_key=tags["row_key"],
@@ -117,9 +115,8 @@ def place_aliases(client: "MlflowClient") -> None:
 def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
     """Give the alias to the best version in the newest result's group.
 
-    The choice depends only on the versions' tags, not on the order of registration. Versions whose run is deleted or
-    mixed do not count. If none counts, the alias stays only on a version without tags, from older code, whose run
-    counts.
+    The choice depends only on the versions' tags, not on the order of registration. Versions whose run is deleted do
+    not count. If none counts, the alias stays only on a version without a score, whose run counts.
     """
     for _ in range(_LOOKS):  # another machine may have registered a better one meanwhile
         if not repeated(lambda: _moved(client, name, alias)):
@@ -140,7 +137,7 @@ def _moved(client: "MlflowClient", name: str, alias: str) -> bool:
         if str(held) == str(best.version):  # some of MLflow's stores return str, others int
             return False
         client.set_registered_model_alias(name, alias, best.version)
-    elif held is not None and not _counts(client, client.get_model_version(name, str(held))):
+    elif held is not None and not living_run(client, client.get_model_version(name, str(held)).run_id):
         client.delete_registered_model_alias(name, alias)
     else:
         return False
@@ -178,15 +175,10 @@ def remove_versions(client: "MlflowClient", run_id: str) -> None:
 def _best(client: "MlflowClient", competing: "list[tuple[Entry, ModelVersion]]") -> "ModelVersion | None":
     # Runs are looked up lazily, in order, until one counts.
     newest = sorted(competing, key=lambda each: (each[0].made, each[0].row_key), reverse=True)
-    group = next((entry.group for entry, version in newest if _counts(client, version)), None)
+    group = next((entry.group for entry, version in newest if living_run(client, version.run_id)), None)
     rivals = [each for each in competing if each[0].group == group]
     ranked = sorted(rivals, key=lambda each: (*each[0].rank, int(each[1].version)))
-    return next((version for _, version in ranked if _counts(client, version)), None)
-
-
-def _counts(client: "MlflowClient", version: "ModelVersion") -> bool:
-    run = living_run(client, version.run_id)
-    return run is not None and run.data.tags.get("kind") != MIXED
+    return next((version for _, version in ranked if living_run(client, version.run_id)), None)
 
 
 def living_run(client: "MlflowClient", run_id: str | None) -> Any:

@@ -66,7 +66,7 @@ def log_model_files(store: Store, run_id: str, model: "LoggedModel", folder: Pat
 def log_converted(store: Store, run_id: str, model: "LoggedModel", folder: Path, task: str) -> None:
     """Add converted models, if `folder` has any, to a logged model, beside its bundle. folder: as for `log_model`.
 
-    A model with another bundle than theirs, as older code exported it, is written again with this one.
+    A model with another bundle than theirs, as other code exported it, is written again with this one.
     """
     if not _has_bundle(model, folder / bundle_path(task)):
         log_model_files(store, run_id, model, folder, task)
@@ -140,21 +140,17 @@ def register(
 ) -> None:
     """Register the model as a version of `name` with these tags, once per run; then place the alias.
 
-    One registered by older code gets missing tags. One of a logged model that was deleted goes: it would load until
-    `mlflow gc`.
+    One of a logged model that was deleted goes: it would load until `mlflow gc`.
     """
     if existing(partial(client.get_registered_model, name)) is None:
         client.create_registered_model(name)
-    source, known = source_of(model_id), []
+    source, registered = source_of(model_id), False
     for version in versions_of(client, name, tags["row_key"]):
         if version.run_id == run_id and version.source != source:
             client.delete_model_version(name, version.version)
         elif version.run_id == run_id:
-            known.append(version)
-    for version in known:
-        for tag, value in tags.items() - version.tags.items():
-            client.set_model_version_tag(name, version.version, tag, value)
-    if not known:
+            registered = True
+    if not registered:
         with global_uri(client.tracking_uri):
             client.create_model_version(name, source=source, run_id=run_id, tags=dict(tags), model_id=model_id)
     place_alias(client, name, alias)

@@ -71,7 +71,7 @@ def _rewrite(connection: sqlite3.Connection, base: str, here: str) -> None:
 
 
 def _copy_missing(connection: sqlite3.Connection, base: str, here: str) -> None:
-    """Copy artifacts that are not here yet, as when only the database was copied, or older code put them elsewhere."""
+    """Copy artifacts that are not here yet, as when only the database was copied."""
     for table, column in _present(connection, FOLDERS):
         for (value,) in connection.execute(f"SELECT {column} FROM {table}").fetchall():
             if not value or not value.startswith(f"{base}/"):

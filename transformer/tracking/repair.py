@@ -8,7 +8,7 @@ from transformer.results.chain import Chain
 from transformer.results.content import Content, gathered
 from transformer.results.origin import Origin
 from transformer.tracking import model
-from transformer.tracking.alias import Entry, all_versions
+from transformer.tracking.alias import all_versions
 from transformer.tracking.artifacts import MODEL, PARAMETERS, REPORTS, has_files, has_model, local_folder, row_paths
 from transformer.tracking.rows import log_files, register_row
 from transformer.tracking.store import Store, all_runs, locked
@@ -21,13 +21,11 @@ _NAMED = 3
 
 
 def damaged_rows(store: Store) -> "dict[str, list[Run]]":
-    """The complete rows, by key, that lack files, a model, or a version with the tags that it competes by.
+    """The complete rows, by key, that lack files, a model, or a registered version.
 
     A key has several rows only while two machines write it.
     """
-    registered = {
-        (version.run_id, version.source) for version in all_versions(store.client) if Entry.read(version.tags)
-    }
+    registered = {(version.run_id, version.source) for version in all_versions(store.client)}
     damaged: dict[str, list[Run]] = {}
     for row in all_runs(store, "tags.kind = 'result' AND attributes.status = 'FINISHED'"):
         logged = model.model_of(store, row)

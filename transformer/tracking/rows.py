@@ -1,6 +1,6 @@
 """The row of a result: the one flat MLflow run that contains all of it, found by its key."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from transformer.results.naming import export_params, registered_name, row_name
 from transformer.results.origin import Origin, note_origin, noted_origin, uncommitted_code
 from transformer.results.partial import claim_in_words, never_run
 from transformer.tracking import model, record
-from transformer.tracking.alias import MIXED, Entry, all_versions, entry_of, living_run, version_tags
+from transformer.tracking.alias import entry_of, living_run, version_tags
 from transformer.tracking.artifacts import PARAMETERS, REPORTS, let_replace, row_paths
 from transformer.tracking.child import OUTPUT
 from transformer.tracking.store import Store, all_runs, locked, repeated
@@ -35,7 +35,6 @@ from transformer.tracking.unique import (
 )
 from transformer.tracking.views import log_views
 
-_MIXED_NOTE = "**Not one result:** its stages did not read what the stages above them wrote."
 _BATCH = 1000
 _PARAM_BATCH = 100
 
@@ -101,25 +100,6 @@ def _written(
         if not isinstance(error, MlflowException) or settled_row(store, chain.row_key()) is None:
             raise
     return run_id
-
-
-def mark_mixed(store: Store, row_keys: Collection[str]) -> int:
-    """Set the kind of the rows with these keys to `mixed`, and note it in their description. Returns their number.
-
-    Only those of older versions, whose models were registered without tags: since then a row is a result, whatever a
-    dvc.lock of a run that stopped before `export` says of its key. They are not deleted, since a shared store's rows
-    may have been cited. Comparisons and aliases ignore them.
-    """
-    finished = f"tags.kind = '{RESULT}' AND attributes.status = 'FINISHED'"
-    rows = [run for run in all_runs(store, finished) if run.data.tags.get("row_key") in row_keys]
-    if rows:
-        whole = {version.run_id for version in all_versions(store.client) if Entry.read(version.tags)}
-        rows = [run for run in rows if run.info.run_id not in whole]
-    for run in rows:
-        described = run.data.tags.get("mlflow.note.content", "")
-        store.client.set_tag(run.info.run_id, "mlflow.note.content", f"{_MIXED_NOTE}\n\n{described}")
-        store.client.set_tag(run.info.run_id, "kind", MIXED)
-    return len(rows)
 
 
 def orphans(store: Store) -> set[tuple[str, str | None]]:

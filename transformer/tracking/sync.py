@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from transformer.core.errors import UserError
 from transformer.core.files import has_conflict
 from transformer.registry import TASKS
-from transformer.results.chain import CONVERT, FIGURES, Chain, Stage, all_chains, chains_in_lock, with_view
+from transformer.results.chain import CONVERT, FIGURES, Chain, Stage, chains_in_lock, with_view
 from transformer.results.dvc_inside import run_cache
 from transformer.results.git import snapshots
 from transformer.results.lockfile import LOCK, RESOLVE
@@ -54,12 +54,10 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     done: Counter[str] = Counter()
     with Repo(str(root)) as repo:
         every = [*_sources(root, run_cache(repo))]
-        found = [known for known in every if known.chain.task in TASKS]
         others = {known.chain.task for known in every} - {*TASKS}
-        known = _distinct(root, [each for each in found if not each.chain.stale])
-        mixed = _mixed(found)
-        tasks = {result.chain.task for result in known} | {*_waiting(root)} | {*mixed}
-        opened = {task: _open(root, task, mixed.get(task, set())) for task in sorted(tasks)}
+        known = _distinct(root, [each for each in every if each.chain.task in TASKS])
+        tasks = {result.chain.task for result in known} | {*_waiting(root)}
+        opened = {task: _open(root, task) for task in sorted(tasks)}
         damaged = sum(len(rows) for recorded in opened.values() for rows in recorded.damaged.values())
         for result in known:
             done[_write(opened[result.chain.task], result, repo)] += 1
@@ -84,16 +82,6 @@ def _waiting(root: Path) -> list[str]:
     return [folder.name for folder in waiting(root).glob("*") if folder.name in TASKS]
 
 
-def _mixed(found: list[_Known]) -> dict[str, set[str]]:
-    """By task, the keys of complete chains with stale stages, which older versions recorded as results."""
-    whole = {known.chain.row_key() for known in found if not known.chain.stale}
-    keys: dict[str, set[str]] = {}
-    for chain in (known.chain for known in found if known.chain.stale):
-        if chain.row_key() not in whole:
-            keys.setdefault(chain.task, set()).add(chain.row_key())
-    return keys
-
-
 def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]) -> None:
     """Place the aliases, and report how many of the damaged rows were repaired."""
     from transformer.tracking.alias import place_aliases
@@ -104,7 +92,7 @@ def _finish(opened: "list[_Recorded]", damaged: int, echo: Callable[[str], None]
             place_aliases(opened[0].store.client)
     rest = [row for recorded in opened for rows in recorded.damaged.values() for row in rows]
     if repaired := damaged - len(rest):
-        echo(f"{repaired} rows repaired: files, or a registered version with its tags, were missing")
+        echo(f"{repaired} rows repaired: files, or a registered version, were missing")
     if rest:
         echo(notice(rest))
 
@@ -121,10 +109,10 @@ class _Recorded:
     """By key: rows whose files or registered versions are missing."""
 
 
-def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
+def _open(root: Path, task: str) -> _Recorded:
     from transformer.tracking.child import write_kept
     from transformer.tracking.repair import damaged_rows
-    from transformer.tracking.rows import mark_mixed, orphans
+    from transformer.tracking.rows import orphans
     from transformer.tracking.unique import settle_rows
     from transformer.tracking.views import recorded_views
 
@@ -132,8 +120,6 @@ def _open(root: Path, task: str, mixed: set[str]) -> _Recorded:
     write_kept(store, task)
     with locked(root):
         settle_rows(store)
-    if mixed:
-        mark_mixed(store, mixed)
     return _Recorded(store, recorded_views(store), orphans(store), damaged_rows(store))
 
 
@@ -191,15 +177,13 @@ def _with_views(chain: Chain, views: Iterable[Stage], *, replacing: bool) -> Cha
 
 
 def _sources(root: Path, run_cache: Path) -> Iterator[_Known]:
-    """All complete chains, including those with stale stages."""
+    """The results of all commits and experiments, of the workspace, and of the run cache."""
     for snapshot in snapshots(root):
         origin = Origin(snapshot.baseline, snapshot.experiment, snapshot.time)
-        for chain in all_chains(snapshot.lock):
-            if chain.complete:
-                yield _Known(chain, origin, snapshot.commit)
-    for chain in all_chains(_workspace_lock(root)):
-        if chain.complete:
-            yield _Known(chain, current_origin(root), None)
+        for chain in chains_in_lock(snapshot.lock):
+            yield _Known(chain, origin, snapshot.commit)
+    for chain in chains_in_lock(_workspace_lock(root)):
+        yield _Known(chain, current_origin(root), None)
     for chain, time in chains_in_run_cache(run_cache):
         yield _Known(chain, Origin(None, None, time), None, locked=False)
 

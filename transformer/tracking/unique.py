@@ -83,10 +83,8 @@ def _is_abandoned(store: Store, run: "Run") -> bool:
     Whoever holds the lock knows that of all who take the same one. A machine that never comes back is waited for a
     day; removing the row of a writer that is alive, as with a wrong clock, costs that writer one line and a `sync`.
     """
-    identity, _, since = run.data.tags.get(WRITER, "").partition(" ")
-    if not since.isdecimal() or identity == _identity(store.root):  # older code has no tag
-        return True
-    return time.time() - int(since) > _ABANDONED_SECONDS
+    identity, _, since = run.data.tags[WRITER].partition(" ")
+    return identity == _identity(store.root) or time.time() - int(since) > _ABANDONED_SECONDS
 
 
 def _identity(root: Path) -> str:
