@@ -25,7 +25,7 @@ WATCHED = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for folder in (".dvc", "notes/deep", "notes/.dvc/tmp", *WATCHED):
+    for folder in (".dvc", "notes/deep", *WATCHED):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "dvc.yaml").write_text("stages: {}\n")
     (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
@@ -33,7 +33,6 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
-    """Ignores the `.dvc` that older versions of `transformer sync` left in the folder they were started in."""
     clone = project / ".dvc" / "tmp" / "exps" / "clone"
     (clone / ".dvc").mkdir(parents=True)
     (clone / "dvc.yaml").touch()
@@ -82,15 +81,6 @@ def test_a_command_that_needs_the_repository_says_so_outside_of_one(
         main()
     assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
     assert [*tmp_path.iterdir()] == []
-
-
-def test_a_removed_folder_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    monkeypatch.setattr(sys, "argv", ["transformer", "check", "params.yaml"])
-    with pytest.raises(SystemExit, match=r"^error: the current folder cannot be opened \(No such file"):
-        main()
 
 
 def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,7 @@
 import argparse
 import os
 import sys
-from errno import EDQUOT, EFBIG, EIO, ENOSPC, EPIPE
-from io import TextIOWrapper
+from errno import ENOSPC, EPIPE
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from transformer.export.converted import ENGINES
 from transformer.registry import TASKS, tasks_of
 
 _FILES_SHOWN = 3  # per stage
-_UNWRITABLE = (EPIPE, ENOSPC, EDQUOT, EIO, EFBIG)  # the first one: the reader has closed the pipe
 
 
 def main() -> None:
@@ -28,18 +26,9 @@ def main() -> None:
 def run_command() -> None:
     """Run one command; a UserError becomes one line on stderr and exit status 1."""
     spin_briefly()
-    closed = Path(os.devnull)  # without it, `print` to a closed stderr would go to stdout
-    sys.stdout, sys.stderr = (stream or closed.open("w") for stream in (sys.stdout, sys.stderr))
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # one that is not UTF-8
-    try:
-        Path.cwd()
-    except OSError as error:
-        sys.exit(f"error: the current folder cannot be opened ({error.strerror}): change to another one")
     try:
         arguments = _parser().parse_args()
         enter_workspace()
-        _require_text(arguments)
         if not arguments.anywhere:
             require_workspace()
         arguments.run(arguments)
@@ -59,7 +48,7 @@ def run_command() -> None:
     except OSError as error:
         if error.filename is not None:  # not a stream
             sys.exit(f"error: {unusable(error)}")
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in (EPIPE, ENOSPC):  # the reader has closed the pipe, or the disk is full
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain again at exit
         sys.exit(1 if error.errno == EPIPE else f"error: the output cannot be written: {error.strerror}")
@@ -175,14 +164,6 @@ class _Version(argparse.Action):
 
         print(f"transformer {version('transformer')}")
         parser.exit()
-
-
-def _require_text(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that are not UTF-8: Python decodes their bytes to lone surrogates. Paths may have any byte."""
-    for given in vars(arguments).values():
-        for text in given if isinstance(given, list) else [given]:
-            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise UserError(f"argument {ascii(text)[:60]}: not UTF-8; convert it first")
 
 
 def _ask(arguments: argparse.Namespace) -> None:

@@ -195,13 +195,6 @@ def test_quotation_marks_over_two_lines_of_text_are_no_quoted_field(tmp_path: Pa
     assert [row["en"] for row in read(tmp_path, "train")] == ['"Yes', 'he"', 'He said "yes', 'and went"']
 
 
-@pytest.mark.parametrize("name", ["train.de", "train.tsv"])
-def test_a_file_whose_lines_end_in_carriage_returns_alone_is_refused(name: str, tmp_path: Path) -> None:
-    content = b"de\ten\ra\tb\r" if name == "train.tsv" else b"eins\rzwei\r"
-    write(tmp_path, {"train.en": b"one\rtwo\r", name: content} if name == "train.de" else {name: content})
-    assert re.search(rf"{name}, line 1: .*lone carriage returns .* convert it", fault(tmp_path))
-
-
 def test_a_missing_folder(tmp_path: Path) -> None:
     assert f"the folder {tmp_path / 'none'} is missing" in fault(tmp_path / "none")
 
@@ -299,10 +292,6 @@ def test_two_columns_of_one_name_in_parquet(tmp_path: Path) -> None:
     table = pa.table([["a"], ["b"], ["c"]], names=["de", "en", "en"])
     pq.write_table(table, tmp_path / "train.parquet")
     assert "train.parquet has two columns `en`: rename one" in fault(tmp_path)
-
-
-def test_a_csv_whose_lines_end_in_carriage_returns_alone(tmp_path: Path) -> None:
-    assert "lone carriage returns" in fault(write(tmp_path, {"train.csv": b"de,en\ra,b\r"}))
 
 
 def test_a_path_to_a_file(tmp_path: Path) -> None:

@@ -241,16 +241,6 @@ def test_what_is_no_text_is_one_line_that_says_where(
         asked(command, "-m", str(bundles[task]), stdin=content)
 
 
-@pytest.mark.parametrize("command", ["translate", "classify", "attention"])
-@pytest.mark.parametrize("content", [b"\xff", b"gut \xc3", b"\xed\xa0\x80"])
-def test_an_argument_that_is_no_text_is_one_line(
-    command: str, content: bytes, bundles: dict[str, Path], asked: Callable[..., list[str]]
-) -> None:
-    task = "sentiment" if command == "classify" else "translation"
-    with pytest.raises(SystemExit, match=r"^error: argument '.*\\udc..': not UTF-8; convert it first$"):
-        asked(command, "-m", str(bundles[task]), os.fsdecode(content))
-
-
 def test_any_option_is_an_answer_or_one_line(bundles: dict[str, Path], asked: Callable[..., list[str]]) -> None:
     values = ["-1", "0", "1", "1e400", "nan", "inf", "x", "", "99999999999999999999", "1.5", "first"]
     beam, sample = ["--beam", "2"], ["--sample"]

@@ -1,6 +1,5 @@
 """Declarations that would give wrong results, or none, are refused in one line."""
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -78,7 +77,7 @@ def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data registry cloned beside dvc.yaml, or code in whose folder an older `transformer sync` left a `.dvc`."""
+    """Such as a data registry cloned beside dvc.yaml."""
     monkeypatch.chdir(tmp_path)
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
         subprocess.run(command, cwd=tmp_path, check=True)
@@ -99,11 +98,3 @@ def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypat
         with pytest.raises(UserError, match=rf"^{wrong} has a `\.dvc`, .*: remove {wrong}/\.dvc, or move {wrong} out"):
             Started(*given)
         shutil.rmtree(tmp_path / "transformer", ignore_errors=True)
-    content["sentiment"]["download"]["path"] = "corpus"
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "params.yaml").write_text(json.dumps(content))
-    started = Started(*given)
-    started.require_unchanged("")
-    (tmp_path / "corpus/.dvc").mkdir()  # as by `dvc init` there while the stage runs
-    with pytest.raises(UserError, match=r"^corpus has a `\.dvc`"):
-        started.require_unchanged("")

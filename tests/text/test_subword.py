@@ -5,11 +5,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +16,6 @@ from hypothesis import strategies as st
 from tests.text.sentences import sample_sentences
 from transformer.core.errors import UserError
 from transformer.encoded.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
-from transformer.vocabulary import subword_training
 from transformer.vocabulary.subword_training import count_words, train_bpe, train_unigram
 
 TRAIN = {"bpe": train_bpe, "unigram": train_unigram}
@@ -208,22 +205,3 @@ def test_bpe_learns_the_papers_merges() -> None:
     vocabulary = train_bpe(texts, min_frequency=1, max_size=size, byte_fallback=False)
     model = json.loads(vocabulary.tokenizer.to_str())["model"]
     assert [tuple(merge) for merge in model["merges"]] == expected
-
-
-def test_a_pair_beyond_what_the_trainer_counts_to_is_merged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its count would become negative: with that of a small corpus in place of 2^31, the counts are divided."""
-    texts = ["zzzz zz ababab cd"] * 40 + ["zz ef"] * 400
-    sizes: dict[str, Any] = {"min_frequency": 1, "max_size": 40, "byte_fallback": False}
-    expected = train_bpe(texts, **sizes).tokenizer.to_str()
-    monkeypatch.setattr(subword_training, "_MOST", 100)
-    read: list[dict[str, int]] = []
-    copies = subword_training._copies
-
-    def noted(counts: dict[str, int], divisor: int) -> Iterator[str]:
-        lines = [*copies(counts, divisor)]
-        read.append(Counter(" ".join(lines).split()))
-        return iter(lines)
-
-    monkeypatch.setattr(subword_training, "_copies", noted)
-    assert train_bpe(texts, **sizes).tokenizer.to_str() == expected
-    assert read == [{"▁ababab": 6, "▁cd": 6, "▁ef": 66, "▁zz": 73, "▁zzzz": 6}], "560 pairs z z, in 6 parts"

@@ -38,7 +38,7 @@ def test_only_hyperparameters_are_parameters() -> None:
     sections = {
         "sentiment.download": {"path": "x"},
         "sentiment.train": {"learning_rate": 1e-05, "layers": [2, 3], "schedule": None, "clip": 1.0, "name": "adam"},
-        "sentiment.train.class_weights": {"C++": 2, "größer": 1, "C##": 3},
+        "sentiment.train.class_weights": {"größer": 1, "C#": 3},
         "sentiment.model.d_model": 8,
         "sentiment.export": {"alias": "best"},
         "hardware": {"threads": 2},
@@ -50,8 +50,7 @@ def test_only_hyperparameters_are_parameters() -> None:
         "train.schedule": "null",
         "train.clip": "1",
         "train.name": "adam",
-        "train.class_weights.C__": "3",
-        "train.class_weights.CU002BU002B": "2",  # MLflow allows neither + nor #
+        "train.class_weights.C_": "3",  # MLflow does not allow #
         "train.class_weights.größer": "1",
         "model.d_model": "8",
         "hardware.threads": "2",
@@ -64,10 +63,6 @@ def test_changes_do_not_depend_on_the_order_of_parameters() -> None:
     def chain(*sections: dict[str, dict[str, int]]) -> Chain:
         params = {name: values for section in sections for name, values in section.items()}
         return Chain("sentiment", (Stage("train", {"params.yaml": params}, {}, {}),))
-
-    weights = [dict(sorted(pair, reverse=way)) for pair in [{("C++", 2), ("C##", 3)}] for way in (False, True)]
-    one, other = (hyperparameters(chain({"sentiment.train.class_weights": each})) for each in weights)
-    assert one == other
 
     train, model = {"sentiment.train": {"warmup": 9, "epochs": 2}}, {"sentiment.model": {"layers": 3}}
     base = chain({"sentiment.train": {"warmup": 1, "epochs": 1}}, {"sentiment.model": {"layers": 1}})

@@ -205,15 +205,6 @@ def test_a_training_without_a_finite_validation_is_one_line(averaging: str) -> N
         run(Line([NAN] * 9), averaging=averaging, patience=2)
 
 
-@pytest.mark.parametrize("schedule", ["linear", "cosine"])
-def test_a_single_update_without_a_learning_rate_is_one_line(schedule: str) -> None:
-    with pytest.raises(
-        UserError, match=f"^the only update has a learning rate of 0, where train.schedule `{schedule}`"
-    ):
-        run(Line(), epochs=1, accumulation=2, schedule=schedule, warmup=0)
-    assert run(Line(), epochs=1, accumulation=2, schedule=schedule, warmup=1).steps == 1
-
-
 def test_patience_stops_after_so_many_worse_epochs() -> None:
     fitted = run(Line([1.0, 2.0, 3.0, 0.5]), epochs=9, patience=2)
     assert len(fitted.history.rows) == 3

@@ -131,19 +131,6 @@ def test_attention_shows_gaps_and_says_what_is_cut(
     assert title("Ein Hund läuft. " * 20).endswith("(the first 38 tokens)")
 
 
-def test_closed_streams_are_no_trouble(
-    workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "stderr", None)  # where `print` would write to stdout
-    in_this_process(workflow, monkeypatch, "fill", "No gap.")
-    assert capsys.readouterr().out == "No gap.\n"
-    monkeypatch.setattr(sys, "stdout", None)
-    in_this_process(workflow, monkeypatch, "fill", "No gap.")
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(SystemExit, match=r"^error: stdin is closed: give texts, or --file$"):
-        in_this_process(workflow, monkeypatch, "fill")
-
-
 def test_output_that_cannot_be_written_is_one_line(workflow: Clone) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         found = subprocess.run(

@@ -13,8 +13,6 @@ _BLOCK = 1 << 16  # maximum bytes of input answered in one batch
 def available_lines(path: Path | None) -> Iterator[list[str]]:
     """Lists of lines as they arrive: one by one from a terminal or a slow pipe, block by block from a file."""
     if path is None or path == Path("-"):
-        if sys.stdin is None:
-            raise UserError("stdin is closed: give texts, or --file")
         yield from _decoded(sys.stdin.buffer, "stdin")
         return
     try:

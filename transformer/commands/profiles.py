@@ -251,7 +251,7 @@ def _load(text: str, where: Path) -> Any:
     """Parse a YAML mapping, keeping comments. Raises UserError if it is not one."""
     try:
         content = _yaml().load(text)
-    except (YAMLError, ValueError, RecursionError) as error:
+    except (YAMLError, ValueError) as error:
         raise UserError(f"{where} cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, MutableMapping):
         raise UserError(f"{where} must be a mapping of sections, not {type(content).__name__}")

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from transformer.core.errors import UserError
@@ -12,10 +11,7 @@ _RUNNING = Path(__file__).parents[2] / _PACKAGE
 
 
 def find_workspace(folder: Path) -> Path:
-    """The nearest folder, from `folder` upwards, with a `.dvc` and a dvc.yaml; `folder` itself if there is none.
-
-    Older versions of `transformer sync` left a `.dvc` without a dvc.yaml in the subfolder they were started in.
-    """
+    """The nearest folder, from `folder` upwards, with a `.dvc` and a dvc.yaml; `folder` itself if there is none."""
     return next((each for each in (folder, *folder.parents) if _is_root(each)), folder)
 
 
@@ -30,15 +26,10 @@ def run_own_code() -> None:
     An environment has the command of the clone that it was made in. In another clone, or a worktree, DVC's stages run
     the code of that one.
     """
-    with suppress(OSError):  # a removed folder, which `run_command` reports
-        workspace = find_workspace(Path.cwd())
-        if (workspace / _PACKAGE).is_file() and not (workspace / _PACKAGE).samefile(_RUNNING):
-            _start_again(workspace)
-
-
-def _start_again(workspace: Path) -> None:
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(workspace), os.environ.get("PYTHONPATH"))))
-    os.execv(sys.executable, (sys.executable, "-P", "-m", "transformer", *sys.argv[1:]))
+    workspace = find_workspace(Path.cwd())
+    if (workspace / _PACKAGE).is_file() and not (workspace / _PACKAGE).samefile(_RUNNING):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(workspace), os.environ.get("PYTHONPATH"))))
+        os.execv(sys.executable, (sys.executable, "-P", "-m", "transformer", *sys.argv[1:]))
 
 
 def require_workspace() -> None:

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import MappingEndEvent, MappingStartEvent, SequenceEndEvent, SequenceStartEvent
 
 from transformer.core.digest import RUNTIME
 from transformer.core.errors import UserError
@@ -15,7 +14,6 @@ from transformer.core.schema import StageParams
 from transformer.core.validation import SHARED_SECTIONS, validate
 
 Params = TypeVar("Params", bound=StageParams)
-_DEEPEST = 100  # sections within sections
 
 
 def read_params(path: Path) -> dict[str, Any]:
@@ -41,12 +39,6 @@ def require_no_conflict(content: bytes, path: Path) -> None:
 
 def parse(text: str) -> Any:
     """The plain values of a YAML text, as DVC reads it. Raises YAMLError or ValueError."""
-    depth = 0
-    for event in YAML(typ="safe").parse(text):  # libyaml's loader crashes where they are too many
-        depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
-        depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
-        if depth > _DEEPEST:
-            raise ValueError(f"more than {_DEEPEST} sections within each other")
     return YAML(typ="safe").load(text)
 
 

@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-
-_LARGEST = 2**53
-"""Beyond it floats, and so many JSON and YAML readers, cannot represent every integer."""
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Section(BaseModel):
@@ -39,16 +36,6 @@ class Section(BaseModel):
         if not update:
             return own
         return validate(type(self), dict(own) | dict(update), where="changed parameters", prefix=type(self).__name__)
-
-    @field_validator("*")
-    @classmethod
-    def _what_every_reader_knows(cls, value: Any) -> Any:
-        for item in value if isinstance(value, list) else [value]:
-            if type(item) is int and abs(item) > _LARGEST:
-                raise ValueError(f"Integer should be at most {_LARGEST}")
-            if isinstance(item, str) and ("\0" in item or any("\ud800" <= letter <= "\udfff" for letter in item)):
-                raise ValueError("Text should contain neither NUL nor a lone surrogate")
-        return value
 
 
 class Hardware(Section):

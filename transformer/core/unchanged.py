@@ -40,8 +40,7 @@ class Started:
         self._stamps = _stamps(self._inputs)
 
     def require_unchanged(self, note: str) -> None:
-        """Raise UserError, one line that names what changed, if anything did or DVC cannot see it; note: appended."""
-        _require_seen([*self.code, *map(str, self._inputs)])
+        """Raise UserError, one line that names what changed, if anything did; note: appended."""
         changed = [*self._changed_params(), *self._changed_code(), *self._changed_inputs()]
         if changed:
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""

@@ -69,8 +69,5 @@ def _without_kinds(fault: ErrorDetails, content: Any) -> list[str]:
 
 
 def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python prints at most 4,300 digits
-        return "a number of thousands of digits"
+    text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,8 @@ def _parts(files: SplitFiles, columns: Columns, quoting: Quoting) -> list[Part]:
 def read_lines(path: Path) -> Iterator[str | Fault]:
     r"""Stream the lines of a UTF-8 text file; `.gz` means compressed. Only \n and \r\n end a line.
 
-    A Fault is in place of a line that is not UTF-8. Raises UserError when the file is damaged, or lone \r are its only
-    line ends.
+    A Fault is in place of a line that is not UTF-8. Raises UserError when the file is damaged.
     """
-    number, content = 0, b""
     with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             content = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -101,11 +99,6 @@ def read_lines(path: Path) -> Iterator[str | Fault]:
             except UnicodeDecodeError as error:
                 reason = f"not UTF-8 (byte 0x{content[error.start]:02x}); convert the file to UTF-8"
                 yield Fault(reason, content.decode(errors="replace"))
-    if number == 1 and b"\r" in content:
-        raise UserError(
-            f"{path}, line 1: its only line ends are lone carriage returns (old Mac); convert it, for example with"
-            " `tr '\\r' '\\n'`"
-        )
 
 
 @contextmanager
@@ -173,7 +166,6 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
                 yield faults[0] if faults else fields or Fault("a blank line")
                 faults.clear()
         except csv.Error as error:
-            next(islice(read_lines(path), 1, None), None)  # raises for lone carriage returns
             raise UserError(
                 f"{path}, line {reader.line_num}: not CSV ({error}): quote its fields, or use JSON lines"
             ) from error

@@ -56,8 +56,7 @@ def hyperparameters(chain: Chain) -> dict[str, str]:
                 items = leaves({name: value}).items()
                 for path, item in sorted(items):  # params.yaml and DVC have orders of their own
                     if path not in _WHERE_FROM:
-                        allowed = allowed_name(path)
-                        found[allowed if allowed not in found else _spelled(path)] = _text(item)
+                        found[allowed_name(path)] = _text(item)
     return found
 
 
@@ -105,11 +104,6 @@ def final_figures(reports: Path) -> tuple[dict[str, float], dict[str, str]]:
 def allowed_name(name: str) -> str:
     """`name` with characters that MLflow does not allow replaced by `_`."""
     return _NOT_IN_NAMES.sub("_", name)
-
-
-def _spelled(name: str) -> str:
-    """The same by their code points, where two names would be one."""
-    return _NOT_IN_NAMES.sub(lambda each: f"U{ord(each[0]):04X}", name)
 
 
 def curves(reports: Path) -> list[Point]:

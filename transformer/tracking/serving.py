@@ -62,7 +62,7 @@ def require_free(port: int) -> None:
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((_HOST, port or -1))  # 0 would be any free port, which nobody knows
+            tried.bind((_HOST, port))
         except (OSError, OverflowError) as error:
             raise UserError(f"port {port} is taken or not allowed: choose another with --port (make: PORT=)") from error
 

@@ -98,11 +98,6 @@ class _Training:
         self.averaging: Averaging = make_averaging(params, self.monitor)
         self._updates_of = [len(accumulated(trainable.batches(epoch), params)) for epoch in range(1, params.epochs + 1)]
         self.schedule = Schedule(params, total=sum(self._updates_of), d_model=trainable.model.d_model)
-        if self.schedule.total == 1 and not self.schedule(1):
-            raise UserError(
-                f"the only update has a learning rate of 0, where train.schedule `{params.schedule}` ends: set it to"
-                " `constant`, or raise train.epochs"
-            )
         self._note_warmup()
         self.history = History()
         self.step = 0
@@ -121,7 +116,7 @@ class _Training:
     def _note_warmup(self) -> None:
         """Say it if the warmup takes until the end."""
         total = self.schedule.total
-        if self.params.warmup >= total > 1:
+        if self.params.warmup >= total:
             self.observer.say(
                 f"train.warmup is {self.params.warmup}, and the training has {total} updates: it ends at a learning"
                 f" rate of {self.schedule(total):.2g}"

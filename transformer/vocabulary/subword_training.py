@@ -4,7 +4,6 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -18,7 +17,6 @@ from transformer.vocabulary.subword import lossless_vocabulary, prepare_text
 
 _AT_A_TIME = 1000  # copies of a word passed to the trainer together
 _WORDS_A_LINE, _LONGEST_WORD = 20, 60  # of lines with several words: words per line, maximum bytes per word
-_MOST = 2**31 - 1  # what the BPE trainer counts a pair to: beyond it, it would never be merged
 _UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer splits words at these, or skips them
 
 
@@ -38,20 +36,19 @@ def train_bpe(
 
     Characters and pairs to merge that are rarer than `min_frequency` are left out. With `byte_fallback`, 256 byte
     pieces spell the characters that are left out or unseen. Raises UserError when `max_size` has no room for the
-    characters. Of texts in which a pair occurs 2^31 times, all counts are divided by the same number.
+    characters.
     """
     words = count_words(texts, min_frequency=min_frequency, ordered_map=ordered_map)
     fixed = _fixed_entries(byte_fallback=byte_fallback)
-    divisor = -(-_most_frequent_pair(words.counts) // _MOST) or 1
     trainer = trainers.BpeTrainer(
         vocab_size=_room(words, fixed, max_size) + len(words.alphabet),
-        min_frequency=min_frequency // divisor,
+        min_frequency=min_frequency,
         initial_alphabet=words.alphabet,
         show_progress=False,
     )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
-    tokenizer.train_from_iterator(_copies(words.counts, divisor), trainer)
+    tokenizer.train_from_iterator(_copies(words.counts), trainer)
     merges = [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
     pieces = dict.fromkeys((*fixed, *words.alphabet, *(left + right for left, right in merges)))
     entries = {piece: index for index, piece in enumerate(pieces)}
@@ -120,23 +117,8 @@ def _room(words: Words, fixed: list[str], max_size: int) -> int:
     return room
 
 
-def _most_frequent_pair(counts: dict[str, int]) -> int:
-    """How often the most frequent pair of characters occurs, which no pair of longer pieces exceeds; 0 if that is few.
-
-    Few are as many as the trainer counts to, for all pairs together.
-    """
-    if sum(count * (len(word) - 1) for word, count in counts.items()) <= _MOST:
-        return 0
-    pairs: Counter[tuple[str, str]] = Counter()
+def _copies(counts: dict[str, int]) -> Iterator[str]:
     for word, count in counts.items():
-        for pair in pairwise(word):
-            pairs[pair] += count
-    return max(pairs.values())
-
-
-def _copies(counts: dict[str, int], divisor: int) -> Iterator[str]:
-    for word, occurrences in counts.items():
-        count = max(occurrences // divisor, 1)
         for start in range(0, count, _AT_A_TIME):
             yield " ".join([word] * min(_AT_A_TIME, count - start))
 
