@@ -24,22 +24,8 @@ from transformer.commands.profiles import (
 )
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
-from transformer.registry import TASKS
 
 PROFILES = ("seed", "paper", "rnn", "smoke")
-WHOLE = "0f09d43"
-"""The last commit in which each profile was a complete params.yaml."""
-CHANGED_SINCE = frozenset(
-    [
-        *((name, f".{task}.figures.sentences") for name in (DEFAULT, "seed", "paper", "rnn") for task in TASKS),
-        (DEFAULT, ".sentiment.vocab.source"),
-        (DEFAULT, ".sentiment.vocab.path"),
-        ("smoke", ".sentiment.figures.sentences"),
-        ("seed", ".translation.train.averaging"),
-        ("seed", ".translation.train.ema_decay"),
-    ]
-)
-"""Profile and leaf of values that were changed on purpose."""
 
 
 @pytest.fixture
@@ -76,18 +62,6 @@ def leaves(values: Any, prefix: str = "") -> dict[str, Any]:
     if not isinstance(values, dict):
         return {prefix: values}
     return {path: leaf for name, value in values.items() for path, leaf in leaves(value, f"{prefix}.{name}").items()}
-
-
-@pytest.mark.parametrize("name", [DEFAULT, *PROFILES])
-def test_merged_profiles_have_the_values_of_the_whole_files_before(name: str) -> None:
-    """Detects a change of the default that also changes a profile. New leaves are allowed."""
-    file = "params.yaml" if name == DEFAULT else f"profiles/{name}.yaml"
-    done = subprocess.run(["git", "show", f"{WHOLE}:./{file}"], cwd=ROOT, capture_output=True)
-    if done.returncode:
-        pytest.skip(f"the history does not reach back to {WHOLE}")
-    now, before = leaves(profile_values(ROOT, name)), leaves(YAML(typ="safe", pure=True).load(done.stdout))
-    wanted = {path: repr(value) for path, value in before.items() if (name, path) not in CHANGED_SINCE}
-    assert {path: repr(now.get(path, ...)) for path in wanted} == wanted
 
 
 @pytest.mark.parametrize("name", [*PROFILES, "cased"])
