@@ -50,7 +50,7 @@ def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
 
 
 def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A section; empty where there is none, as of a task that a newer version has added."""
+    """A section; empty where there is none, as of a new task before it is written."""
     found = values.get(name)
     return found if isinstance(found, Mapping) else {}
 
