@@ -273,7 +273,7 @@ def test_what_is_no_gzip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "says"),
-    [(b"{", "not JSON"), (b"", "a blank line"), (b"[1]", "not a JSON object"), (b"[" * 99999, "not JSON")],
+    [(b"{", "not JSON"), (b"", "a blank line"), (b"[1]", "not a JSON object")],
 )
 def test_what_is_no_json(line: bytes, says: str, tmp_path: Path) -> None:
     write(tmp_path, {"train.jsonl": json_lines(ROWS[:2]) + line + b"\n"})

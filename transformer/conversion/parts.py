@@ -30,7 +30,7 @@ def read_parts(folder: Path, config: Mapping[str, Any]) -> Parts:
     try:
         positions = int(config[MODEL]["positions"])
         wanted = {str(side): int(size) for side, size in config[MODEL]["vocabulary"].items()}
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{folder / CONFIG} lacks the model's sizes: run `dvc repro` to convert it again") from error
     vocabularies = read_vocabularies(folder / "vocab", *wanted)
     for side, size in wanted.items():

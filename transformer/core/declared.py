@@ -29,7 +29,7 @@ def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
         return [*dict.fromkeys(str(_resolved(path, context)) for path in definition["do"]["deps"])]
     except FileNotFoundError:
         return []
-    except (yaml.YAMLError, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (yaml.YAMLError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{WORKFLOW} cannot be read ({type(error).__name__}: {reason}): fix it") from error
 

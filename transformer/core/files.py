@@ -133,7 +133,7 @@ def read_json(path: Path) -> Any:
         content = path.read_bytes()
     try:
         return json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"{path} cannot be read as JSON ({error}): run `dvc repro` to make it again") from error
 
 

@@ -60,7 +60,7 @@ class RuleTokenizer:
         try:
             patterns = {name: _compiled(rules["patterns"][name]) for name in _SEARCHES}
             self._exceptions: _Exceptions = dict(_exception(*item) for item in rules["exceptions"].items())
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError, re.error) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, re.error) as error:
             fault = f"{type(error).__name__}: {error}".splitlines()[0]
             raise UserError(f"the rules for splitting texts are malformed ({fault}): export the model again") from error
         self._prefix, self._suffix, self._infix = patterns["prefix"], patterns["suffix"], patterns["infix"]
