@@ -170,8 +170,10 @@ def _run(content: dict[str, Any], task: Task, folder: Path, encoded: Path, clock
     run("tokenize", corpus=corpus, tokens=tokens, observer=Observer())
     statistics = folder / "vocabulary.json"
     run("build_vocab", tokens=tokens, vocab=vocab, encoded=encoded, statistics=statistics, observer=Observer())
-    written = {name: folder / name for name in ("trained", "metrics", "history", "updates")}
-    paths = TrainingPaths(encoded=encoded, vocab=vocab, **written)
+    trained, metrics, history, updates = (folder / name for name in ("trained", "metrics", "history", "updates"))
+    paths = TrainingPaths(
+        encoded=encoded, vocab=vocab, trained=trained, metrics=metrics, history=history, updates=updates
+    )
     run("train", paths=paths, observer=clock)
 
 
