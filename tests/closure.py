@@ -15,7 +15,6 @@ from transformer.registry import STAGES, TASKS
 OWN = ("transformer", "stages")
 _BY_NAME = {
     "convert": ["transformer.families.{family}.decoding.opening", "transformer.families.{family}.conversion.opening"],
-    "download": ["transformer.tasks.{sample}.sample.splits"],
     "export": ["transformer.families.{family}.decoding.opening", "transformer.tasks.{task}.words"],
     "report": ["transformer.families.{family}.evaluation.compare", "transformer.families.{family}.shown"],
 }
@@ -27,9 +26,9 @@ def closure(stage: str, task: str) -> set[str]:
 
     Without the `__init__.py` files, which contain only docstrings.
     """
-    family, sample = open_task(task).family, open_task(task).sample or task
+    family = open_task(task).family
     named = ["transformer.tasks.{task}.task", "transformer.families.{family}." + ELSEWHERE.get(stage, stage)]
-    roots = [name.format(task=task, family=family, sample=sample) for name in (*named, *_BY_NAME.get(stage, ()))]
+    roots = [name.format(task=task, family=family) for name in (*named, *_BY_NAME.get(stage, ()))]
     seen: set[Path] = set()
     waiting = [path for root in (f"stages.{stage}", *roots) for path in _files(root)]
     while waiting:

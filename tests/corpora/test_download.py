@@ -317,9 +317,14 @@ def test_the_sample_has_as_many_rows_as_asked_for(run: Any, tmp_path: Path) -> N
     output = run(tmp_path, source="sample")
     found = provenance(output)
     assert found["rows"] == {"train": 30, "validation": 10, "test": 10}
-    assert (found["source"], found["seed"]) == ("sample", 1)
-    assert content(output) == content(run(tmp_path, source="sample"))
-    assert found["content_sha256"] != provenance(run(tmp_path, source="sample", seed=2))["content_sha256"]
+    assert found["source"] == "sample"
+    fewer = run(tmp_path / "fewer", source="sample", sample_rows={"train": 20, "validation": 10, "test": 10})
+    assert stored(fewer, "train") == stored(output, "train")[:20]
+
+
+def test_a_sample_without_so_many_rows(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^sample_rows.test is 501, but .*/translation/test.jsonl.gz has 500 rows"):
+        translate(tmp_path, source="sample", sample_rows={"train": 30, "validation": 10, "test": 501})
 
 
 def test_multi30k(real_corpora: Path, tmp_path: Path) -> None:

@@ -1,21 +1,27 @@
 """Sentences for training and testing vocabularies."""
 
 import gzip
+import json
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from transformer.tasks.translation.sample import splits as translation
+from transformer.corpora.sources import SAMPLES
 from transformer.text.clean import one_line
 
 
 @cache
 def sample_sentences(rows: int = 300) -> tuple[str, ...]:
-    """German and English sentences of the embedded corpus."""
-    found = islice(translation.rows("train", rows, 1), rows)
-    return tuple(sentence for row in found for sentence in (row["de"], row["en"]))
+    """German and English sentences of the sample corpus."""
+    return tuple(sentence for row in sample_rows("translation", rows) for sentence in (row["de"], row["en"]))
+
+
+def sample_rows(task: str, rows: int) -> list[dict[str, str]]:
+    """The first training rows of a sample corpus."""
+    with gzip.open(SAMPLES / task / "train.jsonl.gz", "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in islice(stream, rows)]
 
 
 def multi30k(root: Path, split: str, rows: int) -> list[str]:

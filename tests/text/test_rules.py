@@ -15,10 +15,9 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.text.sentences import imdb, multi30k, sample_sentences
+from tests.text.sentences import imdb, multi30k, sample_rows, sample_sentences
 from transformer.core.errors import UserError
 from transformer.core.files import json_bytes
-from transformer.tasks.sentiment.sample import splits as sentiment
 from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams, read_rules, write_rules
 from transformer.text.rules import RuleTokenizer, rules_of
 
@@ -89,7 +88,7 @@ def test_hard_sentences_are_split_as_spacy_does(language: str) -> None:
 
 
 def test_sample_sentences_are_split_as_spacy_does() -> None:
-    texts = [*sample_sentences(), *(str(row["text"]) for row in sentiment.rows("train", 300, 1))]
+    texts = [*sample_sentences(), *(row["text"] for row in sample_rows("sentiment", 300))]
     for language in ("de", "en"):
         assert differing(language, texts) == []
 

@@ -62,8 +62,8 @@ HARMFUL = {
     "a module": (APPEND.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
     "a module that goes": ("Path('transformer/corpora/hub.py').unlink()", "transformer/corpora/hub.py"),
     "a file in a folder of code": (
-        "Path('transformer/tasks/translation/sample/more.py').write_text('')",
-        "transformer/tasks/translation/sample/more.py",
+        "Path('transformer/corpora/more.py').write_text('')",
+        "transformer/corpora/more.py",
     ),
     "an input": ("Path('data/local/translation/more.de').write_text('')", "data/local/translation/more.de"),
 }

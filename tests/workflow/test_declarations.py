@@ -21,8 +21,7 @@ STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for st
 
 
 _WIDER = {
-    "download": {"core/engine", "tasks/*/words", "tasks/sentiment/task", "tasks/sentiment/words"},
-    # Of those of `sentiment`, another task reads the sample.
+    "download": {"core/engine"},
     "build_vocab": {"encoded/batching", "encoded/bpe_dropout", "encoded/tensors", "text/tokens"},
     "train": {"nn/recurrent"},
     "figures": {

@@ -75,13 +75,15 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     text = workflow.read_text()
     for line in (
         "      sentiment: {family: classifier, generation: data/local/none}\n",
-        '      sentiment:\n        {family: classifier, path: "${sentiment.download.path}", sample: sentiment,'
+        '      sentiment:\n        {family: classifier, path: "${sentiment.download.path}", sample: samples/sentiment,'
         ' beside: "${sentiment.download.added}"}\n',
         '      sentiment: {family: classifier, pretrained: "${sentiment.model.pretrained}"}\n',
         '      sentiment: {family: classifier, path: "${sentiment.vocab.path}"}\n',
     ):
         assert line in text
-        text = text.replace(line, line + line.replace("sentiment", "topics"))
+        text = text.replace(
+            line, line + line.replace("samples/sentiment", "data/local/none").replace("sentiment", "topics")
+        )
     workflow.write_text(text)
     clone.commit("topics")
     clone.run("transformer", "check")

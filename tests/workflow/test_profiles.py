@@ -278,7 +278,7 @@ def test_local_corpora_keep_comments_and_point_at_the_folders(project: Path, dat
 def test_local_texts_do_not_start_from_a_model_of_generated_ones(
     name: str, init: str, project: Path, data: Path
 ) -> None:
-    """The default's language model knows the words of the sample grammar alone."""
+    """The default's language model knows the words of the sample alone."""
     use_profile(project, name, data)
     content = read_params(project / "params.yaml")["sentiment"]
     assert content["model"]["init"] == init

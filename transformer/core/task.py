@@ -49,8 +49,6 @@ class Task:
     """The names of classes 0 to K - 1, for a classifier."""
     unit: str = "row"
     """What a row of the corpus is called; the plural adds an s."""
-    sample: str | None = None
-    """The task whose sample corpus this one reads; None for its own."""
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Raw texts by column of the sample corpus, to draw the attention in."""
 

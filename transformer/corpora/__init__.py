@@ -1,1 +1,1 @@
-"""Corpus sources: the Hugging Face Hub, local files, and the built-in sample grammars."""
+"""Corpus sources: the Hugging Face Hub, local files, and the project's samples."""

@@ -3,41 +3,42 @@
 A family adds its own parameters in its `download.py`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from transformer.core.errors import UserError
 from transformer.core.schema import Section
-from transformer.core.task import NOWHERE, TASKS, Task
+from transformer.core.task import NOWHERE, Task
 from transformer.corpora.columns import Columns
-from transformer.corpora.corpus import Corpus, Part, Row
+from transformer.corpora.corpus import Corpus, Fault, Part, Row
 from transformer.corpora.files import read_folder
 from transformer.corpora.hub import open_hub
 
+SAMPLES = Path(__file__).parents[2] / "samples"
+
 
 class SampleRows(Section):
-    """Number of rows in each split of the sample corpus."""
+    """Number of rows to take of each split of the sample corpus."""
 
     train: int = Field(ge=1)
-    """Generated rows of the training split."""
+    """The first rows of the training split."""
     validation: int = Field(ge=1)
-    """Generated rows of the validation split."""
+    """The first rows of the validation split."""
     test: int = Field(ge=1)
-    """Generated rows of the test split."""
+    """The first rows of the test split."""
 
 
 class Download(Section):
     """Where a corpus comes from."""
 
     source: Literal["sample", "files", "hub"]
-    """`sample`: the project's generator; `files`: the folder `path`; `hub`: `repository` on the Hugging Face Hub."""
+    """`sample`: the folder `samples`; `files`: the folder `path`; `hub`: `repository` on the Hugging Face Hub."""
     path: str = Field(min_length=1)
     """The folder of the source `files`."""
     repository: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*(/[\w.-]+)?$")
@@ -48,7 +49,7 @@ class Download(Section):
     """The dataset's configuration ("subset" on the Hub's pages); null for its only or default one."""
     sample_rows: SampleRows
     seed: int = Field(ge=0)
-    """Seeds the sample corpus, and the validation split where it is held out from train."""
+    """Seeds the choice of the validation and test rows where they are held out from train."""
     expected_sha256: str | None = Field(pattern=r"^[0-9a-f]{64}$")
     """The `content_sha256` required in provenance.json; null for no check."""
     columns: dict[str, str]
@@ -78,18 +79,13 @@ class AddingDownload(Download):
     named as ours. Rows that equal or nearly equal one of validation or test are left out; data/local/none adds none."""
 
 
-Sample = Callable[[str, int, int], Iterator[Row]]
-"""A generator of sample rows: (split, number of rows, seed)."""
-
-
 def open_corpus(
-    section: Download, *, columns: Sequence[str], sample: Sample, scratch: Path, progress: bool, added: Path = NOWHERE
+    section: Download, task: Task, *, columns: Sequence[str], scratch: Path, progress: bool, added: Path = NOWHERE
 ) -> AbstractContextManager[Corpus]:
-    """Open the corpus for reading inside a `with` block.
+    """Open the corpus of a task for reading inside a `with` block.
 
-    columns: the columns of a row, by our names; sample: the task's sample corpus; scratch: a folder for temporary
-    files; progress: show progress bars; added: a folder with further training rows. Raises UserError when the source
-    cannot be read.
+    columns: the columns of a row, by our names; scratch: a folder for temporary files; progress: show progress bars;
+    added: a folder with further training rows. Raises UserError when the source cannot be read.
     """
     if unknown := section.columns.keys() - {*columns}:
         raise UserError(f"`columns` names {min(unknown)}, which no row has: choose from {', '.join(columns)}")
@@ -100,7 +96,7 @@ def open_corpus(
     elif section.source == "hub":
         source = _from_hub(section, named, scratch, progress=progress)
     else:
-        source = nullcontext(_sample_corpus(section, sample))
+        source = nullcontext(_sample_corpus(task, section.sample_rows))
     return _with_added(source, added, columns)
 
 
@@ -139,39 +135,30 @@ def _from_hub(section: Download, columns: Columns, scratch: Path, *, progress: b
         yield columns.renamed(corpus)
 
 
-def _sample_corpus(section: Download, sample: Sample) -> Corpus:
-    counts = section.sample_rows.model_dump()
-    return Corpus(
-        name="the sample corpus",
-        splits={
-            split: [Part(name=f"sample, {split}", read=partial(sample, split, count, section.seed), unit="row")]
-            for split, count in counts.items()
-        },
-        origin={"source": "sample", "seed": section.seed},
-    )
+def _sample_corpus(task: Task, counts: SampleRows) -> Corpus:
+    """The first rows of the splits in `samples/TASK`."""
+    splits = {}
+    for split, parts in _sample(task).splits.items():
+        count = getattr(counts, split)
+        splits[split] = [replace(part, read=partial(_first, part, count, f"sample_rows.{split}")) for part in parts]
+    return Corpus(name="the sample corpus", splits=splits, origin={"source": "sample"})
 
 
-def sample_of(task: Task) -> Sample:
-    """The sample corpus of the task or of the one it names, `tasks/NAME/sample/splits.py`.
-
-    If there is none, reading it raises UserError.
-    """
-
-    def rows(split: str, count: int, seed: int) -> Iterator[Row]:
-        generated: Iterator[Row] = _sample_module(task).rows(split, count, seed)
-        return generated
-
-    return rows
+def _first(part: Part, count: int, leaf: str) -> Iterator[Row | Fault]:
+    rows = part.read()
+    for number in range(count):
+        if (row := next(rows, None)) is None:
+            raise UserError(f"{leaf} is {count:,}, but {part.name} has {number:,} rows: set it to at most that")
+        yield row
 
 
 def sample_columns(task: Task) -> Sequence[str]:
     """The columns of the task's sample corpus. Raises UserError if it has none."""
-    columns: Sequence[str] = _sample_module(task).COLUMNS
-    return columns
+    return [*next(row for row in _sample(task).splits["train"][0].read() if isinstance(row, dict))]
 
 
-def _sample_module(task: Task) -> Any:
-    name = task.sample or task.name
-    if not (TASKS / name / "sample").is_dir():
+def _sample(task: Task) -> Corpus:
+    folder = SAMPLES / task.name
+    if not folder.is_dir():
         raise UserError(f"{task.name} has no sample corpus: set {task.name}.download.source to `files` or `hub`")
-    return import_module(f"transformer.tasks.{name}.sample.splits")
+    return read_folder(folder, columns=Columns({}))

@@ -17,7 +17,7 @@ from transformer.core.task import MOST_CLASSES, UNSUPERVISED, Task, write_labels
 from transformer.corpora.corpus import Check, Corpus, Fault, Part, Row, clean_text, storable
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
-from transformer.corpora.sources import AddingDownload, open_corpus, sample_of
+from transformer.corpora.sources import AddingDownload, open_corpus
 from transformer.text.clean import one_line
 
 UNLABELLED = -1
@@ -57,8 +57,8 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
     section = params.download
     with open_corpus(
         section,
+        task,
         columns=("label", "text"),
-        sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
         added=Path(section.added),

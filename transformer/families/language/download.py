@@ -15,7 +15,7 @@ from transformer.core.task import NOWHERE, UNSUPERVISED, Task
 from transformer.corpora.corpus import Corpus, Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
-from transformer.corpora.sources import Download, open_corpus, sample_of
+from transformer.corpora.sources import Download, open_corpus
 
 
 class TextDownload(Download):
@@ -39,8 +39,8 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
     section = params.download
     with open_corpus(
         section,
+        task,
         columns=("text",),
-        sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
     ) as corpus:

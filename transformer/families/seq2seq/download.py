@@ -13,7 +13,7 @@ from transformer.core.task import Task
 from transformer.corpora.corpus import Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
-from transformer.corpora.sources import AddingDownload, open_corpus, sample_of
+from transformer.corpora.sources import AddingDownload, open_corpus
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
 
@@ -45,8 +45,8 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
     section = params.download
     with open_corpus(
         section,
+        task,
         columns=section.languages,
-        sample=sample_of(task),
         scratch=beside(output, "hub"),
         progress=params.runtime.progress,
         added=Path(section.added),

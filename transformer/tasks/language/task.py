@@ -6,7 +6,6 @@ TASK = Task(
     name="language",
     family="language",
     unit="text",
-    sample="sentiment",
     examples={
         "text": (
             "I would not call the result lifeless. The costumes are hardly dull.",
