@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.harness import Options, Report, Table, Target, main
-from benchmarks.workspace import FOLDER, ROOT, Workspace, ensure, new_workspace
+from benchmarks.workspace import FOLDER, ROOT, SAMPLE_ROWS, Workspace, ensure, new_workspace
 
 SIZES = (10_000, 100_000, 1_000_000)
 STAGES = ("tokenize", "build_vocab")
 MEMORY = "peak memory"
 _SMALL = 1_000
-_GENERATED = 1_000_000  # generating takes longer than the stages
+_SAMPLE = SAMPLE_ROWS["translation"]
 _ALLOWED = 1.1
 """Maximum ratio of peak memory to that of the smallest corpus, and of time per pair to that of the second one."""
 
@@ -58,15 +58,15 @@ def _name(stage: str, size: int) -> str:
 
 
 def corpus_of(size: int) -> Workspace:
-    """A workspace with this many sample pairs: above a million, the same million several times."""
+    """A workspace with this many sample pairs; more than the sample has: all of them several times."""
     workspace = new_workspace(FOLDER / f"pipeline-{size}")
-    repeated = size > _GENERATED
+    repeated = size > _SAMPLE
     workspace.change({"translation.download.sample_rows.train": _SMALL if repeated else size})
     ensure(workspace, "translation", ("download",))
     if repeated:
-        million = _train(corpus_of(_GENERATED))
-        with _train(workspace).open("wb") as written, million.open("rb") as copied:
-            for start in range(0, size, _GENERATED):
+        sample = _train(corpus_of(_SAMPLE))
+        with _train(workspace).open("wb") as written, sample.open("rb") as copied:
+            for start in range(0, size, _SAMPLE):
                 copied.seek(0)
                 written.writelines(islice(copied, size - start))
     return workspace

@@ -16,8 +16,8 @@ from transformer.core.params import read_params, stage_params
 from transformer.core.schema import StageParams
 
 FOLDER = ROOT / "build" / "benchmarks"
-SAMPLE_ROWS = {"translation": 29_000, "sentiment": 22_500}
-"""The sizes of the real corpora's train splits."""
+SAMPLE_ROWS = {"translation": 28_000, "sentiment": 22_500}
+"""About the sizes of the real corpora's train splits."""
 DATA_STAGES = ("download", "tokenize", "build_vocab")
 
 Params = TypeVar("Params", bound=StageParams)
