@@ -13,6 +13,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from transformer.families.classifier.data.wide import FittedWide, fit_wide
+from transformer.families.classifier.nn.wide import WIDE, WideBranch, read_wide
 
 import transformer
 from tests.builders import LAYERS, TRAIN
@@ -28,14 +30,12 @@ from transformer.encoded.vocabulary import clip
 from transformer.families.classifier import options
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, known_keys, margins, occurrence_matrix
-from transformer.families.classifier.data.wide import FittedWide, fit_wide
 from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.figures import classify_with_attention, drawings
 from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences, ngram_keys
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.families.classifier.nn.wide import WIDE, WideBranch, read_wide
 from transformer.families.classifier.train import ClassifierTraining
 
 SIZE = 30

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
+from transformer.families.classifier.data.wide import FittedWide, fit_wide, shares
+from transformer.families.classifier.nn.wide import WIDE, WideBranch, lead_of, read_wide
 
 from tests.builders import TRAIN
 from tests.stages import Stages
@@ -18,12 +20,10 @@ from transformer.encoded.store import read_labels
 from transformer.encoded.vocabulary import read_vocabularies
 from transformer.families.classifier.data.naive_bayes import folds_of_blocks, margins, occurrence_matrix
 from transformer.families.classifier.data.vectors import vector_margins, vectors_of
-from transformer.families.classifier.data.wide import FittedWide, fit_wide, shares
 from transformer.families.classifier.nn.config import WideParams
 from transformer.families.classifier.nn.ngrams import Occurrences
 from transformer.families.classifier.nn.vectors import Background
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.families.classifier.nn.wide import WIDE, WideBranch, lead_of, read_wide
 
 
 def test_shares_give_weight_to_who_knows() -> None:

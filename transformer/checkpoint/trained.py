@@ -53,7 +53,7 @@ def load_weights(folder: Path, model: nn.Module) -> None:
     try:
         put_state(model, read_weights(folder))
     except RuntimeError as error:
-        raise _unfit(folder, error) from error
+        raise unfit(folder, error) from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -62,10 +62,11 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         with reading(folder / WEIGHTS):
             return load_file(folder / WEIGHTS)
     except SafetensorError as error:
-        raise _unfit(folder, error) from error
+        raise unfit(folder, error) from error
 
 
-def _unfit(folder: Path, error: Exception) -> UserError:
+def unfit(folder: Path, error: Exception) -> UserError:
+    """What to raise for weights that are not those of the configuration beside them."""
     reason = " ".join(str(error).split())[:200]
     return UserError(
         f"{folder / WEIGHTS} is corrupt or belongs to another model ({reason}): run `dvc repro` to make it again"

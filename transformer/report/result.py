@@ -229,10 +229,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "texts", f"{rows}{added}"
     training = result.training
     yield "model", f"{training['parameters']:,} parameters"
-    yield (
-        "training",
-        f"{training['steps']:,} steps in {training['epochs']} epochs, the best was {training['best_epoch']:.0f}",
-    )
+    if "epochs" in training:
+        best = f"the best was {training['best_epoch']:.0f}"
+        yield "training", f"{training['steps']:,} steps in {training['epochs']} epochs, {best}"
     yield "machine", f"{training['device']}, {training['precision']}"
 
 

@@ -169,8 +169,7 @@ def _cut(name: str, split: Split) -> str:
     """A sentence if many texts were cut; else empty."""
     share = split.get("truncated_rate", 0)
     many = percent(share, digits=0)
-    read = "the network read only their beginning" if "wide_accuracy" in split else "only their beginning was read"
-    told = f"{many} of the texts of {name} are longer than model.max_length: {read}."
+    told = f"{many} of the texts of {name} are longer than model.max_length: only their beginning was read."
     return told if share >= _MANY_CUT else ""
 
 

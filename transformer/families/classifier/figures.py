@@ -14,6 +14,8 @@ from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels
 from transformer.encoded.vocabulary import clip
 from transformer.families.classifier.decoding.labels import AnsweringParams, Prediction
+from transformer.families.classifier.decoding.opening import TrainedClassifier, open_trained
+from transformer.families.classifier.decoding.with_ngrams import NgramClassifier
 from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.nn.weights import ClassifierTrainParams
 from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
@@ -56,7 +58,7 @@ def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: 
     with torch.inference_mode(), collect_attention(classifier.model) as maps:
         classifier.model(torch.from_numpy(ids)[None].to(device))
     (answer,) = classifier.classify([text])
-    put_before = ["[CLS]"] if getattr(classifier.model.config.model, "pooling", "") == "cls" else []
+    put_before = ["[CLS]"] if classifier.model.params.pooling == "cls" else []
     shown, ends = ids[:longest], len(ids) <= longest
     tokens = put_before + classifier.vocabulary.entries(shown)
     own = len(shown) - 1 - ends  # the end token is shown with all others
@@ -77,8 +79,12 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     compute = prepare(params.hardware)
     task = with_labels(task, inputs.corpus)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
-    classifier = TorchClassifier(*opened, task.classes)
-    pooling = classifier.model.config.model.pooling
+    classifier = open_trained(*opened, task.classes)
+    if isinstance(classifier, NgramClassifier):
+        figures.mkdir(parents=True, exist_ok=True)
+        observer.say("a model of n-grams has no attention to draw: reports list the n-grams that weigh most")
+        return {"figures": 0}
+    pooling = classifier.model.params.pooling
     total = inputs.updates(params.train.epochs)
     written = explain(figures, Schedule(params.train, total, classifier.model.d_model))
     explored = []
@@ -92,10 +98,12 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
     return {"figures": written}
 
 
-def drawings_of(classifier: TorchClassifier, text: str, *, layers: str) -> list[Drawing]:
-    """All attention maps of one raw text."""
+def drawings_of(classifier: TrainedClassifier, text: str, *, layers: str) -> list[Drawing]:
+    """All attention maps of one raw text; a model of n-grams has none."""
+    if isinstance(classifier, NgramClassifier):
+        return []
     review = classify_with_attention(classifier, text, longest=_LONGEST)
-    return list(drawings(review, classifier.model.config.model.pooling, layers=layers, unit="text"))
+    return list(drawings(review, classifier.model.params.pooling, layers=layers, unit="text"))
 
 
 def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> Iterator[Drawing]:

@@ -26,19 +26,20 @@ def add_options(parser: ArgumentParser, command: str) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="below each text, the N n-grams that weigh most, and by how much each favours the answer",
+        help="below each text, the N n-grams that weigh most (kind `ngrams`), and by how much each favours the answer",
     )
 
 
 def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
     """A function that turns texts, chunk by chunk, into lines to print; notes the first empty text on stderr."""
     from transformer.core.errors import UserError
+    from transformer.families.classifier.decoding.with_ngrams import NgramClassifier
     from transformer.text.clean import one_line
 
     if arguments.ngrams < 0:
         raise UserError(f"--ngrams ({arguments.ngrams}) must be 0 or more")
-    if arguments.ngrams and model.wide is None:
-        raise UserError(f"--ngrams: the model in {arguments.model} has no wide branch (model.wide_ngrams)")
+    if arguments.ngrams and not isinstance(model, NgramClassifier):
+        raise UserError(f"--ngrams: the model in {arguments.model} is not one of n-grams (model.kind `ngrams`)")
     noted = False
 
     def lines(texts: list[str]) -> list[str]:
@@ -49,7 +50,9 @@ def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]]
         found: list[str] = []
         for answer, text in zip(model.classify(texts), texts, strict=True):
             found.append(f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}")
-            found += [f"\t{lead:+.4f}\t{ngram}" for ngram, lead in model.reasons(text, answer.label, arguments.ngrams)]
+            if isinstance(model, NgramClassifier):
+                leads = model.reasons(text, answer.label, arguments.ngrams)
+                found += [f"\t{lead:+.4f}\t{ngram}" for ngram, lead in leads]
         return found
 
     return lines

@@ -37,15 +37,12 @@ def summary(result: Result) -> str:
 def weaknesses(task: Task, result: Result) -> Iterator[str]:
     """Where it fails, one line each."""
     yield _against_linear(result)
-    yield from _against_wide(result)
     scored = result.evaluation[result.main_split]
     if scored["majority_accuracy"] * len(task.classes) > _UNBALANCED:
         always, balanced = (value(name, scored[name]) for name in ("majority_accuracy", "balanced_accuracy"))
         yield f"The labels are unbalanced: the most common one is right for {always}; balanced accuracy {balanced}."
     if share := scored.get("truncated_rate"):
-        wide = "wide_accuracy" in scored
-        rest = "the network did not read the rest, n-grams did" if wide else "the rest was not read"
-        yield f"{percent(share)} of the {task.units} are longer than model.max_length: {rest}."
+        yield f"{percent(share)} of the {task.units} are longer than model.max_length: the rest was not read."
     mistakes = [row for row in result.table("plots/confusion.tsv") if row["actual"] != row["predicted"]]
     mistakes = [row for row in mistakes if int(row[task.units])]
     mistakes = sorted(mistakes, key=lambda row: -int(row[task.units]))[:_SHOWN] if len(task.classes) > 2 else mistakes
@@ -69,14 +66,6 @@ def _against_linear(result: Result) -> str:
     return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear', 'it')}."
 
 
-def _against_wide(result: Result) -> Iterator[str]:
-    """What the network adds to the wide branch, if the model has one."""
-    figures = result.evaluation[result.main_split]
-    if "accuracy_minus_wide" in figures:
-        wide, network = (value("accuracy", figures[f"{name}_accuracy"]) for name in ("wide", "network"))
-        yield f"The network alone has {network}, its n-grams {wide}: the sum is {_lead(result, 'wide', 'its n-grams')}."
-
-
 def _lead(result: Result, other: str, called: str) -> str:
     """The difference to another system in points, with its interval."""
     figures, name = result.evaluation[result.main_split], f"accuracy_minus_{other}"
@@ -88,7 +77,8 @@ def _lead(result: Result, other: str, called: str) -> str:
 def sections(task: Task, result: Result) -> Iterator[Section]:
     """The sections of the page, the most informative first."""
     yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
-    yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
+    if "epochs" in result.training:
+        yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
     yield Section(
         "Right and wrong",
         tables=[*_by_class(task, result), _confusion(task, result)],
@@ -96,9 +86,7 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     )
     if (result.reports / "tables/ngrams.tsv").exists():
         ngrams = [list(row.values()) for row in result.table("tables/ngrams.tsv")]
-        text = (
-            "Each adds its weight to the logit of a class where it occurs; the network's logits are added to the sum."
-        )
+        text = "Each adds its weight to the logit of a class where it occurs."
         table = Table("By label, the heaviest first", ["label", "n-gram", "weight"], ngrams, long=True)
         yield Section("N-grams that weigh most", text, tables=[table])
     rows = [list(row.values()) for row in result.by_split("tables/errors.tsv")]

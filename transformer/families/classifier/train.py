@@ -1,15 +1,17 @@
 """train: trains the classifier on the encoded texts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from pydantic import model_validator
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint.device import prepare
-from transformer.core.files import write_json
+from transformer.checkpoint.trained import save_trained
+from transformer.core.files import write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.task import PRETRAINING, UNSUPERVISED, Task, with_labels
 from transformer.encoded.batching import Ids, sorted_batches
@@ -26,17 +28,13 @@ from transformer.families.classifier.nn.pretrained import (
     lr_scales,
     start_from,
 )
+from transformer.families.classifier.nn.vectors import on_cores
 from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
-from transformer.families.classifier.nn.wide import WIDE
 from transformer.nn.dropout import drop_tokens
-from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
-
-if TYPE_CHECKING:  # a network alone is trained without scikit-learn
-    from transformer.families.classifier.data.wide import FittedWide
 
 
 class Params(TrainStageParams):
@@ -45,14 +43,6 @@ class Params(TrainStageParams):
     model: AnyInitialisedParams
     train: ClassifierTrainParams
 
-    @model_validator(mode="after")
-    def _the_wide_branch_is_there_and_in_both_passes(self) -> Self:
-        if self.train.r_drop and self.train.wide_dropout:
-            raise ValueError("train.r_drop compares two passes of the network: train.wide_dropout must be 0")
-        if (self.train.wide_dropout or self.train.network_loss) and not self.model.wide_ngrams:
-            raise ValueError("train.wide_dropout and train.network_loss must be 0 where model.wide_ngrams is 0")
-        return self
-
 
 class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     """Training on labelled texts."""
@@ -60,8 +50,6 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
     params: ClassifierTrainParams
     weights: Tensor | None = None
     """(K,) The factors of the loss by class; None if all are 1."""
-    wide: "FittedWide | None" = None
-    """The wide branch, whose logits are added to the network's."""
 
     def build(self) -> ClassifierModel:
         """As `CorpusTraining.build`."""
@@ -71,26 +59,13 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         """The summed cross-entropy of the labels."""
         ids, labels = self.seen.batch(rows, self.compute.device)
         pad_id, share = self.model.config.pad_id, self.params.word_dropout
-        alone: list[Tensor] = []
-        """The network's logits of each pass."""
 
         def predict() -> tuple[Tensor, Tensor]:
-            alone.append(self._logits(drop_tokens(ids, pad_id, share)))
-            return self._beside_wide(alone[-1], rows), labels
+            return self._logits(drop_tokens(ids, pad_id, share)), labels
 
         smoothing = self.params.label_smoothing
         summed = objective(predict, smoothing=smoothing, r_drop=self.params.r_drop, weights=self.weights)
-        if self.wide is not None and self.params.network_loss:
-            own = [smoothed_cross_entropy(each.float(), labels, smoothing, self.weights)[0] for each in alone]
-            summed = summed._replace(total=summed.total + self.params.network_loss * torch.stack(own).mean())
         return BatchLoss(*summed, tokens=self.tokens(rows))
-
-    def _beside_wide(self, logits: Tensor, rows: Ids) -> Tensor:
-        """A pass's logits (B, K) on training texts plus those of the wide branch, which some texts go without."""
-        if self.wide is None:
-            return logits
-        stays = torch.rand(len(rows), 1, device=logits.device) >= self.params.wide_dropout
-        return logits.float() + stays * self.wide.train[rows].to(logits.device)
 
     def validate(self) -> dict[str, float]:
         """Mean loss per text and accuracy, in fp32."""
@@ -98,8 +73,6 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
             logits = self._logits(ids)
-            if self.wide is not None:
-                logits = logits + self.wide.validation[rows].to(logits.device)
             # Summed on the CPU: not every device has float64.
             loss += F.cross_entropy(logits, labels, reduction="none").cpu().double().sum().item()
             correct += int((logits.argmax(dim=-1) == labels).sum())
@@ -113,27 +86,70 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
     """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    if params.model.kind == "ngrams":
+        return _fit_and_write(task, params, paths, observer)
     return train_and_write(open_training, task, params, paths, observer)
+
+
+def _fit_and_write(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+    """As `run`, for a model that is fitted at once: the history has one row, and there is nothing to resume."""
+    from transformer.families.classifier.data.ngrams import fit_ngrams  # imports scikit-learn
+
+    prepare(params.hardware)
+    config, train, validation, weights = _read(task, params, paths, torch.device("cpu"), observer)
+    labels, further = np.asarray(train.labels), paths.encoded / UNSUPERVISED
+    with on_cores(params.hardware.threads):
+        model, logits = fit_ngrams(
+            config,
+            train.whole(),
+            labels,
+            unlabelled=EncodedTexts(further, config).whole() if further.exists() else None,
+            factors=None if weights is None else weights.numpy().astype(np.float64)[labels],
+            seed=params.train.seed,
+            observer=observer,
+        )
+        answers = model.logits(validation.whole())
+    right = (answers.argmax(axis=1) == validation.labels).sum() / max(len(validation), 1)
+    figures = {"train_loss": _mean_loss(logits, labels), "validation_loss": _mean_loss(answers, validation.labels)}
+    figures["validation_accuracy"] = float(right)
+    observer.metrics(0, figures)
+    state = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in model.state().items()}
+    save_trained(paths.trained, config, state)
+    (paths.trained / PRETRAINING).unlink(missing_ok=True)  # of an earlier run by hand
+    row = {"epoch": 0, "step": 0, **figures}
+    write_table(paths.history, list(row), [list(row.values())])
+    counts = {"ngrams": len(model.keys), "parameters": model.parameters}
+    write_json(paths.metrics, figures | counts | {"device": "cpu", "precision": "fp32"})
+    return figures | counts
+
+
+def _mean_loss(logits: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
+    summed = F.cross_entropy(torch.from_numpy(logits), torch.from_numpy(labels.astype("int64")), reduction="sum")
+    return summed.item() / max(len(labels), 1)
+
+
+def _read(
+    task: Task, params: Params, paths: TrainingPaths, device: torch.device, observer: Observer
+) -> tuple[ClassifierConfig, EncodedTexts, EncodedTexts, Tensor | None]:
+    """The model's configuration, the texts of train and validation, and the weights of the classes."""
+    task = with_labels(task, paths.encoded)
+    vocabulary, model = read_vocabularies(paths.vocab, "text")["text"], architecture(params.model)
+    classes = len(task.classes)
+    config = ClassifierConfig(model=model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
+    train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
+    train.report(task, observer)
+    validation.report_classes(task, observer)
+    weights = class_weights(params.train.class_weights, task.classes, train.labels, device)
+    return config, train, validation, weights
 
 
 def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
     """As `OpenTraining`."""
     compute = prepare(params.hardware)
-    task = with_labels(task, paths.encoded)
-    vocabulary = read_vocabularies(paths.vocab, "text")["text"]
-    classes = len(task.classes)
-    model = architecture(params.model)
-    config = ClassifierConfig(model=model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=classes)
-    train, validation = (EncodedTexts(paths.encoded / split, config) for split in ("train", "validation"))
+    config, train, validation, weights = _read(task, params, paths, compute.device, observer)
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = ClassifierTraining(train, validation, params.train, compute, dropout)
-    training.weights = class_weights(params.train.class_weights, task.classes, train.labels, compute.device)
-    train.report(task, observer)
-    validation.report_classes(task, observer)
-    if params.model.wide_ngrams:
-        further = paths.encoded / UNSUPERVISED
-        unlabelled = EncodedTexts(further, config) if params.model.wide_vectors and further.exists() else None
-        training.wide = _fit_wide(train, validation, params, observer, unlabelled, training.weights)
+    training.weights = weights
     record: dict[str, Any] | None = None
     if isinstance(params.model, InitialisedParams) and params.model.init == "pretrained":
         record = start_from(training.model, params.model, paths.vocab / "text" / "tokenizer.json")
@@ -141,10 +157,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
         observer.say(f"starts from {params.model.pretrained}, SHA-256 {record['sha256'][:12]}")
 
     def save(trained: Path) -> None:
-        for name in (WIDE, PRETRAINING):
-            (trained / name).unlink(missing_ok=True)  # of an earlier run by hand
-        if training.wide is not None:
-            training.wide.branch.save(trained)
+        (trained / PRETRAINING).unlink(missing_ok=True)  # of an earlier run by hand
         if record is not None:
             write_json(trained / PRETRAINING, record)
 
@@ -157,18 +170,3 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
         read=[Path(params.model.pretrained)] if record is not None else [],
         save_beside=save,
     )
-
-
-def _fit_wide(
-    train: EncodedTexts,
-    validation: EncodedTexts,
-    params: Params,
-    observer: Observer,
-    unlabelled: EncodedTexts | None,
-    weights: Tensor | None,
-) -> "FittedWide":
-    from transformer.families.classifier.data.wide import fit_wide
-    from transformer.families.classifier.nn.vectors import on_cores
-
-    with on_cores(params.hardware.threads):
-        return fit_wide(train, validation, params.model, params.train, observer, unlabelled, weights)

@@ -6,9 +6,7 @@ from typing import Any
 from transformer.conversion.parts import read_parts
 from transformer.core.task import Task
 from transformer.core.validation import validate
-from transformer.export.converted import MODEL
 from transformer.families.classifier.decoding.labels import ClassificationParams, Classifier, Scorer
-from transformer.families.classifier.nn.wide import read_wide
 
 
 def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: int | None = None) -> Classifier:
@@ -32,9 +30,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
         scorer = CTranslate2Scorer(
             folder / "model", size=vocabulary.size, positions=positions, pad_id=pad_id, classes=classes, threads=threads
         )
-    longest, vectors = config[MODEL].get("wide_ngrams", 0), config[MODEL].get("wide_vectors", 0)
-    wide = read_wide(folder / MODEL, longest=longest, vectors=vectors, size=vocabulary.size, classes=classes)
-    return Classifier(scorer, vocabulary, folder, params, task.classes, wide)
+    return Classifier(scorer, vocabulary, folder, params, task.classes)
 
 
 def best_engine(config: dict[str, Any], available: list[str]) -> str:

@@ -14,7 +14,6 @@ from transformer.evaluation.bootstrap import Floats, bootstrap
 from transformer.export.bundle import open_bundle
 from transformer.export.converted import CONFIG, INT8
 from transformer.families.classifier.decoding.labels import Classifier, class_logits, softmax
-from transformer.families.classifier.decoding.with_torch import TorchClassifier
 
 _BATCH = 64
 _SAMPLES = 1000
@@ -23,21 +22,20 @@ _SAMPLES = 1000
 class Verification:
     """The exported model's answers, and the comparison of converted models with them."""
 
-    def __init__(self, exported: TorchClassifier, rows: Sequence[dict[str, str]], threads: int) -> None:
+    def __init__(self, exported: Classifier, rows: Sequence[dict[str, str]], threads: int) -> None:
         """rows: of predictions.tsv."""
         self._rows, self._threads = rows, threads
         self.sequences = exported.encode([row["text"] for row in rows])
         self._labels = [row["label"] for row in rows]
         self._classes = exported.classes
-        self._alone, self._exported = _probabilities(exported, self.sequences)
+        self._exported = _probabilities(exported, self.sequences)
 
     def verify(self, folder: Path, int8: bool) -> dict[str, float]:
         """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
         engine = read_json(folder / CONFIG)["engine"]
         opened = open_bundle(folder, threads=self._threads)
         assert isinstance(opened, Classifier)
-        alone, found = _probabilities(opened, self.sequences)
-        require_close(engine, np.abs(alone - self._alone).max(axis=1).tolist(), "probability of the network alone")
+        found = _probabilities(opened, self.sequences)
         figures: dict[str, float] = {"rows": len(self._rows)}
         figures |= require_close(engine, np.abs(found - self._exported).max(axis=1).tolist(), "probability")
         own, theirs = found.argmax(axis=1), self._exported.argmax(axis=1)
@@ -57,10 +55,5 @@ class Verification:
         return figures | require_quality(engine, "accuracy", float(right[0].mean()), float(right[1].mean()), lead)
 
 
-def _probabilities(model: Classifier, sequences: Sequence[Ids]) -> tuple[Floats, Floats]:
-    """What the network answers alone, and what the model does: its sum with the wide branch, if there is one.
-
-    Beside a branch that is certain, a network that is wrong would not be noticed.
-    """
-    network = class_logits(model.scorer, sequences, batch_size=_BATCH, observer=Observer())
-    return softmax(network), softmax(network if model.wide is None else network + model.wide.logits(sequences))
+def _probabilities(model: Classifier, sequences: Sequence[Ids]) -> Floats:
+    return softmax(class_logits(model.scorer, sequences, batch_size=_BATCH, observer=Observer()))

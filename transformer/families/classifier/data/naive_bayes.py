@@ -1,19 +1,13 @@
-"""Logistic regression over n-grams weighted by Naive Bayes (Wang and Manning 2012; Mesnil et al. 2015, section 2.3).
+"""Logistic regression over n-grams weighted by Naive Bayes (Wang and Manning 2012; Mesnil et al. 2015, section 2.3)."""
 
-The linear baseline of `evaluate`, and the wide branch that `train` puts beside a network.
-"""
-
-import hashlib
-from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 from sklearn.linear_model import LogisticRegression
 
-from transformer.core.errors import UserError
 from transformer.families.classifier.nn.ngrams import Ids, Occurrences
 
 Floats = NDArray[np.float64]
@@ -23,11 +17,11 @@ FEWEST = 2
 _SMOOTHING = 1.0
 
 
-def known_keys(occurrences: Occurrences, most: int | None = None) -> Ids:
+def known_keys(occurrences: Occurrences, most: int) -> Ids:
     """The keys of n-grams in at least `FEWEST` texts, sorted; of more than `most`, those in the most texts."""
     keys, counts = np.unique(occurrences.keys, return_counts=True)
     keys, counts = keys[counts >= FEWEST], counts[counts >= FEWEST]
-    if most is None or len(keys) <= most:
+    if len(keys) <= most:
         return keys
     return np.sort(keys[np.argsort(-counts, kind="stable")[:most]])
 
@@ -51,83 +45,40 @@ def log_count_ratio(matrix: csr_array, labels: Labels) -> Floats:
     return ratio
 
 
-def weighted(matrix: csr_array, ratio: Floats) -> csr_array:
-    """The matrix with each column multiplied by its ratio."""
-    product = matrix.copy()
-    product.data = ratio[product.indices]
-    return product
-
-
-def regression(
-    matrix: csr_array, labels: Labels, strength: float, factors: Floats | None = None
-) -> tuple[Floats, LogisticRegression]:
-    """The ratios (F,), and the regression on the matrix that they weight.
-
-    matrix, labels: as in `log_count_ratio`, both labels occur; strength: the inverse of the regularization's; factors:
-    (N,) of each text's loss, None for 1.
-    """
-    ratio = log_count_ratio(matrix, labels)
-    model = LogisticRegression(C=strength, solver="liblinear", dual=True, random_state=0, max_iter=1000)
-    model.fit(weighted(matrix, ratio), labels, factors)
-    return ratio, model
-
-
 def margins(
-    matrix: csr_array, labels: NDArray[Any], classes: int, strength: float, factors: Floats | None = None
+    matrix: csr_array,
+    directions: NDArray[Any],
+    labels: NDArray[Any],
+    classes: int,
+    strength: float,
+    factors: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Weights (F, K) and biases (K,) that give each class's logit. strength, factors: as in `regression`."""
-    return one_against_rest(partial(_margin, matrix, strength, factors), matrix.shape[1], labels, classes)
+    """Weights (F + D, K) and biases (K,) that give each class's logit: one regression, or with K > 2 one against the
+    rest. A class that all texts have, or none, gets the logit of its smoothed frequency.
 
-
-def one_against_rest(
-    fit: Callable[[Labels], tuple[Floats, float]], width: int, labels: NDArray[Any], classes: int
-) -> tuple[Floats, Floats]:
-    """Weights (F, K) and biases (K,) that give each class's logit: one regression, or with K > 2 one against the rest.
-
-    fit: the weights (F,) and the bias of a regression on labels of 0 and 1, both of which occur; width: F. A class that
-    all texts have, or none, gets the logit of its smoothed frequency.
+    matrix: (N, F) of zeros and ones, weighted by naive Bayes; directions: (N, D) further features, taken as they are;
+    labels: (N,); strength: the inverse of the regularization's; factors: (N,) of each text's loss, None for 1.
     """
+    fit = partial(_fitted, matrix, csr_array(directions), strength, factors)
     if classes == 2:
-        weight, bias = _fitted(fit, width, (labels == 1).astype(np.int8))
+        weight, bias = fit((labels == 1).astype(np.int8))
         return np.stack((-weight, weight), axis=1) / 2, np.array([-bias, bias]) / 2
-    each = [_fitted(fit, width, (labels == number).astype(np.int8)) for number in range(classes)]
+    each = [fit((labels == number).astype(np.int8)) for number in range(classes)]
     return np.stack([weight for weight, _ in each], axis=1), np.array([bias for _, bias in each])
 
 
-def _fitted(fit: Callable[[Labels], tuple[Floats, float]], width: int, labels: Labels) -> tuple[Floats, float]:
-    ones = int(labels.sum())
+def _fitted(
+    matrix: csr_array, directions: csr_array, strength: float, factors: Floats | None, labels: Labels
+) -> tuple[Floats, float]:
+    """The weights (F + D,) and the bias of a regression on labels of 0 and 1."""
+    width, ones = matrix.shape[1] + directions.shape[1], int(labels.sum())
     if not width or ones in (0, len(labels)):
         return np.zeros(width), float(np.log((ones + _SMOOTHING) / (len(labels) - ones + _SMOOTHING)))
-    return fit(labels)
-
-
-def _margin(matrix: csr_array, strength: float, factors: Floats | None, labels: Labels) -> tuple[Floats, float]:
-    ratio, model = regression(matrix, labels, strength, factors)
-    return ratio * model.coef_[0], float(model.intercept_[0])
-
-
-def _repeated(texts: Iterable[NDArray[Any]]) -> list[int]:
-    """The number of each text among the different ones, in the order in which they occur."""
-    seen: dict[bytes, int] = {}
-    return [seen.setdefault(hashlib.blake2b(text.tobytes(), digest_size=16).digest(), len(seen)) for text in texts]
-
-
-def folds_of_blocks(
-    labels: NDArray[Any], folds: int, block: int, seed: int, texts: Iterable[NDArray[Any]] = ()
-) -> Iterator[NDArray[np.bool_]]:
-    """Masks (N,) of the rows of each fold, which together are all rows.
-
-    `block` neighbouring rows stay together, and blocks of like labels are spread over the folds. texts: the ids of each
-    row; of blocks of 1, equal ones stay together. Raises UserError when there is a single block: each fold is scored by
-    what was learnt from the others.
-    """
-    number = np.arange(len(labels)) // block
-    if block == 1 and (same := _repeated(texts)):
-        number = np.array(same)
-    if number.max() == 0:
-        raise UserError(f"train.wide_block is {block:,}, but there are {len(labels):,} texts: lower it")
-    means = np.bincount(number, labels) / np.bincount(number)
-    order = np.lexsort((np.random.default_rng(seed).permutation(len(means)), means))
-    fold = np.empty(len(means), dtype=np.int64)
-    fold[order] = np.arange(len(means)) % folds
-    return (fold[number] == each for each in range(folds))
+    ratio = log_count_ratio(matrix, labels)
+    weighted = matrix.copy()
+    weighted.data = ratio[weighted.indices]
+    model = LogisticRegression(C=strength, solver="liblinear", dual=True, random_state=0, max_iter=1000)
+    model.fit(hstack((weighted, directions), format="csr"), labels, factors)
+    weights: Floats = model.coef_[0]
+    weights[: len(ratio)] *= ratio
+    return weights, float(model.intercept_[0])

@@ -7,18 +7,16 @@ them further gains little (docs/notes/results.md).
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import randomized_svd
 
 from transformer.core.observer import Observer
-from transformer.families.classifier.data.naive_bayes import FEWEST, Floats, Labels, one_against_rest
+from transformer.families.classifier.data.naive_bayes import FEWEST, Floats
 from transformer.families.classifier.nn.vectors import (
     ONE_CORE,
     Background,
@@ -100,18 +98,6 @@ def _of_ngrams(found: csr_array, texts: Floats32) -> tuple[NDArray[np.int8], Bac
     columns = found.T.tocsr()
     vectors = in_8_bits(_regressed(columns, texts, Background.of(texts, np.diff(found.indptr))))
     return vectors, Background.of(directions(vectors), np.diff(columns.indptr))
-
-
-def vector_margins(
-    coordinates: Floats32, labels: NDArray[Any], classes: int, strength: float, factors: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Slopes (D, K) and biases (K,) that give each class's logit, as `margins` does for n-grams."""
-    return one_against_rest(partial(_slopes, coordinates, strength, factors), coordinates.shape[1], labels, classes)
-
-
-def _slopes(coordinates: Floats32, strength: float, factors: Floats | None, labels: Labels) -> tuple[Floats, float]:
-    model = LogisticRegression(C=strength, max_iter=1000).fit(coordinates.astype(np.float64), labels, factors)
-    return model.coef_[0], float(model.intercept_[0])
 
 
 def _analysed(found: csr_array, counts: NDArray[np.int64], size: int, seed: int) -> Floats32:

@@ -12,7 +12,6 @@ from transformer.core.observer import Observer
 from transformer.core.schema import Section
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary, clip
-from transformer.families.classifier.nn.wide import Contribution, WideBranch, lead_of
 from transformer.text.clean import given_texts, one_line
 from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 
@@ -64,6 +63,11 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares
 
 
+def probabilities_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Per text (N, K) the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
+    return softmax(logits)[:, 1] if logits.shape[1] == 2 else softmax(logits)
+
+
 class ClassificationParams(Section):
     """How texts are classified."""
 
@@ -96,21 +100,19 @@ class Classifier:
         pretokenizer: Path,
         params: ClassificationParams,
         classes: Sequence[str],
-        wide: WideBranch | None = None,
     ) -> None:
-        """classes: their names; pretokenizer: the folder of `pretokenizer.json`; wide: what is added to the scorer's
-        logits, if anything.
+        """classes: their names; pretokenizer: the folder of `pretokenizer.json`.
 
         Raises UserError when that is missing or broken.
         """
-        self.scorer, self.vocabulary, self.classes, self.wide = scorer, vocabulary, tuple(classes), wide
+        self.scorer, self.vocabulary, self.classes = scorer, vocabulary, tuple(classes)
         self._pretokenize = open_pretokenizer(pretokenizer, read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
         self.score: BatchScoring | None = None
         """As in `class_logits`."""
 
     def classify(self, texts: Iterable[str]) -> list[Prediction]:
-        """The label of each text. Of texts longer than its positions, the network reads the beginning.
+        """The label of each text. Of texts longer than its positions, a network reads the beginning.
 
         Raises TypeError if `texts` is not an iterable of strings.
         """
@@ -133,42 +135,9 @@ class Classifier:
         return self._pretokenize([one_line(text) for text in given_texts(texts)])
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
-        """Per encoded text the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
-        return self.by_branch(sequences, observer)[0]
-
-    def by_branch(
-        self, sequences: Sequence[Ids], observer: Observer
-    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """As `probabilities`; and what the network and the wide branch, by name, would answer alone, if there are both.
-
-        sequences: ids of whole texts.
-        """
-        network = class_logits(
-            self.scorer, sequences, batch_size=self._params.batch_size, observer=observer, score=self.score
-        )
-        if self.wide is None:
-            return self._shown(network), {}
-        wide = self.wide.logits(sequences)
-        return self._shown(network + wide), {"network": self._shown(network), "wide": self._shown(wide)}
-
-    def _shown(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        return softmax(logits)[:, 1] if len(self.classes) == 2 else softmax(logits)
-
-    def reasons(self, text: str, label: str, count: int) -> list[tuple[str, float]]:
-        """The n-grams of a text with the largest weights, at most `count`, and how much each favours the label.
-
-        That is its part in the lead of the label's logit over the mean of the others'. Empty without a wide branch.
-        """
-        if self.wide is None or not count:
-            return []
-        number = self.classes.index(label)
-        found = self.wide.contributions(self.encode([text])[0])
-        leads = [(self.named(each), lead_of(each.weights, number)) for each in found]
-        return sorted(leads, key=lambda pair: -abs(pair[1]))[:count]
-
-    def named(self, contribution: Contribution) -> str:
-        """An n-gram as text."""
-        return " ".join(self.vocabulary.entries(contribution.ids))
+        """As `probabilities_of`, per encoded text. sequences: ids of whole texts."""
+        size, score = self._params.batch_size, self.score
+        return probabilities_of(class_logits(self.scorer, sequences, batch_size=size, observer=observer, score=score))
 
 
 def prediction(given: "float | NDArray[np.float64]", classes: Sequence[str]) -> Prediction:

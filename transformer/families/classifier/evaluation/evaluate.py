@@ -19,10 +19,11 @@ from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
 from transformer.evaluation.leakage import LeakageCheck, words
 from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.decoding.labels import ClassificationParams, prediction
-from transformer.families.classifier.decoding.with_torch import TorchClassifier
+from transformer.families.classifier.decoding.labels import ClassificationParams, prediction, probabilities_of
+from transformer.families.classifier.decoding.opening import TrainedClassifier
+from transformer.families.classifier.decoding.with_ngrams import NgramClassifier
 from transformer.families.classifier.evaluation.calibration import Bin, fitted_temperature, reliability
-from transformer.families.classifier.evaluation.linear import LinearBaselines
+from transformer.families.classifier.evaluation.linear import linear_baseline
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     Labels,
@@ -43,7 +44,7 @@ _ROUNDED = 1e-6  # what the last digit of a probability may lack
 _SHOWN = 20  # errors per split, and n-grams per class, in the tables
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
-    *("loss", "roc_auc", "linear_accuracy", "wide_accuracy", "duplicates"),
+    *("loss", "roc_auc", "linear_accuracy", "duplicates"),
 )
 
 
@@ -69,8 +70,6 @@ class _Answers:
     labels: Labels
     probabilities: Floats
     """As in scores.py."""
-    branches: Mapping[str, Floats]
-    """The same of the network and of the wide branch alone, by name, if the model has both."""
     truncated: int
     """Texts of which the model read the beginning alone."""
 
@@ -93,7 +92,7 @@ def run(
     leakage = LeakageCheck(_texts(inputs, "train"))
     figures: dict[str, dict[str, float]] = {}
     for split, given in answers.items():
-        others = {"linear": linear[split], **given.branches}
+        others = {"linear": linear[split]}
         if baseline and (rows := baseline.of_split(split, {"text": given.texts}, observer)):
             others["baseline"] = np.array([_probabilities(row, task.classes, baseline.name) for row in rows])
         duplicates = leakage.check(split, given.texts, seen_from_now_on=split.startswith("validation"))
@@ -112,7 +111,7 @@ def run(
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
     write_table(outputs.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(outputs.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
-    if classifier.wide is not None:
+    if isinstance(classifier, NgramClassifier):
         write_table(outputs.tables / "ngrams.tsv", ("class", "ngram", "weight"), _heaviest(classifier))
     else:
         (outputs.tables / "ngrams.tsv").unlink(missing_ok=True)  # of an earlier run by hand: DVC empties the folder
@@ -148,28 +147,27 @@ def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) ->
 
 
 def _answered(
-    split: str, task: Task, classifier: TorchClassifier, inputs: EvaluationInputs, observer: Observer
+    split: str, task: Task, classifier: TrainedClassifier, inputs: EvaluationInputs, observer: Observer
 ) -> _Answers:
     encoded = EncodedTexts(inputs.encoded / split, classifier.model.config)
     encoded.report(task, observer)
-    found = classifier.by_branch(list(encoded.whole()), observer)
-    return _Answers(_texts(inputs, split), np.asarray(encoded.labels), *found, encoded.truncated)
+    found = classifier.probabilities(list(encoded.whole()), observer)
+    return _Answers(_texts(inputs, split), np.asarray(encoded.labels), found, encoded.truncated)
 
 
 def _linear_answers(
-    splits: Sequence[str], classifier: TorchClassifier, inputs: EvaluationInputs, longest: int, observer: Observer
+    splits: Sequence[str], classifier: TrainedClassifier, inputs: EvaluationInputs, longest: int, observer: Observer
 ) -> tuple[dict[str, Floats], int]:
     """The linear baseline's probabilities by split, and the class that most texts of train have.
 
     The baseline trains on the same tokens as the model, but on full texts. longest: of its n-grams.
     """
     observer.say("training the linear baseline")
-    train, *rest = (EncodedTexts(inputs.encoded / split, classifier.model.config) for split in ("train", *splits))
-    model = LinearBaselines(
-        train.whole(), np.asarray(train.labels), classifier.vocabulary.size, len(classifier.classes), longest
-    )
+    config = classifier.model.config
+    train, *rest = (EncodedTexts(inputs.encoded / split, config) for split in ("train", *splits))
+    model = linear_baseline(config, train.whole(), np.asarray(train.labels), longest)
     commonest = int(np.bincount(train.labels).argmax())
-    return {encoded.split: model.probabilities(encoded.whole()) for encoded in rest}, commonest
+    return {encoded.split: probabilities_of(model.logits(encoded.whole())) for encoded in rest}, commonest
 
 
 def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
@@ -195,11 +193,10 @@ def _errors(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator
             yield split, classes[given.labels[row]], *answer, given.texts[row]
 
 
-def _heaviest(classifier: TorchClassifier) -> Iterator[tuple[object, ...]]:
-    """The n-grams of the wide branch that speak most for each class, and what they add to its logit."""
-    assert classifier.wide is not None
+def _heaviest(classifier: NgramClassifier) -> Iterator[tuple[object, ...]]:
+    """The n-grams that speak most for each class, and what they add to its logit."""
     for number, name in enumerate(classifier.classes):
-        for each in classifier.wide.heaviest(number, _SHOWN):
+        for each in classifier.model.heaviest(number, _SHOWN):
             yield name, classifier.named(each), round(float(each.weights[number]), 4)
 
 

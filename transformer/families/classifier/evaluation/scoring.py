@@ -11,10 +11,10 @@ from transformer.core.schema import Hardware
 from transformer.encoded.batching import Ids
 from transformer.evaluation.inputs import EvaluationInputs
 from transformer.families.classifier.decoding.labels import ClassificationParams
-from transformer.families.classifier.decoding.with_torch import TorchClassifier
+from transformer.families.classifier.decoding.opening import TrainedClassifier, open_trained
 from transformer.text.parallel import OrderedMap
 
-_opened: list[TorchClassifier] = []
+_opened: list[TrainedClassifier] = []
 """This process's own."""
 
 
@@ -23,10 +23,10 @@ def open_classifier(
 ) -> None:
     """Open the trained model in this process. Raises UserError when a file is missing or broken."""
     device = prepare(hardware).device
-    _opened[:] = [TorchClassifier(inputs.trained, inputs.vocab, inputs.tokens, params, device, classes)]
+    _opened[:] = [open_trained(inputs.trained, inputs.vocab, inputs.tokens, params, device, classes)]
 
 
-def opened_classifier() -> TorchClassifier:
+def opened_classifier() -> TrainedClassifier:
     """The model that `open_classifier` opened."""
     return _opened[0]
 

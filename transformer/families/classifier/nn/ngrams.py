@@ -1,4 +1,4 @@
-"""Which n-grams occur in a text: what the linear baseline and the wide branch read. NumPy alone."""
+"""Which n-grams occur in a text. NumPy alone."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Self

@@ -15,7 +15,12 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, sha256
 from transformer.core.schema import Section
 from transformer.core.task import NOWHERE
-from transformer.families.classifier.nn.config import ClassifierParams, RecurrentClassifierParams
+from transformer.families.classifier.nn.config import (
+    AnyClassifierParams,
+    ClassifierParams,
+    NgramParams,
+    RecurrentClassifierParams,
+)
 from transformer.families.classifier.nn.interface import ClassifierModel
 
 _SAME = ("d_model", "heads", "head_dim", "d_ff", "layers", "activation", "norm", "positions", "scale_embeddings")
@@ -50,26 +55,36 @@ class InitialisedParams(ClassifierParams, Initialisation):
     """`model` of a classification task, kind `transformer`, with where its training begins."""
 
 
-class InitialisedRecurrentParams(RecurrentClassifierParams, Initialisation):
-    """The same, kind `recurrent`: there is nothing to start from."""
+class _Fresh(Initialisation):
+    """Of a kind for which there is nothing to start from."""
 
     @model_validator(mode="after")
     def _starts_at_random(self) -> Self:
         if self.init != "random":
-            raise ValueError("init `pretrained` needs kind `transformer`: no language model is recurrent")
+            raise ValueError("init `pretrained` needs kind `transformer`: no language model is of another kind")
         return self
 
 
-AnyInitialisedParams = Annotated[InitialisedParams | InitialisedRecurrentParams, Field(discriminator="kind")]
+class InitialisedRecurrentParams(RecurrentClassifierParams, _Fresh):
+    """`model` of a classification task, kind `recurrent`."""
+
+
+class InitialisedNgramParams(NgramParams, _Fresh):
+    """`model` of a classification task, kind `ngrams`."""
+
+
+AnyInitialisedParams = Annotated[
+    InitialisedParams | InitialisedRecurrentParams | InitialisedNgramParams, Field(discriminator="kind")
+]
 """`model` of a classification task, as training reads it."""
 
 
-def architecture(
-    params: InitialisedParams | InitialisedRecurrentParams,
-) -> ClassifierParams | RecurrentClassifierParams:
+def architecture(params: AnyInitialisedParams) -> AnyClassifierParams:
     """What the trained model's config.json keeps."""
     kept: dict[str, Any] = params.model_dump(exclude=set(Initialisation.model_fields))
-    return RecurrentClassifierParams(**kept) if params.kind == "recurrent" else ClassifierParams(**kept)
+    kinds = {"transformer": ClassifierParams, "recurrent": RecurrentClassifierParams, "ngrams": NgramParams}
+    found: AnyClassifierParams = kinds[params.kind](**kept)
+    return found
 
 
 def start_from(model: ClassifierModel, params: InitialisedParams, vocabulary: Path) -> dict[str, Any]:

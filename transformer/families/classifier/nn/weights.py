@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import field_validator
 from torch import Tensor
 
 from transformer.core.errors import UserError
@@ -19,19 +19,6 @@ class ClassifierTrainParams(TrainParams):
     class_weights: Literal["none", "balanced"] | dict[str, float]
     """Factors of the loss by label: `balanced` makes all labels weigh the same together, N / (K N_k); or a mapping
     with every label."""
-    wide_strength: float = Field(gt=0)
-    """The inverse strength of the regularization of the wide branch's weights, as scikit-learn's `C`."""
-    wide_vector_strength: float = Field(default=0.01, gt=0)
-    """The same of its regression along the vectors of texts."""
-    wide_folds: int = Field(ge=2)
-    """The network trains beside wide branches that have not seen the text: the training split in so many parts."""
-    wide_block: int = Field(ge=1)
-    """Neighbouring texts of train, as it is after what `download` leaves out, that are in the same part, as
-    `download.validation_block`; with 1, equal texts are."""
-    wide_dropout: float = Field(ge=0, lt=1)
-    """Share of the texts of a batch whose wide logits are left out, so that the network answers alone."""
-    network_loss: float = Field(ge=0)
-    """Weight of the loss of the network alone, added to that of the sum with the wide branch."""
 
     @field_validator("class_weights", mode="before")
     @classmethod
