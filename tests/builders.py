@@ -5,7 +5,12 @@ from typing import Any
 import torch
 
 from transformer.core.schema import Runtime
-from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams, RecurrentClassifierParams
+from transformer.families.classifier.nn.config import (
+    ClassifierConfig,
+    ClassifierParams,
+    NgramParams,
+    RecurrentClassifierParams,
+)
 from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
 from transformer.families.language.nn.config import LanguageConfig, LanguageParams
@@ -31,6 +36,11 @@ LAYERS: dict[str, Any] = {
     "residual_init": "xavier",
     "scale_embeddings": True,
 }
+
+
+NGRAMS = NgramParams(
+    kind="ngrams", ngrams=3, features=1000, strength=1.0, vectors=0, vector_ngrams=1000, vector_strength=1.0
+)
 
 
 TRAIN: dict[str, Any] = {

@@ -5,8 +5,9 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
+from tests.builders import NGRAMS
 from transformer.evaluation.leakage import Duplicates
-from transformer.families.classifier.decoding.labels import prediction
+from transformer.families.classifier.decoding.labels import prediction, probabilities_of
 from transformer.families.classifier.download import check_labelled, class_labels
 from transformer.families.classifier.evaluation.calibration import (
     expected_calibration_error,
@@ -14,7 +15,7 @@ from transformer.families.classifier.evaluation.calibration import (
     reliability,
     rescaled,
 )
-from transformer.families.classifier.evaluation.linear import LinearBaselines
+from transformer.families.classifier.evaluation.linear import linear_baseline
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     accuracy_by_length,
@@ -26,6 +27,7 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
     scores,
 )
+from transformer.families.classifier.nn.config import ClassifierConfig
 
 LABELS = np.array([0, 1, 2, 2], dtype=np.int8)
 GIVEN = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])
@@ -139,8 +141,8 @@ def test_the_linear_baseline_tells_any_number_of_classes_apart() -> None:
     random = np.random.default_rng(1)
     labels = random.integers(0, 4, size=200).astype(np.int8)
     texts = [np.array([2, *random.integers(10 * label + 4, 10 * label + 14, size=6), 3]) for label in labels]
-    model = LinearBaselines(iter(texts), labels, 50, 4)
-    found = model.probabilities(iter(texts))
+    config = ClassifierConfig(model=NGRAMS, size=50, pad_id=0, classes=4)
+    found = probabilities_of(linear_baseline(config, iter(texts), labels).logits(iter(texts)))
     assert found.shape == (200, 4)
     assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
     assert (found.argmax(axis=1) == labels).mean() > 0.95

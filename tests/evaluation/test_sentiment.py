@@ -1,5 +1,7 @@
 """A classifier's metrics, compared with scikit-learn, scipy and closed forms."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -7,10 +9,12 @@ from scipy.special import expit
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
+from tests.builders import NGRAMS
 from transformer.core.errors import UserError
 from transformer.evaluation.bootstrap import Floats, resamples
 from transformer.evaluation.leakage import Duplicates
 from transformer.families.classifier.data.naive_bayes import log_count_ratio
+from transformer.families.classifier.decoding.labels import probabilities_of
 from transformer.families.classifier.evaluation.calibration import (
     expected_calibration_error,
     fitted_temperature,
@@ -18,7 +22,7 @@ from transformer.families.classifier.evaluation.calibration import (
     rescaled,
 )
 from transformer.families.classifier.evaluation.evaluate import _probabilities
-from transformer.families.classifier.evaluation.linear import LinearBaseline
+from transformer.families.classifier.evaluation.linear import linear_baseline
 from transformer.families.classifier.evaluation.metrics import split_figures
 from transformer.families.classifier.evaluation.scores import (
     Labels,
@@ -30,6 +34,7 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
     scores,
 )
+from transformer.families.classifier.nn.config import ClassifierConfig
 from transformer.families.classifier.nn.ngrams import Ids
 
 Sample = tuple[Labels, Floats]
@@ -181,32 +186,37 @@ def reviews(count: int, seed: int) -> tuple[list[Ids], Labels]:
     return [np.array([2, *text, 3], dtype=np.int64) for text in texts], labels
 
 
+def baseline(texts: list[Ids], labels: Labels, longest: int = 2) -> Callable[[list[Ids]], Floats]:
+    """The baseline's probabilities of class 1."""
+    model = linear_baseline(ClassifierConfig(model=NGRAMS, size=12, pad_id=0, classes=2), texts, labels, longest)
+    return lambda given: probabilities_of(model.logits(given))
+
+
 def test_the_linear_baseline_learns_from_pairs_of_words() -> None:
     texts, labels = reviews(200, 0)
     others, expected = reviews(100, 1)
-    model = LinearBaseline(texts, labels, 12)
-    found = model.positive(others)
-    assert ((found >= 0.5) == expected).all()
-    assert (found == LinearBaseline(texts, labels, 12).positive(others)).all()
+    positive = baseline(texts, labels)
+    assert ((positive(others) >= 0.5) == expected).all()
+    assert (positive(others) == baseline(texts, labels)(others)).all()
     alone = [np.array([2, *sorted(text[1:-1]), 3]) for text in others]  # the same words, without their order
-    assert 0.3 < ((model.positive(alone) >= 0.5) == expected).mean() < 0.7
+    assert 0.3 < ((positive(alone) >= 0.5) == expected).mean() < 0.7
 
 
 def test_the_linear_baseline_learns_from_longer_ngrams_if_asked() -> None:
     """Both kinds of text have the same words and pairs; only the order of the two detours from 5 differs."""
     labels = np.random.default_rng(3).integers(2, size=300).astype(np.int8)
     texts = [np.array([2, *((5, 6, 5, 7, 5) if label else (5, 7, 5, 6, 5)), 3]) for label in labels]
-    right = {n: ((LinearBaseline(texts, labels, 12, n).positive(texts) >= 0.5) == labels).mean() for n in (2, 3)}
+    right = {n: ((baseline(texts, labels, n)(texts) >= 0.5) == labels).mean() for n in (2, 3)}
     assert right[2] < 0.7
     assert right[3] == 1.0
 
 
-def test_a_linear_baseline_with_nothing_to_learn_says_the_share() -> None:
+def test_a_linear_baseline_with_nothing_to_learn_says_the_smoothed_share() -> None:
     texts, labels = reviews(4, 0)
-    assert LinearBaseline(texts, np.ones(4, dtype=np.int8), 12).positive(texts).tolist() == [1.0] * 4
-    assert LinearBaseline([np.array([2, 3])] * 4, labels, 12).positive(texts).tolist() == [labels.mean()] * 4
-    unknown = [np.array([2, 3]), np.array([2, 4, 3])]
-    assert np.isfinite(LinearBaseline(*reviews(50, 2), 12).positive(unknown)).all()
+    assert baseline(texts, np.ones(4, dtype=np.int8))(texts) == pytest.approx([5 / 6] * 4, abs=1e-6)
+    empty = baseline([np.array([2, 3])] * 4, labels)
+    assert empty(texts) == pytest.approx([(labels.sum() + 1) / 6] * 4, abs=1e-6)
+    assert np.isfinite(baseline(*reviews(50, 2))([np.array([2, 3]), np.array([2, 4, 3])])).all()
 
 
 def test_where_every_text_has_a_duplicate_no_score_is_without_them() -> None:

@@ -183,7 +183,6 @@ def test_so_is_a_fault_of_a_recurrent_model(path: str, value: Any, message: str,
             "rnn",
             "teacher_forcing must be 1",
         ),
-        ({"sentiment.train.wide_dropout": 0.1, "sentiment.train.r_drop": 1.0}, "wide", "wide_dropout must be 0"),
     ],
 )
 def test_two_passes_are_over_the_same_input(
@@ -255,8 +254,6 @@ def test_parameters_of_translations_training_that_do_not_fit(
             {"translation.evaluate.mbr_utility": "chrf"},
             "mbr_utility `chrf` needs method `beam` and a beam_size above 1",
         ),
-        ({"sentiment.train.wide_dropout": 0.1}, r"wide_dropout and .* must be 0 where model\.wide_ngrams is 0"),
-        ({"sentiment.train.network_loss": 0.1}, r"network_loss must be 0 where model\.wide_ngrams is 0"),
         ({"translation.evaluate.temperature": 1e-310}, r"greater than or equal to 0\.000001, not 1e-310"),
     ],
 )
@@ -302,19 +299,6 @@ def test_answers_that_cannot_be_joined_again_are_refused(
     }
     with pytest.raises(UserError, match=refused) if refused else nullcontext():
         check(tmp_path, "language.tokenize.language", "zh", **settings | changes)
-
-
-@pytest.mark.parametrize(
-    ("leaf", "message"),
-    [
-        ("wide_vectors", r"model\.wide_vectors must be 0 where model\.wide_ngrams is 0"),
-        ("wide_latent", r"model\.wide_latent is of an older version: set model\.wide_vectors instead, and train again"),
-    ],
-)
-def test_vectors_without_ngrams_and_what_they_replace(leaf: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message) as caught:
-        check(tmp_path, f"sentiment.model.{leaf}", 5)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

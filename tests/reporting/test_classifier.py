@@ -54,13 +54,10 @@ def test_a_classifier_without_errors_has_a_report(tmp_path: Path) -> None:
     assert "Confident errors" not in [section.title for section in sections(TASK, result)]
 
 
-def test_what_each_branch_of_a_classifier_adds_is_said(tmp_path: Path) -> None:
-    branches = {"wide_accuracy": 0.69, "network_accuracy": 0.62, "accuracy_minus_wide": 0.01}
-    ends = {"accuracy_minus_wide_low": -0.005, "accuracy_minus_wide_high": 0.025}
-    result = written(tmp_path, SCORED | branches | ends, ngrams="class\tngram\tweight\ngood\twell worth\t0.66\n")
-    assert (
-        "The network alone has 62.0 %, its n-grams 69.0 %: the sum is +1.0 points from its n-grams (95 % interval -0.5"
-        " to +2.5)."
-    ) in weaknesses(TASK, result)
-    section = next(section for section in sections(TASK, result) if section.title == "N-grams that weigh most")
-    assert [list(table.rows) for table in section.tables] == [[["good", "well worth", "0.66"]]]
+def test_a_model_of_ngrams_shows_them_and_no_curves(tmp_path: Path) -> None:
+    result = written(tmp_path, SCORED, ngrams="class\tngram\tweight\ngood\twell worth\t0.66\n")
+    write_json(result.reports / "training.json", {"ngrams": 400})
+    titles = {section.title: section for section in sections(TASK, result)}
+    assert "Learning curves" not in titles
+    (table,) = titles["N-grams that weigh most"].tables
+    assert list(table.rows) == [["good", "well worth", "0.66"]]

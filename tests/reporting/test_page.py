@@ -248,10 +248,6 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             {"test": {"accuracy": 0.9, "truncated_rate": 0.996}},
             "99.6 % of the texts of test are longer than model.max_length: only their beginning was read.",
         ),
-        (
-            {"test": {"accuracy": 0.9, "wide_accuracy": 0.8, "truncated_rate": 0.1}},
-            "10 % of the texts of test are longer than model.max_length: the network read only their beginning.",
-        ),
         ({"test": {"accuracy": 0.9, "truncated_rate": 0.09}}, ""),
         (
             {"test": {"accuracy": 0.9, "near_duplicates": 1}},

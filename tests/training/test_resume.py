@@ -11,7 +11,7 @@ import pytest
 from tests.builders import TRAIN
 from tests.training.golden import RECURRENT
 from tests.training.line import CPU, Line
-from tests.training.resuming import UPDATES, Changes, Watcher, data, work
+from tests.training.resuming import UPDATES, Watcher, data, work
 from transformer.core.observer import Observer
 from transformer.training import loop
 from transformer.training.config import TrainParams
@@ -82,19 +82,6 @@ def test_a_classifier_out_of_patience_ends_with_the_same_bytes(data: Path, tmp_p
     training.run(stop=UPDATES + 1)
     training.run(stop=3 * UPDATES)  # the validation after it ends training, and is repeated
     assert training.finish().lines.count("no better validation_accuracy for 2 epochs: stopped") == 1
-
-
-def test_a_classifier_beside_a_wide_branch_ends_with_the_same_bytes(data: Path, tmp_path: Path) -> None:
-    """The branch is fitted again; which texts go without it is drawn by the generator that the state has."""
-    changes: Changes = {
-        "train": {"wide_dropout": 0.5, "network_loss": 0.3, "averaging": "ema"},
-        "model": {"wide_ngrams": 2, "wide_vectors": 40},
-    }
-    training = work(data, tmp_path, changes, task="sentiment")
-    assert "models/sentiment/trained/wide.npz" in training.undisturbed
-    for stop in (2, UPDATES, 2 * UPDATES + 1):
-        training.run(stop=stop)
-    assert training.finish().points == training.points
 
 
 @pytest.mark.parametrize("averaging", ["none", "ema"])

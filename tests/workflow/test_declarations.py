@@ -38,7 +38,6 @@ _WIDER = {
         *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
         *("families/*/nn/hiding", "families/*/nn/pretrained"),
         "families/*/decoding/opening",
-        *("families/*/data/vectors", "families/*/data/wide"),
         "families/*/evaluation/compare",
         *("families/*/nn/training", "families/*/nn/weights"),
         "checkpoint/machine",
@@ -62,7 +61,7 @@ _WIDER = {
         *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
         *(f"export/{name}" for name in ("exporting", "pyfunc", "serving")),
         *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
-        *(f"families/*/data/{name}" for name in ("naive_bayes", "vectors", "wide")),
+        *(f"families/*/data/{name}" for name in ("naive_bayes", "ngrams", "vectors")),
         *(
             f"families/*/{name}"
             for name in ("figures", "nn/weights", "options", "report", "serving", "shown", "tokenize", "train")
@@ -189,10 +188,10 @@ def test_outputs_are_ignored_by_git_from_the_start(known: dict[str, PipelineStag
 
 
 def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> None:
-    """Only the wide branch, which is loaded when it is asked for, is fitted by scikit-learn."""
+    """Only models of n-grams, whose code is loaded when it is asked for, are fitted by scikit-learn."""
     light = {"nn", "training", "checkpoint", "encoded", "families"}
-    fit_the_wide_branch = {
-        Path(f"transformer/families/classifier/data/{name}.py") for name in ("naive_bayes", "vectors")
+    fit_ngrams = {
+        Path(f"transformer/families/classifier/data/{name}.py") for name in ("naive_bayes", "ngrams", "vectors")
     }
     heavy = {
         "mlflow",
@@ -210,12 +209,7 @@ def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> 
     for task in TASKS:
         for path in closure("train", task):
             parts = Path(path).parts
-            if (
-                parts[0] == "transformer"
-                and len(parts) > 1
-                and parts[1] in light
-                and Path(path) not in fit_the_wide_branch
-            ):
+            if parts[0] == "transformer" and len(parts) > 1 and parts[1] in light and Path(path) not in fit_ngrams:
                 assert not heavy & _top_level_imports(ROOT / path), path
 
 
