@@ -98,7 +98,7 @@ def test_the_ngrams_of_most_texts_have_a_vector_and_no_more_dimensions_than_ther
     assert nothing.fitted(np.zeros((0, 2))).logits(np.array([0])).tolist() == [0, 0]
 
 
-def test_the_branch_adds_the_regression_along_the_direction_of_a_text() -> None:
+def test_the_model_adds_the_regression_along_the_direction_of_a_text() -> None:
     matrix = drawn()
     found = vectors_of([matrix], 5, 20, 1, every(60), Observer())
     slopes = np.random.default_rng(0).normal(size=(5, 3))

@@ -100,7 +100,7 @@ def _page(root: Path, task: str) -> Page:
         facts=[*_origin(root, chain), *facts(result)],
         sections=[*code.sections(declared, result), *conversions(result), _change(task, before, own)],
         folded=[
-            explained(result),
+            *(each for each in [explained(result)] if each.pictures),
             *([training_times(points)] if (points := times_of(root, chain)) else []),
             duplicates(result),
             all_figures(result),

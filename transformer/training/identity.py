@@ -1,7 +1,6 @@
 """A key for everything that determines a run's result: checkpoints saved under it belong to that result alone."""
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -14,8 +13,6 @@ from transformer.core.files import json_bytes, sha256
 from transformer.core.schema import StageParams
 
 _LIBRARIES = ("numpy", "tokenizers", "torch")
-_IF_LOADED = {"sklearn": "scikit-learn", "scipy": "scipy"}
-"""Libraries that only some training runs load, by module."""
 
 
 def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], code: Sequence[str]) -> str:
@@ -28,15 +25,11 @@ def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], 
         "params": params.model_dump(exclude={"runtime"}),
         "inputs": [_content(folder) for folder in inputs],
         "code": code_at_start_of(code),
-        "libraries": {name: version(name) for name in (*_LIBRARIES, *_loaded())},
+        "libraries": {name: version(name) for name in _LIBRARIES},
         "precision": compute.precision,
         "device": _device(compute.device),
     }
     return hashlib.sha256(json_bytes(decides)).hexdigest()[:24]
-
-
-def _loaded() -> list[str]:
-    return [name for module, name in _IF_LOADED.items() if module in sys.modules]
 
 
 def _content(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Vectors of texts from those of their n-grams. NumPy, outside of the network, so every engine has the same.
+"""Vectors of texts from those of their n-grams. NumPy alone.
 
 Document vectors that predict n-grams (Li et al. 2016; by their direction alone, Thongtan and Phienthrakul 2019), with
 least squares in place of a sampled logistic loss, as in implicit feedback (Hu, Koren and Volinsky 2008, eq. 4). So the
@@ -118,7 +118,7 @@ class NgramVectors(NamedTuple):
     """The n-grams that have a vector, and the regression on the direction of a text's."""
 
     places: NDArray[np.int32]
-    """(M,): as places in the branch's keys, ascending."""
+    """(M,): as places in the model's keys, ascending."""
     vectors: NDArray[np.int8]
     """(M, D): their directions, in 8 bits."""
     background: Background
@@ -129,7 +129,7 @@ class NgramVectors(NamedTuple):
     """(M, K): what each adds to the logits, in a text of the usual length whose n-grams are like all."""
 
     def own(self, places: NDArray[np.integer[Any]]) -> Floats32:
-        """The directions (P, D) of the n-grams of a text that have one. places: in the branch's keys."""
+        """The directions (P, D) of the n-grams of a text that have one. places: in the model's keys."""
         return directions(self.vectors[self.rows(places)])
 
     def rows(self, places: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
