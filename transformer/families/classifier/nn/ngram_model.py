@@ -39,8 +39,9 @@ class NgramModel:
         """(N, K) for whole texts, with begin and end token, summed in float64; padding is left out."""
         real = [ids[ids != self.pad_id] for ids in sequences]
         rows, places = Occurrences.of(real, self.config.size, self._longest).among(self.keys)
-        sums = [np.bincount(rows, self.weights[places, number], minlength=len(real)) for number in range(self.classes)]
-        logits: NDArray[np.float64] = np.stack(sums, axis=1) + self.bias.astype(np.float64)
+        logits = np.repeat(self.bias[None].astype(np.float64), len(real), axis=0)
+        for number in range(self.classes):
+            logits[:, number] += np.bincount(rows, self.weights[places, number], minlength=len(real))
         if self.vectors is not None and real:
             each = np.split(places, np.searchsorted(rows, np.arange(1, len(real))))
             with ONE_CORE:
