@@ -13,7 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro test coverage mutations stress check bench bench-lasting bench-quality bench-serving parameters docs licenses ui serve lock clean-venv
+.PHONY: repro test coverage stress check bench bench-quality bench-serving parameters docs licenses ui serve lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -27,9 +27,6 @@ test: $(DEV)  ## run the tests
 coverage: $(DEV)  ## run the tests and report line coverage of the package, as seen in the test processes
 	pytest -n 2 -o faulthandler_timeout=900 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
-mutations: $(DEV)  ## put twenty bugs into the code, one at a time: the tests must detect each; takes minutes
-	python -m tests.mutations $(ARGS)
-
 stress: $(DEV)  ## run the stress tests, which kill processes and fill disks many times; takes minutes
 	pytest -n 2 -m stress -o faulthandler_timeout=3600 $(ARGS)
 
@@ -38,13 +35,10 @@ check: $(DEV)  ## lint and type-check
 	ruff format --check .
 	mypy
 
-bench: $(DEV)  ## measure speed against other implementations, about 20 minutes on two cores; DATA=path uses the real corpora
+bench: $(DEV)  ## measure speed beside other implementations, minutes; DATA=path uses the real corpora
 	python -m benchmarks $(if $(DATA),--data "$(DATA)") $(ARGS)
 
-bench-lasting: $(DEV)  ## measure whether training stays as fast as in its first minute, half an hour; DATA=path as above
-	python -m benchmarks.lasting $(if $(DATA),--data "$(DATA)") $(ARGS)
-
-bench-quality: $(DEV)  ## measure the time to reach the notebooks' quality, under an hour; DATA=path uses the real corpora
+bench-quality: $(DEV)  ## measure the time to reach the notebooks' quality, under an hour; DATA=path as above
 	python -m benchmarks.quality $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 bench-serving: $(DEV)  ## measure the translation model in every engine beside MarianMT, minutes; BUNDLE=path names another one, DATA=path as above

@@ -1,7 +1,7 @@
 """Run a command and print its wall time in seconds and its peak memory in MB: `python benchmarks/peak.py COMMAND...`.
 
-A script without imports from this project: on Linux a process's peak is never below that of its parent, and the parent
-of this one may be large. For a command with several processes it is the peak of the largest.
+On Linux a process's peak is never below that of its parent, so this imports nothing large. Of several processes it is
+the peak of the largest.
 """
 
 import json
@@ -14,6 +14,5 @@ if __name__ == "__main__":
     started = time.perf_counter()
     status = subprocess.run(sys.argv[1:], stdout=sys.stderr, check=False).returncode
     elapsed = time.perf_counter() - started
-    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, KiB elsewhere
-    print(json.dumps([elapsed, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / unit]))
+    print(json.dumps([elapsed, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3]))
     sys.exit(status)

@@ -1,11 +1,9 @@
-"""One translation model in every engine that serves it, beside MarianMT's `generate` with the same weights, on the CPU:
-`python -m benchmarks.serving [--bundle PATH] [--data PATH]`.
+"""A translation model in every engine that it is converted to, beside MarianMT's `generate` with the same weights.
 
-The time from raw text to raw text: latency of single sentences, sentences per second in requests of 32 and with many
-clients at once; the time from a process's start to its first answer, the peak memory, the size and BLEU.
-
-Beam search stops as soon as 4 hypotheses have finished: ours (torch, onnx) with `stopping: first`, MarianMT with
-`early_stopping=True`, CTranslate2 by its own rule, which is the same.
+`python -m benchmarks.serving [--bundle PATH] [--data PATH]`, on the CPU: sentences per second from text to text, one at
+a time, in requests of 32 and with many clients at once; BLEU; and the time and the peak memory of `transformer
+translate` for one request of 32. Beam search stops as soon as 4 hypotheses have finished: ours (torch, onnx) with
+`stopping: first`, MarianMT with `early_stopping=True`, CTranslate2 by its own rule, which is the same.
 """
 
 import argparse
@@ -14,202 +12,149 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from benchmarks.harness import Options, Report, Table, Target, Work, main, measured, seconds
-from benchmarks.isolated import isolated
-from benchmarks.served import BATCH, BUNDLE, CONTENDERS, MARIAN, METHODS, answer, open_contender
-from benchmarks.workspace import ROOT, prepared
-from transformer.conversion.parts import sizes
+from benchmarks.harness import Options, Report, Table, isolated, main, measured
+from benchmarks.peers.straightforward import seed_params
+from benchmarks.workspace import prepared
+from tests.kit import ROOT
 from transformer.core.errors import UserError
-from transformer.core.files import copy_folder, read_rows, write_json
+from transformer.core.files import read_rows
 from transformer.export.bundle import open_bundle
-from transformer.export.converted import CONVERTED, ENGINES, INT8, MODEL, size_of, write_surroundings
-from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
-from transformer.families.seq2seq.conversion.onnx_model import write_onnx
+from transformer.export.converted import engines_of
+from transformer.families.seq2seq.decoding.translator import Translator
 from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 from transformer.families.seq2seq.evaluation.scores import text_metrics
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.results.workspace import md5_of_folder
 
-WANTED = {"greedy": (1.6, 2.0), "beam 4": (2.5, 3.5)}
-"""CTranslate2's sentences per second over those of `generate`, float32 and int8."""
-ALLOWED_LOSS = 0.3
-"""BLEU that 8 bits may cost."""
-SINGLE, BATCHED, CLIENTS = "one at a time", f"requests of {BATCH}", "clients at once"
-
-
-class Pairs(NamedTuple):
-    """Sentences and their translations by people."""
-
-    texts: list[str]
-    references: list[str]
+MARIAN, BATCH = "MarianMT generate", 32
+METHODS: dict[str, dict[str, Any]] = {"greedy": {"method": "greedy"}, "beam 4": {"method": "beam", "beam_size": 4}}
+RULE: dict[str, Any] = {
+    "n_best": 1,
+    "stopping": "first",
+    "length_normalization": "length",
+    "length_penalty": 1.0,
+    "no_repeat_ngram": None,
+    "mbr_utility": "none",
+    "max_length_ratio": None,
+    "long_sources": "cut",
+    "batch_size": BATCH,
+}
+"""What all contenders can follow; where the bundle decodes otherwise, this holds."""
 
 
 class Turn(NamedTuple):
-    """What an engine does next."""
+    """What a contender does next: so many texts per request, so many requests at once."""
 
     method: str
-    kind: str
-    """SINGLE, BATCHED or CLIENTS."""
+    size: int
+    clients: int
+    texts: Sequence[str]
 
 
 class Answers(NamedTuple):
-    """What it did."""
-
     texts: list[str]
-    latencies: list[float]
-    """Seconds of each request; empty with many clients."""
     seconds: float
 
 
 def measure(options: Options) -> Report:
     """The comparison on the first sentences of the test split."""
-    bundle = options.more.bundle
+    bundle, more, threads = options.more.bundle, options.more, options.hardware.threads
     opened = open_subject(bundle)
-    columns = [str(opened.pretokenizers[side].language) for side in ("source", "target")]
+    engines = ["torch", *engines_of(bundle)]
+    try:
+        seed_params(opened.model.config)
+        names = [MARIAN, *engines]
+    except UserError as error:
+        print(f"  without {MARIAN}: {error}", file=sys.stderr)
+        names = engines
+    source, target = (str(opened.pretokenizers[side].language) for side in ("source", "target"))
     corpus = prepared("translation", options.data, ("download",)).data("translation") / "corpus" / "test.jsonl"
-    rows = list(read_rows(corpus))[: options.more.sentences]
-    if missing := [column for column in columns if column not in rows[0]]:
-        raise UserError(f"{bundle} translates {' to '.join(columns)}, but {corpus} has no `{missing[0]}`: set --data")
-    return compare(opened, bundle, Pairs(*([row[column] for row in rows] for column in columns)), options)
-
-
-def compare(opened: TorchTranslator, bundle: Path, pairs: Pairs, options: Options) -> Report:
-    """Measure the engines of `options.more` with a bundle, which is `opened`."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        names, notes = _laid_out(opened, bundle, folder, options.more.engines)
-        more, threads = options.more, options.hardware.threads
-        processes = {
-            name: isolated(serve, name, folder, threads, pairs.texts, more.single, more.clients, threads=threads)
-            for name in names
+    rows = list(read_rows(corpus))[: more.sentences]
+    if missing := [column for column in (source, target) if column not in rows[0]]:
+        raise UserError(f"{bundle} translates {source} to {target}, but {corpus} has no `{missing[0]}`: set --data")
+    texts, references = ([row[column] for row in rows] for column in (source, target))
+    contenders = {name: isolated(serve, name, bundle, threads, threads=threads) for name in names}
+    tables = []
+    for method in METHODS:
+        turns = {
+            "one at a time": Turn(method, 1, 1, texts),
+            f"requests of {BATCH}": Turn(method, BATCH, 1, texts),
+            f"{more.clients} clients at once": Turn(method, 1, more.clients, texts),
         }
-        tables = []
-        for method in METHODS:
-            found, checks = _measured(processes, method, opened, pairs, options)
-            tables += found
-            notes |= checks
-        tables += _fresh(names, folder, pairs, options)
-        sizes = {name: [size_of(_weights(name, folder)) / 1e6] for name in names}
-        tables.append(Table("Size of the model", "MB", sizes, names[0]))
-    rules = "4 finished hypotheses (ours `first`, early_stopping=True, CTranslate2's own)"
-    return Report(
-        tables,
-        {"bundle (MD5)": md5_of_folder(bundle), "sentences": len(pairs.texts), "beam 4 stops after": rules} | notes,
-    )
+        for kind, turn in turns.items():
+            done = measured({name: partial(_take, take, turn) for name, take in contenders.items()}, options)
+            values = {name: [len(each.texts) / each.seconds for each in found] for name, found in done.items()}
+            tables.append(Table(f"{method}, {kind}", "sentences/s", values, names[0]))
+            if turn.size == BATCH:
+                cased = not opened.pretokenizers["target"].lowercase
+                scores = {name: text_metrics(found[-1].texts, references, cased=cased) for name, found in done.items()}
+                metric = next(iter(scores[names[0]]))
+                values = {name: [score[metric].score()] for name, score in scores.items()}
+                tables.append(Table(f"{method}, quality", metric, values, names[0]))
+    return Report([*tables, *_commands(engines, bundle, texts[:BATCH], options)], {"sentences": len(texts)})
 
 
-def serve(
-    name: str, folder: Path, threads: int, texts: Sequence[str], single: int, clients: int
-) -> Callable[[Turn], Answers]:
-    """An engine in its own process."""
-    translator = open_contender(name, folder, threads)
+def _take(contender: Callable[[Turn], Answers], turn: Turn, number: int) -> Answers:
+    return contender(turn)
+
+
+def serve(name: str, bundle: Path, threads: int) -> Callable[[Turn], Answers]:
+    """A contender in its own process."""
+    translator = _translator(name, bundle, threads)
+
+    def answer(turn: Turn, first: int) -> list[str]:
+        decoding = translator.decoding.model_copy(update=RULE | METHODS[turn.method])
+        return translator.translate(turn.texts[first : first + turn.size], decoding=decoding)
 
     def take(turn: Turn) -> Answers:
-        found: list[list[str]] = []
-        latencies = []
-        size, chosen = (1, texts[:single]) if turn.kind == SINGLE else (BATCH, texts)
         started = time.perf_counter()
-        if turn.kind == CLIENTS:
-            with ThreadPoolExecutor(clients) as pool:
-                found = list(pool.map(lambda text: answer(translator, [text], turn.method), texts))
-        else:
-            for first in range(0, len(chosen), size):
-                asked = time.perf_counter()
-                found.append(answer(translator, chosen[first : first + size], turn.method))
-                latencies.append(time.perf_counter() - asked)
+        with ThreadPoolExecutor(turn.clients) as pool:
+            found = list(pool.map(partial(answer, turn), range(0, len(turn.texts), turn.size)))
         elapsed = time.perf_counter() - started
-        return Answers([text for texts in found for text in texts], latencies, elapsed)
+        return Answers([text for texts in found for text in texts], elapsed)
 
     return take
 
 
-def _measured(
-    processes: Mapping[str, Callable[[Turn], Answers]],
-    method: str,
-    opened: TorchTranslator,
-    pairs: Pairs,
-    options: Options,
-) -> tuple[list[Table], dict[str, object]]:
-    """The tables of a method; how many translations are those of the first contender, and what 8 bits cost."""
-    names = list(processes)
-    done = {
-        kind: measured({name: _contender(processes[name], Turn(method, kind)) for name in names}, options)
-        for kind in (SINGLE, BATCHED, CLIENTS)
-    }
-    tables = []
-    for percent in (50, 95):
-        values = {
-            name: [float(np.percentile(each.latencies, percent)) * 1000 for each in found]
-            for name, found in done[SINGLE].items()
-        }
-        tables.append(Table(f"{method}, {SINGLE}, p{percent}", "ms", values, names[0]))
-    for kind in (BATCHED, CLIENTS):
-        values = {name: [len(each.texts) / each.seconds for each in found] for name, found in done[kind].items()}
-        title = f"{options.more.clients} {kind}" if kind == CLIENTS else kind
-        targets = _targets(method, names) if kind == BATCHED else ()
-        tables.append(Table(f"{method}, {title}", "sentences/s", values, names[0], targets))
-    answers = {name: found[-1].texts for name, found in done[BATCHED].items()}
-    cased = not opened.pretokenizers["target"].lowercase
-    scores = {}
-    for name, texts in answers.items():
-        metric, scored = next(iter(text_metrics(texts, pairs.references, cased=cased).items()))
-        scores[name] = [scored.score()]
-    tables.append(Table(f"{method}, quality", metric, scores, names[0]))
-    same = {name: sum(a == b for a, b in zip(texts, answers[names[0]], strict=True)) for name, texts in answers.items()}
-    of_float32 = {name: name.removesuffix(INT8) for name in names if name.endswith(INT8)}
-    lost = {name: round(scores[whole][0] - scores[name][0], 2) for name, whole in of_float32.items() if whole in scores}
-    return tables, {
-        f"{method}, identical to {names[0]}": {name: f"{n} of {len(pairs.texts)}" for name, n in same.items()},
-        f"{method}, {metric} lost by 8 bits (wanted: at most {ALLOWED_LOSS})": lost,
-    }
+def _translator(name: str, bundle: Path, threads: int) -> Translator:
+    if name != MARIAN:
+        opened = open_bundle(bundle, "cpu", name, threads)
+        assert isinstance(opened, Translator)
+        return opened
+    from benchmarks.peers.marian import MarianDecoder, MarianTranslator  # takes seconds to import
+
+    ours = open_subject(bundle)
+    marian = MarianTranslator(ours.model.config, ours.vocabularies["target"])
+    marian.load_ours(ours.model)
+    return Translator(MarianDecoder(marian.marian.eval()), ours.vocabularies, bundle, ours.decoding)
 
 
-def _contender(process: Callable[[Turn], Answers], turn: Turn) -> Callable[[int], Answers]:
-    return lambda number: process(turn)
+def _commands(names: Sequence[str], bundle: Path, texts: Sequence[str], options: Options) -> list[Table]:
+    """Each engine's command for one request, by beam search: seconds from its start to its end, and megabytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        request = Path(folder, "request.txt")
+        request.write_text("\n".join(texts), encoding="utf-8")
 
+        def run(name: str, number: int) -> tuple[float, float]:
+            peak, own = str(ROOT / "benchmarks" / "peak.py"), str(Path(sys.executable).with_name("transformer"))
+            asked = ("translate", "--model", str(bundle), "--engine", name, "--beam", "4", "--file", str(request))
+            done = subprocess.run((sys.executable, peak, own, *asked), capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise UserError(f"{name} did not answer: {done.stderr.strip()}")
+            seconds, megabytes = json.loads(done.stdout.splitlines()[-1])
+            return seconds, megabytes
 
-def _targets(method: str, names: Sequence[str]) -> list[Target]:
-    wanted = zip(("ctranslate2", f"ctranslate2{INT8}"), WANTED[method], strict=True)
-    return [Target(name, MARIAN, least) for name, least in wanted if {name, MARIAN} <= set(names)]
-
-
-def _fresh(names: Sequence[str], folder: Path, pairs: Pairs, options: Options) -> list[Table]:
-    """Processes that answer one request and end."""
-    first, request = folder / "first.json", folder / "request.json"
-    write_json(first, pairs.texts[:1])
-    write_json(request, pairs.texts[:BATCH])
-    loaded = measured(
-        {name: partial(_process, name, folder, "greedy", first, options.hardware.threads) for name in names}, options
-    )
-    full = measured(
-        {name: partial(_process, name, folder, "beam 4", request, options.hardware.threads) for name in names},
-        options,
-        warm=False,
-    )
-    peaks = {name: [work.amount for work in works] for name, works in full.items()}
+        done = measured({name: partial(run, name) for name in names}, options)
+    title = f"`transformer translate --beam 4`, {len(texts)} sentences"
     return [
-        Table("A process from its start to the first answer", "s", seconds(loaded), names[0]),
-        Table(f"Peak memory, beam 4, one request of {BATCH}", "MB", peaks, names[0]),
+        Table(title, unit, {name: [each[place] for each in found] for name, found in done.items()}, names[0])
+        for place, unit in enumerate(("s", "MB"))
     ]
-
-
-def _process(name: str, folder: Path, method: str, texts: Path, threads: int, number: int) -> Work:
-    """Seconds, and megabytes as the amount."""
-    served = (sys.executable, "-m", "benchmarks.served", name, str(folder), str(threads), method, str(texts))
-    command = (sys.executable, str(ROOT / "benchmarks" / "peak.py"), *served)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise UserError(f"{name} did not answer: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-    elapsed, peak = json.loads(done.stdout.splitlines()[-1])
-    return Work(peak, elapsed)
 
 
 def open_subject(bundle: Path) -> TorchTranslator:
@@ -220,49 +165,12 @@ def open_subject(bundle: Path) -> TorchTranslator:
     return opened
 
 
-def _laid_out(
-    opened: TorchTranslator, bundle: Path, folder: Path, engines: Sequence[str]
-) -> tuple[list[str], dict[str, object]]:
-    """Write the model for every engine into `folder`; which ones can hold it, and a note on the one that cannot."""
-    model, source, target = opened.model, opened.vocabularies["source"], opened.vocabularies["target"]
-    assert isinstance(model, Seq2SeqTransformer)  # see open_subject
-    copy_folder(bundle, folder / BUNDLE)
-    for name in [name for name in ENGINES[1:] if name in engines]:
-        print(f"  converting to {name}", file=sys.stderr)
-        write = write_ctranslate2 if name.startswith("ctranslate2") else write_onnx
-        place = folder / CONVERTED / name
-        write(place / MODEL, model, source, target, int8=name.endswith(INT8))
-        recorded = sizes(opened.vocabularies, opened.generator.positions)
-        write_surroundings(place, folder / BUNDLE, engine=name, model=recorded, example="")
-    names = [name for name in CONTENDERS if name in engines]
-    if MARIAN in names:
-        from benchmarks.peers.marian import MarianTranslator  # takes seconds to import
-
-        try:
-            marian = MarianTranslator(model.config, target)
-        except UserError as error:
-            return names[1:], {f"without {MARIAN}": str(error)}
-        marian.load_ours(model)
-        marian.save(folder / MARIAN)
-    return names, {}
-
-
-def _weights(name: str, folder: Path) -> Path:
-    """The folder of a contender's weights."""
-    if name == MARIAN:
-        return folder / MARIAN
-    return (folder / BUNDLE if name == "torch" else folder / CONVERTED / name) / MODEL
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this part's own arguments."""
     default = ROOT / "models" / "translation" / "bundle"
     parser.add_argument("--bundle", type=Path, default=default, help="an exported model (default: the workspace's)")
-    parser.add_argument("--engines", nargs="+", choices=CONTENDERS, default=CONTENDERS, help="default: all")
     parser.add_argument("--sentences", type=int, default=192, help="first sentences of the test split (default: 192)")
-    parser.add_argument("--single", type=int, default=50, help="of them one at a time (default: 50)")
     parser.add_argument("--clients", type=int, default=20, help="parallel clients (default: 20)")
 
 
 if __name__ == "__main__":
-    main("serving", __doc__, measure, arguments=arguments)
+    main("serving", __doc__, measure, arguments)

@@ -1,147 +1,116 @@
-"""Steady-state training steps of our loop and the peers', on the same rows of the encoded store."""
+"""Training speed of the seed's models: `python -m benchmarks.training`.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+Translation in real source and target tokens per second, sentiment in reviews per second. A round is a few batches of
+rows drawn from the train split, the same rows for every contender: ours takes them in random batches, the peers, in
+fp32, in batches of similar length.
+"""
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+import argparse
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from benchmarks.harness import Clock, Contender, Work
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.harness import Contender, Options, Report, Table, isolated, main, measured, rates
+from benchmarks.loops import OurLoop, PeerLoop, Sample, contender
+from benchmarks.peers.nn_transformer import TorchTranslator
+from benchmarks.peers.straightforward import StraightforwardClassifier, StraightforwardTranslator
+from benchmarks.translation import open_task, our_training, peer_loop
+from benchmarks.workspace import prepared
 from transformer.checkpoint.device import Compute
-from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
-from transformer.training.config import TrainParams
-from transformer.training.loop import fit
-from transformer.training.team import Team
-from transformer.training.trainable import BatchLoss, Trainable
+from transformer.encoded.vocabulary import read_vocabularies
+from transformer.families.classifier.data.encoded import EncodedTexts
+from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
+from transformer.families.classifier.train import ClassifierTraining, Params
+from transformer.training.batches import CorpusTraining
 
-T = TypeVar("T")
-
-
-class Steps(NamedTuple):
-    """The result of some training steps."""
-
-    seconds: float
-    losses: list[float]
-    """The mean negative log-likelihood of each batch in nats."""
+STRAIGHTFORWARD, NN_TRANSFORMER, MARIAN = "straightforward", "nn.Transformer", "MarianMT"
 
 
-class _Stopwatch(Observer):
-    """Times an epoch's updates, except for the first ones."""
-
-    def __init__(self, device: torch.device, untimed: int) -> None:
-        self._clock, self._device, self._untimed = Clock(device), device, untimed
-        self.seconds = 0.0
-
-    def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterator[T]:
-        """The loop takes an item per update, whose batch may be cut into parts."""
-        for number, item in enumerate(items):
-            if number == self._untimed:
-                self._clock = Clock(self._device)
-            yield item
-        self.seconds = self._clock.elapsed()
+class Subject(NamedTuple):
+    make: Callable[[Compute], CorpusTraining[Any, Any]]
+    peer: Callable[[str], PeerLoop]
+    sample: Sample
+    amount: Callable[[Ids], int]
+    """The work in some rows."""
 
 
-class OurLoop:
-    """Our training loop on given batches: one epoch of them, timed from the first update to the last, not averaged."""
-
-    def __init__(self, trainable: Trainable, params: TrainParams, compute: Compute) -> None:
-        self.trainable, self.compute = trainable, compute
-        plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}
-        self.params = params.model_copy(update=plain)
-        self.model, self.lr_scales = trainable.model, trainable.lr_scales
-        self._batches: Sequence[Ids] = ()
-        self._losses: list[Tensor] = []
-
-    def steps(self, batches: Sequence[Ids], *, untimed: int = 1, team: Team | None = None) -> Steps:
-        """Train on these batches with a new optimizer; the first `untimed` ones are not timed. team: as in `fit`."""
-        self._batches, self._losses, watch = batches, [], _Stopwatch(self.compute.device, untimed)
-        fit(self, self.params, self.compute, log_every=len(batches) + 1, observer=watch, team=team)
-        return Steps(watch.seconds, [loss.item() for loss in self._losses])
-
-    def batches(self, epoch: int) -> Sequence[Ids]:
-        """The given batches."""
-        return self._batches
-
-    def cost(self, epoch: int) -> int:
-        """The same for all: nothing asks for the remaining time."""
-        return 1
-
-    def pieces(self, rows: Ids) -> Sequence[Ids]:
-        """The task's own."""
-        return self.trainable.pieces(rows)
-
-    def loss(self, rows: Ids) -> BatchLoss:
-        """The task's own."""
-        loss = self.trainable.loss(rows)
-        self._losses.append(loss.nll / loss.predicted)
-        return loss
-
-    def validate(self) -> dict[str, float]:
-        """Nothing."""
-        return {"validation_loss": 0.0, "validation_accuracy": 0.0}
+def measure(options: Options) -> Report:
+    kinds = {
+        "translation": ("source and target tokens/s", (STRAIGHTFORWARD, NN_TRANSFORMER, MARIAN)),
+        "sentiment": ("reviews/s", (STRAIGHTFORWARD,)),
+    }
+    tables = []
+    for task, (unit, peers) in kinds.items():
+        contenders = _ours(_SUBJECTS[task](options), options)
+        contenders |= {name: isolated(peer, task, name, options, threads=options.hardware.threads) for name in peers}
+        speeds = rates(measured(contenders, options, warm=False))
+        tables.append(Table(f"Training, {task}", unit, speeds, STRAIGHTFORWARD))
+    return Report(tables, {"batches a round": options.more.steps})
 
 
-class PeerLoop:
-    """The training loop of the public notebooks: Adam, gradient clipping, fp32."""
-
-    def __init__(
-        self, model: nn.Module, loss: Callable[[Ids], Tensor], params: TrainParams, device: torch.device
-    ) -> None:
-        """loss: the mean loss per prediction in a batch of these rows."""
-        self.model, self._loss, self._clip = model.to(device), loss, params.clip or float("inf")
-        self._optimizer = torch.optim.Adam(model.parameters(), lr=params.learning_rate)
-        self._device = device
-
-    def steps(self, batches: Sequence[Ids], *, untimed: int = 1) -> Steps:
-        """As `OurLoop.steps`, but with one optimizer for all calls."""
-        clock, losses = Clock(self._device), []
-        self.model.train()
-        for number, rows in enumerate(batches):
-            if number == untimed:
-                clock = Clock(self._device)
-            self._optimizer.zero_grad()
-            loss = self._loss(rows)
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
-            self._optimizer.step()
-            losses.append(loss.item())  # the notebooks accumulate it after each step
-        return Steps(clock.elapsed(), losses)
+def _ours(subject: Subject, options: Options) -> dict[str, Contender]:
+    computes = {"ours": options.compute, "ours, fp32": Compute(options.compute.device, "fp32")}
+    if options.compute.precision == "fp32":
+        del computes["ours, fp32"]
+    return {
+        name: contender(OurLoop(training, training.params, compute), subject.sample.random, subject.amount)
+        for name, compute in computes.items()
+        for training in [subject.make(compute)]
+    }
 
 
-class Sample:
-    """The rows of a round, drawn from the train split: the same for all contenders, each with its own batching."""
-
-    def __init__(self, lengths: NDArray[np.int64], *, steps: int, batch_size: int) -> None:
-        """lengths: (N,), the token counts that the notebooks sort by."""
-        self._lengths, self._size, self._count = lengths, batch_size, steps * batch_size
-
-    def rows(self, number: int) -> Ids:
-        """The rows of round `number`, in a random order."""
-        return np.random.default_rng([1, number]).permutation(len(self._lengths))[: self._count]
-
-    def random(self, number: int) -> list[Ids]:
-        """Batches in that order."""
-        return self._cut(self.rows(number))
-
-    def bucketed(self, number: int) -> list[Ids]:
-        """Batches of similar length, in a random order."""
-        rows = self.rows(number)
-        batches = self._cut(rows[np.argsort(self._lengths[rows], kind="stable")])
-        return [batches[i] for i in np.random.default_rng([2, number]).permutation(len(batches))]
-
-    def _cut(self, rows: Ids) -> list[Ids]:
-        return [rows[start : start + self._size] for start in range(0, len(rows), self._size)]
+def peer(task: str, name: str, options: Options) -> Contender:
+    subject = _SUBJECTS[task](options)
+    return contender(subject.peer(name), subject.sample.bucketed, subject.amount)
 
 
-def contender(loop: OurLoop | PeerLoop, batches: Callable[[int], list[Ids]], amount: Callable[[Ids], int]) -> Contender:
-    """A contender whose round trains on all batches after one warm-up batch; amount: the work in some rows."""
+def _pairs(options: Options) -> Subject:
+    task = open_task(options)
 
-    def run(number: int) -> Work:
-        timed = batches(number)
-        done = loop.steps([batches(number + 1000)[0], *timed])
-        return Work(sum(amount(rows) for rows in timed), done.seconds)
+    def peer(name: str) -> PeerLoop:
+        if name != MARIAN:
+            model = (TorchTranslator if name == NN_TRANSFORMER else StraightforwardTranslator)(task.config)
+            return peer_loop(model, task, options.compute.device)
+        from benchmarks.peers.marian import MarianTranslator  # takes seconds to import
 
-    return run
+        return peer_loop(MarianTranslator(task.config, task.vocabularies["target"]), task, options.compute.device)
+
+    sample = Sample(task.train.lengths[:, 0], steps=options.more.steps, batch_size=task.params.train.batch_size)
+    return Subject(lambda compute: our_training(task, compute), peer, sample, task.tokens)
+
+
+def _reviews(options: Options) -> Subject:
+    workspace = prepared("sentiment", options.data)
+    params, data = workspace.params("sentiment", Params), workspace.data("sentiment")
+    vocabulary = read_vocabularies(data / "vocab")["text"]
+    config = ClassifierConfig(model=params.model, size=vocabulary.size, pad_id=vocabulary.pad_id, classes=2)
+    train = EncodedTexts(data / "encoded" / "train", config)
+
+    def peer(name: str) -> PeerLoop:
+        assert isinstance(params.model, ClassifierParams)
+        model = StraightforwardClassifier(params.model, config.size, config.pad_id, 2)
+
+        def loss(rows: Ids) -> Tensor:
+            ids, labels = train.batch(rows, options.compute.device)
+            return F.cross_entropy(model(ids), labels)
+
+        return PeerLoop(model, loss, params.train, options.compute.device)
+
+    def make(compute: Compute) -> ClassifierTraining:
+        return ClassifierTraining(train, train, params.train, compute, None)
+
+    return Subject(make, peer, Sample(train.lengths, steps=options.more.steps, batch_size=params.train.batch_size), len)
+
+
+_SUBJECTS = {"translation": _pairs, "sentiment": _reviews}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=int, default=4, help="batches per round (default: 4)")
+
+
+if __name__ == "__main__":
+    main("training", __doc__, measure, arguments)

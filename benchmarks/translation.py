@@ -8,22 +8,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.harness import Options
-from benchmarks.peers.straightforward import StraightforwardTranslator
-from benchmarks.training import PeerLoop
+from benchmarks.loops import PeerLoop
 from benchmarks.workspace import Workspace, prepared
 from transformer.checkpoint.device import Compute
-from transformer.core.errors import UserError
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
 from transformer.families.seq2seq.data.encoded import EncodedPairs
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
 
 
 class Task(NamedTuple):
-    """The training data and parameters."""
-
     workspace: Workspace
     params: Params
     config: Seq2SeqConfig
@@ -32,15 +27,14 @@ class Task(NamedTuple):
     vocabularies: Mapping[str, Vocabulary]
 
     def tokens(self, rows: Ids) -> int:
-        """Number of real source and target tokens in rows of the train split, including special tokens."""
         return int(self.train.lengths[rows].sum())
 
 
 def open_task(options: Options) -> Task:
     """The encoded store and the seed's parameters. Raises UserError."""
     workspace = prepared("translation", options.data)
-    params = workspace.params("translation", Params)
-    vocabularies = read_vocabularies(workspace.data("translation") / "vocab")
+    params, data = workspace.params("translation", Params), workspace.data("translation")
+    vocabularies = read_vocabularies(data / "vocab")
     source, target = vocabularies["source"], vocabularies["target"]
     config = Seq2SeqConfig(
         model=params.model,
@@ -49,36 +43,13 @@ def open_task(options: Options) -> Task:
         source_pad_id=source.pad_id,
         target_pad_id=target.pad_id,
     )
-    train, validation = (
-        EncodedPairs(workspace.data("translation") / "encoded" / split, config) for split in ("train", "validation")
-    )
+    train, validation = (EncodedPairs(data / "encoded" / split, config) for split in ("train", "validation"))
     return Task(workspace, params, config, train, validation, vocabularies)
 
 
 def our_training(task: Task, compute: Compute) -> Seq2SeqTraining:
     """A training task with a freshly initialised model of ours."""
     return Seq2SeqTraining(task.train, task.validation, task.params.train, compute, None)
-
-
-def ours(training: Seq2SeqTraining) -> Seq2SeqTransformer:
-    """The model of a training task."""
-    assert isinstance(training.model, Seq2SeqTransformer)
-    return training.model
-
-
-def sizes(config: Seq2SeqConfig) -> tuple[Seq2SeqParams, int, int, int]:
-    """The arguments of the peers' models. Raises UserError where they cannot express ours."""
-    params = config.model
-    expressible = isinstance(params, Seq2SeqParams) and params.norm == "post" and params.activation == "relu"
-    if not expressible or config.source_pad_id != config.target_pad_id:
-        raise UserError("the peers support only the seed's architecture: compare with the profile `seed`")
-    assert isinstance(params, Seq2SeqParams)
-    return params, config.source_size, config.target_size, config.target_pad_id
-
-
-def straightforward(config: Seq2SeqConfig) -> StraightforwardTranslator:
-    """A freshly initialised model like the notebooks'."""
-    return StraightforwardTranslator(*sizes(config))
 
 
 def peer_loop(model: nn.Module, task: Task, device: torch.device) -> PeerLoop:

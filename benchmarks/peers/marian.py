@@ -5,21 +5,19 @@ import os
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no requests to the Hub
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from benchmarks.peers.positions import require_added
-from transformer.core.errors import UserError
+from benchmarks.peers.straightforward import seed_params
 from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids, sorted_batches
 from transformer.encoded.tensors import pad
 from transformer.encoded.vocabulary import Vocabulary, clip
 from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.nn.config import Seq2SeqConfig
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.generation.interface import Hypothesis
 
@@ -49,16 +47,8 @@ class MarianTranslator(nn.Module):
     """MarianMT with the same interface as the other peers. Its positions are sinusoidal unless ours are loaded."""
 
     def __init__(self, config: Seq2SeqConfig, target: Vocabulary) -> None:
-        """Raises UserError if MarianMT does not support our architecture."""
         super().__init__()
-        params = config.model
-        assert isinstance(params, Seq2SeqParams)
-        require_added(params)
-        if params.norm != "post" or config.source_pad_id != config.target_pad_id:
-            raise UserError(
-                "MarianMT normalizes after each sublayer and has one padding id: compare with the profile `seed`"
-            )
-        self.pad_id = config.target_pad_id
+        params, self.pad_id = seed_params(config), config.target_pad_id
         self.marian = MarianMTModel(
             MarianConfig(
                 vocab_size=config.source_size,
@@ -87,7 +77,6 @@ class MarianTranslator(nn.Module):
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """source: (B, S); target: (B, T). Returns logits (B, T, V)."""
         output = self.marian(
             input_ids=source,
             attention_mask=source != self.pad_id,
@@ -97,15 +86,6 @@ class MarianTranslator(nn.Module):
         )
         logits: Tensor = output.logits
         return logits
-
-    def generate(self, source: Tensor, *, beams: int, limit: int) -> list[list[int]]:
-        """The output ids for each row of source (B, S), at most `limit`, without begin and end tokens."""
-        return generate(self.marian, source, beams=beams, limit=limit)
-
-    def save(self, folder: Path) -> None:
-        """Write the model as the library does, for its `from_pretrained`."""
-        self.marian._keys_to_ignore_on_save = []  # it would leave out positions, which may be learned ones
-        self.marian.save_pretrained(folder)
 
     def load_ours(self, ours: Seq2SeqTransformer) -> None:
         """Copy our weights and positions."""
@@ -118,52 +98,43 @@ class MarianTranslator(nn.Module):
 
 
 class MarianDecoder:
-    """A saved model as a translator's `Decoder`: the best hypothesis of each source."""
+    """MarianMT as a translator's `Decoder`: the best hypothesis of each source."""
 
     knows_stopping = False
 
-    def __init__(self, folder: Path) -> None:
-        """folder: written by `MarianTranslator.save`."""
-        self._marian = MarianMTModel.from_pretrained(folder)  # which also ends training mode
+    def __init__(self, marian: MarianMTModel) -> None:
+        """marian: in evaluation mode."""
+        self._marian = marian
 
     @property
     def positions(self) -> int:
-        """The longest source, in tokens."""
         return int(self._marian.config.max_position_embeddings)
 
+    @torch.no_grad()
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
         """Greedy or beam search; scores are not reported. Of a long source the beginning is translated."""
-        config = self._marian.config
+        config, device = self._marian.config, self._marian.device
         assert config.pad_token_id is not None
         limit = min(params.max_length, config.max_position_embeddings - 1)
         beams = params.beam_size if params.method == "beam" else 1
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for rows in sorted_batches(np.array([len(source) for source in sources]), params.batch_size):
             clipped = [clip(sources[row], config.max_position_embeddings) for row in rows]
-            batch = pad(clipped, config.pad_token_id)
-            answers = generate(self._marian, batch, beams=beams, limit=limit, early_stopping=params.stopping == "first")
-            for row, ids in zip(rows, answers, strict=True):
+            batch = pad(clipped, config.pad_token_id).to(device)
+            answers = self._marian.generate(
+                input_ids=batch,
+                attention_mask=batch != config.pad_token_id,
+                num_beams=beams,
+                do_sample=False,
+                max_new_tokens=limit,
+                early_stopping=params.stopping == "first" and beams > 1,
+            )
+            for row, ids in zip(rows, answers[:, 1:].tolist(), strict=True):
+                ids = ids[: ids.index(config.eos_token_id)] if config.eos_token_id in ids else ids
                 found[row] = [Hypothesis(ids, 0.0, 0.0, finished=len(ids) < limit)]
         return found
-
-
-@torch.no_grad()
-def generate(
-    marian: MarianMTModel, source: Tensor, *, beams: int, limit: int, early_stopping: bool = False
-) -> list[list[int]]:
-    """As `MarianTranslator.generate`. early_stopping: a sentence is done when `beams` hypotheses have finished."""
-    found = marian.generate(
-        input_ids=source,
-        attention_mask=source != marian.config.pad_token_id,
-        num_beams=beams,
-        do_sample=False,
-        max_new_tokens=limit,
-        early_stopping=early_stopping and beams > 1,
-    )
-    end = marian.config.eos_token_id
-    return [row[: row.index(end)] if end in row else row for row in found[:, 1:].tolist()]
 
 
 def _renamed(name: str) -> str:

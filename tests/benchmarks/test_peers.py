@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.peers import recomputing
-from benchmarks.peers.straightforward import StraightforwardClassifier, load_into_ours, load_ours
-from benchmarks.peers.torch_transformer import TorchTranslator
-from benchmarks.translation import sizes, straightforward
+from benchmarks.peers.nn_transformer import TorchTranslator
+from benchmarks.peers.straightforward import StraightforwardClassifier, StraightforwardTranslator, load_into_ours
+from tests.benchmarks.weights import load_into_nn_transformer, load_into_straightforward
 from tests.builders import LAYERS, classifier, seq2seq
 from tests.decoding.models import params, vocabulary
 from transformer.core.errors import UserError
@@ -58,11 +57,11 @@ def targets() -> torch.Tensor:
 @pytest.mark.parametrize("kind", ["straightforward", "torch", "marian"])
 def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, sources: list[Ids]) -> None:
     if kind == "straightforward":
-        peer: nn.Module = straightforward(ours.config)
-        load_ours(peer, ours)
+        peer: nn.Module = StraightforwardTranslator(ours.config)
+        load_into_straightforward(peer, ours)
     elif kind == "torch":
-        peer = TorchTranslator(*sizes(ours.config))
-        peer.load_ours(ours)
+        peer = TorchTranslator(ours.config)
+        load_into_nn_transformer(peer, ours)
     else:
         from benchmarks.peers.marian import MarianTranslator  # the library takes 4 s to import, in every process
 
@@ -80,7 +79,7 @@ def test_the_straightforward_classifier_has_our_logits(sources: list[Ids]) -> No
     ours = classifier(positions="sinusoidal")
     params = ClassifierParams(**(LAYERS | {"layers": 2, "pooling": "first", "positions": "sinusoidal"}))
     peer = StraightforwardClassifier(params, 40, 0, 2)
-    load_ours(peer, ours)
+    load_into_straightforward(peer, ours)
     with torch.no_grad():
         torch.testing.assert_close(peer.double().eval()(pad(sources, 0)), ours(pad(sources, 0)))
 
@@ -95,44 +94,26 @@ def test_the_seeds_model_has_the_notebooks_number_of_parameters() -> None:
     )
     config = Seq2SeqConfig(model=params, source_size=7853, target_size=5893, source_pad_id=1, target_pad_id=1)
     with torch.device("meta"):
-        assert count_parameters(straightforward(config)) == 9_038_341
+        assert count_parameters(StraightforwardTranslator(config)) == 9_038_341
         assert count_parameters(Seq2SeqTransformer(config)) == 9_038_341
 
 
 def test_our_weights_come_back_as_they_went(ours: Seq2SeqTransformer) -> None:
-    peer, other = straightforward(ours.config), seq2seq().float()
-    load_ours(peer, ours)
+    peer, other = StraightforwardTranslator(ours.config), seq2seq().float()
+    load_into_straightforward(peer, ours)
     load_into_ours(peer, other)
     for name, tensor in ours.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name]), name
 
 
-def test_peers_refuse_what_they_cannot_express() -> None:
+@pytest.mark.parametrize("changes", [{"norm": "pre"}, {"positions": "rotary"}, {"positions": "none"}])
+def test_peers_refuse_what_they_cannot_express(changes: dict[str, str]) -> None:
     from benchmarks.peers.marian import MarianTranslator
 
-    config = seq2seq(norm="pre").config
-    with pytest.raises(UserError, match="profile `seed`"):
-        straightforward(config)
-    with pytest.raises(UserError, match="profile `seed`"):
-        MarianTranslator(config, vocabulary(30))
-
-
-@pytest.mark.parametrize("positions", ["rotary", "none"])
-def test_peers_refuse_positions_that_are_not_added_to_embeddings(positions: str) -> None:
-    ours, target = seq2seq(positions=positions), vocabulary(30)
-    refused = pytest.raises(UserError, match=f"model.positions is `{positions}`")
-    with refused:
-        straightforward(ours.config)
-    with refused:
-        TorchTranslator(*sizes(ours.config))
-    from benchmarks.peers.marian import MarianTranslator
-
-    with refused:
-        MarianTranslator(ours.config, target)
-    with refused:
-        StraightforwardClassifier(
-            ClassifierParams(**(LAYERS | {"layers": 2, "pooling": "first", "positions": positions})), 40, 0, 2
-        )
+    config = seq2seq(**changes).config
+    for build in (StraightforwardTranslator, TorchTranslator, lambda each: MarianTranslator(each, vocabulary(30))):
+        with pytest.raises(UserError, match="profile `seed`"):
+            build(config)
 
 
 def our_ids(
@@ -151,20 +132,10 @@ def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids]
             ours.output.bias[target.end_id] += 0.5  # until some sentences end on their own
         found = our_ids(ours, sources, target, params(max_length=LIMIT))
     assert max(len(ids) for ids in found) > 0
-    peer = straightforward(ours.config).eval()
-    load_ours(peer, ours)
     marian = MarianTranslator(ours.config, target).eval()
     marian.load_ours(ours)
     write_ctranslate2(tmp_path / "converted", ours, vocabulary(40), target, int8=False)
     engine = CTranslate2Decoder(tmp_path / "converted", vocabulary(40), target, positions=32, threads=1)
-    assert recomputing.greedy(peer, pad(sources, 0), target, LIMIT) == found
-    assert marian.generate(pad(sources, 0), beams=1, limit=LIMIT) == found
-    answers = engine(sources, params(max_length=LIMIT, batch_size=4), Observer(), None)
-    assert [hypotheses[0].ids for hypotheses in answers] == found
-    marian.save(tmp_path / "marian")
-    answers = MarianDecoder(tmp_path / "marian")(sources, params(max_length=LIMIT, batch_size=4), Observer(), None)
-    assert [hypotheses[0].ids for hypotheses in answers] == found
-
-    beams = our_ids(ours, sources, target, params(method="beam", max_length=LIMIT))
-    assert beams != found
-    assert [recomputing.beam(peer, pad([ids], 0), target, LIMIT, 4) for ids in sources] == beams
+    for decoder in (MarianDecoder(marian.marian), engine):
+        answers = decoder(sources, params(max_length=LIMIT, batch_size=4), Observer(), None)
+        assert [hypotheses[0].ids for hypotheses in answers] == found

@@ -1,26 +1,18 @@
-"""The comparison of engines runs, and its numbers are of the right answers."""
+"""The comparison of engines measures the right answers."""
 
-import argparse
 from pathlib import Path
 
 import pytest
-import torch
 
-from benchmarks.harness import Options
-from benchmarks.served import METHODS, RULE
-from benchmarks.serving import Pairs, compare, open_subject
+from benchmarks.serving import METHODS, RULE, Turn, open_subject, serve
 from tests.builders import seq2seq
 from tests.decoding.models import PARAMS, vocabulary
-from transformer.checkpoint.device import Compute
 from transformer.checkpoint.trained import save_trained
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
-from transformer.core.schema import Hardware
 from transformer.core.task import open_task
 from transformer.export.bundle import write_bundle
 from transformer.families.seq2seq.decoding.config import DecodingParams
-
-ENGINES = ("ctranslate2", "onnx-int8")
 
 
 @pytest.fixture
@@ -44,25 +36,13 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
-@pytest.mark.stress
-def test_every_engine_has_a_value_in_every_table(bundle: Path) -> None:
+def test_a_contender_answers_as_the_bundle_does(bundle: Path) -> None:
     texts = ["w1 w2 w3", "w4", "w5 w6", "w7 w8 w9 w1"]
     opened = open_subject(bundle)
-    decoding = opened.decoding.model_copy(update={"method": "beam", "stopping": "first"})
-    pairs = Pairs(texts, opened.translate(texts, decoding=decoding))
-    hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)
-    more = argparse.Namespace(engines=ENGINES, single=2, clients=2)
-    report = compare(opened, bundle, pairs, Options(1, None, hardware, Compute(torch.device("cpu"), "fp32"), more))
-    tables = {table.title: table.values for table in report.tables}
-    assert len(tables) == 2 * 5 + 3
-    assert all(list(values) == list(ENGINES) for values in tables.values())
-    assert all(len(found) == 1 for values in tables.values() for found in values.values())
-    speeds = {title: values for title, values in tables.items() if "quality" not in title}
-    assert all(found[0] > 0 for values in speeds.values() for found in values.values())
-    sizes = tables["Size of the model"]
-    assert 0 < sizes["onnx-int8"][0] < 2 * sizes["ctranslate2"][0]
-    assert report.notes["greedy, identical to ctranslate2"]["ctranslate2"] == "4 of 4"
-    assert str(bundle) not in str(report.notes), "the file is committed, and this machine's paths are nobody's business"
+    expected = opened.translate(texts, decoding=opened.decoding.model_copy(update=RULE | METHODS["greedy"]))
+    take = serve("torch", bundle, 1)
+    for size, clients in ((1, 1), (3, 1), (1, 4)):
+        assert take(Turn("greedy", size, clients, texts)).texts == expected
 
 
 def test_what_is_no_translation_model_ends_in_one_line(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.peers.straightforward import load_ours
-from benchmarks.training import OurLoop, Sample
-from benchmarks.translation import Task, our_training, peer_loop, straightforward
+from benchmarks.loops import OurLoop, Sample
+from benchmarks.peers.straightforward import StraightforwardTranslator
+from benchmarks.translation import Task, our_training, peer_loop
 from benchmarks.workspace import Workspace
+from tests.benchmarks.weights import load_into_straightforward
 from tests.builders import LAYERS, SEQ2SEQ_TRAIN, TRAIN, small_runtime
 from transformer.checkpoint.device import Compute
 from transformer.core.schema import Hardware
@@ -42,8 +43,8 @@ def task(tmp_path: Path) -> Task:
 def test_losses_are_the_same_step_by_step(task: Task) -> None:
     compute = Compute(torch.device("cpu"), "fp32")
     training = our_training(task, compute)
-    model = straightforward(task.config)
-    load_ours(model, training.model)
+    model = StraightforwardTranslator(task.config)
+    load_into_straightforward(model, training.model)
     batches = [np.arange(start, start + 4) for start in (0, 4, 8, 0, 4, 8)]
     ours = OurLoop(training, task.params.train, compute).steps(batches)
     theirs = peer_loop(model, task, compute.device).steps(batches)
@@ -52,20 +53,10 @@ def test_losses_are_the_same_step_by_step(task: Task) -> None:
     assert ours.seconds > 0
 
 
-def test_the_clock_counts_updates_and_our_loop_does_not_average(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_warm_up_is_not_timed_and_our_loop_does_not_average(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     compute, params = Compute(torch.device("cpu"), "fp32"), task.params.train
     loop = OurLoop(our_training(task, compute), params.model_copy(update={"shards": 4, "averaging": "last"}), compute)
-
-    class Counting:
-        """Counts losses in place of seconds."""
-
-        def __init__(self, device: torch.device) -> None:
-            self._started = len(loop._losses)
-
-        def elapsed(self) -> float:
-            return len(loop._losses) - self._started
-
-    monkeypatch.setattr("benchmarks.training.Clock", Counting)
+    monkeypatch.setattr("benchmarks.loops.now", lambda device: len(loop._losses))  # counts losses in place of seconds
     assert loop.steps([np.arange(start, start + 4) for start in (0, 4, 8)]).seconds == 8  # two updates of four shards
     assert loop.params.averaging == "none"
 
