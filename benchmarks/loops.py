@@ -48,7 +48,7 @@ class OurLoop:
         self.trainable, self.compute = trainable, compute
         plain = {"epochs": 1, "patience": None, "accumulation": 1, "averaging": "none"}
         self.params = params.model_copy(update=plain)
-        self.model, self.paces, self.pieces = trainable.model, trainable.paces, trainable.pieces
+        self.model, self.lr_scales, self.pieces = trainable.model, trainable.lr_scales, trainable.pieces
         self._batches: Sequence[Ids] = ()
         self._losses: list[Tensor] = []
 

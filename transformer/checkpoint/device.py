@@ -132,7 +132,7 @@ def _cpu_gains_by_bf16() -> bool:
     """Whether the CPU multiplies matrices faster in bf16 than in fp32.
 
     Without such instructions bf16 is emulated. Intel's AVX-512 ones take longer than fp32's; its AMX ones, which a
-    virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/notes/performance.md).
+    virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/notes.md).
     """
     cpu = torch.cpu.get_capabilities()
     amx, avx512 = cpu.get("amx_bf16", False), cpu.get("avx512_bf16", False)

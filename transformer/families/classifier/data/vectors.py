@@ -2,7 +2,7 @@
 
 Three steps, each on what the one before found: latent semantic analysis of the texts (Deerwester et al. 1990), a
 regression of each n-gram on the texts that have it, and of each text on its n-grams (`nn/vectors.py`). Alternating
-them further gains little (docs/notes/results.md).
+them further gains little (docs/notes.md).
 """
 
 from collections.abc import Iterator, Sequence
