@@ -110,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     corpus.add_argument("path", type=given_path, metavar="PATH", help="the folder with train and, if any, val and test")
     corpus.add_argument("--name", help="of the profile; default: the folder's")
-    corpus.add_argument("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="codes of the two sides, in order")
+    corpus.add_argument(
+        "--columns", nargs=2, metavar="OURS=THEIRS", help="as in `label=stars text=review` or `de=source en=target`"
+    )
     corpus.set_defaults(run=_new_corpus)
     commands.add_parser("sync", help="write every result that DVC tracks to MLflow").set_defaults(run=_sync)
     report = commands.add_parser("report", help="write reports/TASK/report.html for the results in the workspace")
@@ -261,7 +263,7 @@ def _profile(arguments: argparse.Namespace) -> None:
 def _new_corpus(arguments: argparse.Namespace) -> None:
     from transformer.commands.new_corpus import new_corpus
 
-    for line in new_corpus(Path.cwd(), arguments.path, name=arguments.name, languages=arguments.languages):
+    for line in new_corpus(Path.cwd(), arguments.path, name=arguments.name, columns=arguments.columns):
         print(line, flush=True)
 
 

@@ -1,7 +1,6 @@
 """`transformer new-corpus`: looks at a folder of files, and writes a profile with the parameters that fit."""
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from transformer.commands.profiles import FROM_NOTHING, merged_values, require_f
 from transformer.commands.recognise import Found, recognise
 from transformer.commands.rehearsal import Rehearsal, rehearse
 from transformer.core.errors import UserError
-from transformer.core.task import UNSUPERVISED, Task, open_task
+from transformer.core.task import MOST_CLASSES, UNSUPERVISED, open_task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
 from transformer.corpora.files import read_folder
@@ -21,7 +20,6 @@ from transformer.families.classifier.tokenize import ANY_LANGUAGE
 from transformer.registry import TASKS
 
 _SHOWN = 3
-_RARE = 10  # rows of a label
 _FEW_CUT = 0.01  # of train
 _ALIKE = 0.2  # of train: as many rows are not left out
 
@@ -40,89 +38,70 @@ class Statistics:
     characters: set[str] = field(default_factory=set)
 
 
-def new_corpus(root: Path, folder: Path, *, name: str | None, languages: Sequence[str] | None) -> Iterator[str]:
+def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[str] | None) -> Iterator[str]:
     """Write `profiles/NAME.yaml` for the corpus in `folder`; yields what was found and what training would cost.
 
-    languages: codes of the two sides where their names do not say them. Raises UserError where the folder cannot be
-    understood.
+    columns: as for `recognise`. Raises UserError where the folder cannot be understood.
     """
-    busy = os.getloadavg()[0] > (os.cpu_count() or 1) / 2  # before this process has work of its own
-    given = name or _name(folder)
+    given = name or folder.resolve().name.lower().replace(" ", "-")
     require_free(root, given)
-    found = recognise(folder, languages)
-    task = next((open_task(task) for task in TASKS if open_task(task).family == found.family), None)
-    if task is None:
-        raise UserError(f"{folder} looks like a corpus for the family {found.family}, and no task is of it")
-    columns = Columns(dict(found.columns))
-    corpus = with_names(columns.renamed(read_folder(folder, columns=columns)))
+    found = recognise(folder, columns)
+    task = next(open_task(task) for task in TASKS if open_task(task).family == found.family)
+    read = Columns(dict(found.columns))
+    corpus = with_names(read.renamed(read_folder(folder, columns=read)))
     corpus.require(("train",))
-    statistics = {split: _statistics(corpus, split, found) for split in corpus.splits}
     yield f"{folder}: {_what(found)}, for the task {task.name}"
-    if found.family == "classifier" and dict(found.columns) != {"label": "label", "text": "text"}:
-        yield f"the label is in the column {found.columns['label']}, the text in {found.columns['text']}"
-    if found.other_labels:
-        yield (
-            f"the label could be in {' or '.join(found.other_labels)} too: name it under `columns` in the profile to"
-            " take that"
-        )
-    if found.other_texts:
-        hint = "; if these are translations: `--languages de en`" if found.family == "classifier" else ""
-        beside = " and ".join(found.columns[name] for name in found.texts)
-        yield f"not read: {', '.join(found.other_texts)}, beside {beside}{hint}"
+    yield "columns read: " + ", ".join(found.columns.values())
+    statistics = {split: _statistics(corpus, split, found) for split in corpus.splits}
     for split, each in statistics.items():
-        yield from _told(split, each, found)
-    for split, labels in _strange(statistics).items():
-        yield f"{split} has rows with the label {', '.join(labels)}, and train has none: they will be left out"
+        yield from _told(split, each)
     if UNSUPERVISED in statistics and found.family == "classifier":
         yield f"{UNSUPERVISED} is not used; `unsupervised: true` under `download` in the profile changes that"
     if corpus.ignored:
         yield f"ignored, since their names are of no layout: {', '.join(corpus.ignored)}"
-    missing = [split for split in ("validation", "test") if split not in statistics]
-    if missing:
-        held = "it" if len(missing) == 1 else "each"
-        yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for {held}"
-    if not statistics["train"].rows:
+    if missing := [split for split in ("validation", "test") if split not in statistics]:
+        yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for each"
+    train = statistics["train"]
+    if not train.rows:
         raise UserError(f"{folder}: no row of train can be used; the first reasons stand above")
-    section = _parameters(task, folder, found, statistics)
+    if found.family == "classifier" and not 2 <= len(train.labels) <= MOST_CLASSES:
+        raise UserError(
+            f"{folder}: `{found.columns['label']}` has {len(train.labels)} different labels in train, but a classifier"
+            f" needs 2 to {MOST_CLASSES}: correct or join them, or name another column with `--columns`"
+        )
+    section = _parameters(folder, found, statistics)
     rows = {split: each.rows for split, each in statistics.items()}
 
     def rehearsed() -> Rehearsal:
-        values = merged_values(root, given, {task.name: section})
-        return rehearse(values, task, corpus, found.columns, rows, busy=busy)
+        return rehearse(merged_values(root, given, {task.name: section}), task, corpus, found.columns, rows)
 
     yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
     try:
         rehearsal = rehearsed()
-        alike = f"{rehearsal.share_alike:.0%}" if rehearsal.share_alike > _ALIKE else ""
+        alike = rehearsal.share_alike > _ALIKE
     except UserError:
-        alike = "Too much"  # or for another reason, which is then raised below
+        alike = True  # nothing was left; or for another reason, which is then raised below
     if alike:
         section["download"]["near_duplicates"] = "keep"
         rehearsal = rehearsed()
         yield (
-            f"{alike} of train nearly equals a held-out row and stays (near_duplicates: keep), so the scores say"
-            " little about other texts; give it a test split of its own"
+            "much of train nearly equals held-out rows and stays (near_duplicates: keep), so the scores say little"
+            " about other texts; give it a test split of its own"
         )
     heading = f"{_what(found).capitalize()} of {folder.name}."
     path = write_profile(root, given, {task.name: section}, heading=heading)
     yield f"{path.relative_to(root)} written"
     yield rehearsal.told(section["train"])
     if rehearsal.cut > _FEW_CUT:
-        most, what = section["model"]["max_length"], "texts" if found.family == "classifier" else "pairs"
-        yield f"{rehearsal.cut:.0%} of the {what} are longer than {most:,} tokens: only their beginning will be read"
+        longest = section["model"]["max_length"]
+        yield f"{rehearsal.cut:.0%} of the rows are longer than {longest:,} tokens: only their beginning will be read"
     if found.family != "classifier":
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={given} TASK={task.name}"
 
 
-def _name(folder: Path) -> str:
-    return folder.resolve().name.lower().replace(" ", "-")
-
-
 def _what(found: Found) -> str:
-    if found.family == "classifier":
-        return "labelled texts"
-    return f"sentence pairs, {' to '.join(found.columns)}"
+    return "labelled texts" if found.family == "classifier" else f"sentence pairs, {' to '.join(found.columns)}"
 
 
 def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:
@@ -154,18 +133,14 @@ def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:
     return result
 
 
-def _told(split: str, each: Statistics, found: Found) -> Iterator[str]:
-    found_lengths = {name: each.lengths.get(name, [0]) for name in found.texts}
+def _told(split: str, each: Statistics) -> Iterator[str]:
     lengths = "; ".join(
         f"{name} {_quantile(words, 0.5)} words (95 %: at most {_quantile(words, 0.95)})"
-        for name, words in found_lengths.items()
+        for name, words in each.lengths.items()
     )
     yield f"  {split}: {each.rows:,} rows, {each.repeated:,} of them repeated; median {lengths}"
     if each.labels:
-        counts = ", ".join(f"{label} {each.labels[label]:,}" for label in ordered(each.labels))
-        yield f"    labels: {counts}"
-        if rare := [label for label, count in each.labels.items() if count < min(_RARE, each.rows / 100)]:
-            yield f"    hardly any rows have the label {', '.join(ordered(rare))}: misspelt? then correct them"
+        yield f"    labels: {', '.join(f'{label} {each.labels[label]:,}' for label in ordered(each.labels))}"
     for reason, count in each.left_out.counts.items():
         yield f"    {count:,} cannot be used: {reason}"
     for line in each.left_out.shown[:_SHOWN]:
@@ -176,11 +151,10 @@ def _quantile(lengths: Sequence[int], share: float) -> int:
     return sorted(lengths)[min(math.ceil(share * len(lengths)), len(lengths)) - 1]
 
 
-def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str, Statistics]) -> dict[str, Any]:
+def _parameters(folder: Path, found: Found, statistics: Mapping[str, Statistics]) -> dict[str, Any]:
     """What differs from the default: subwords, which any script has, and a size that the rows can train."""
     train = statistics["train"]
     bad = any(each.left_out.counts for split, each in statistics.items() if split != UNSUPERVISED)
-    bad = bad or bool(_strange(statistics))
     download: dict[str, Any] = {"source": "files", "path": _path(folder)}
     renamed = {ours: theirs for ours, theirs in found.columns.items() if ours != theirs}
     download |= {"columns": renamed} if renamed else {}
@@ -201,7 +175,7 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
         largest = max(train.labels.values()) * len(labels) / train.rows
         weights = {"class_weights": "balanced"} if largest > 1.5 else {}
         return {
-            "download": download | ({} if _is_of(task, labels) else {"labels": list(labels)}),
+            "download": download | {"labels": list(labels)},
             "tokenize": ANY_LANGUAGE,
             "vocab": {"kind": "bpe", **FROM_NOTHING["vocab"], "max_size": pieces},
             "model": {
@@ -221,18 +195,6 @@ def _parameters(task: Task, folder: Path, found: Found, statistics: Mapping[str,
         "train": common | {"label_smoothing": 0.1},
         "evaluate": {"method": "beam", "max_length": positions, "batch_size": 64},
     }
-
-
-def _strange(statistics: Mapping[str, Statistics]) -> dict[str, list[str]]:
-    """By split, the labels that train lacks."""
-    known = statistics["train"].labels
-    others = {split: ordered(each.labels.keys() - known.keys()) for split, each in statistics.items()}
-    return {split: [*labels] for split, labels in others.items() if labels and split != UNSUPERVISED}
-
-
-def _is_of(task: Task, labels: Sequence[str]) -> bool:
-    """Whether the labels are the task's own, by number or name."""
-    return {*labels} <= {*task.classes} or {*labels} <= {str(number) for number in range(len(task.classes))}
 
 
 def _path(folder: Path) -> str:

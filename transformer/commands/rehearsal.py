@@ -65,8 +65,6 @@ class Rehearsal:
     """The share of those rows that are longer than the model's positions."""
     seconds: float
     """Of one update."""
-    busy: bool
-    """Whether other processes kept the processor busy before."""
 
     @property
     def share_alike(self) -> float:
@@ -76,22 +74,14 @@ class Rehearsal:
     def told(self, train: Mapping[str, Any]) -> str:
         """One line with the time that training takes; train: the section of parameters."""
         updates, epochs = math.ceil(self.kept / train["batch_size"]), train["epochs"]
-        busy = "; other processes kept the processor busy: it may take less without them" if self.busy else ""
         return (
             f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
             f" {updates:,} updates, the most there may be, take about {_duration(epochs * updates * self.seconds)}"
-            f"{busy}"
         )
 
 
 def rehearse(
-    content: dict[str, Any],
-    task: Task,
-    corpus: Corpus,
-    columns: Mapping[str, str],
-    rows: Mapping[str, int],
-    *,
-    busy: bool = False,
+    content: dict[str, Any], task: Task, corpus: Corpus, columns: Mapping[str, str], rows: Mapping[str, int]
 ) -> Rehearsal:
     """Download all, as the profile will, then run the other stages up to some updates on a part of it.
 
@@ -112,7 +102,7 @@ def rehearse(
             _run(content, task, folder, encoded, clock)
         cut = _share_cut(encoded / "train", content[task.name]["model"]["max_length"])
     alike = whole.get("left_out", {}).get("train", {}).get(NEAR, 0)
-    return Rehearsal(given, whole["rows"]["train"], alike, cut, clock.seconds(), busy)
+    return Rehearsal(given, whole["rows"]["train"], alike, cut, clock.seconds())
 
 
 def _downloaded(content: dict[str, Any], task: Task, corpus: Path) -> Mapping[str, Any]:
