@@ -15,7 +15,7 @@ from dvc.stage import PipelineStage
 from dvc.utils.serialize import _yaml as dvc_yaml
 
 from tests.closure import closure
-from tests.conftest import ROOT, Clone
+from tests.conftest import Clone
 from transformer.core.params import read_params, section_path
 from transformer.core.task import open_task, stage_code
 from transformer.registry import STAGES, TASKS
@@ -199,14 +199,10 @@ def test_a_change_of_code_that_leaves_the_bytes_stops_at_its_stage(restored: Clo
 
 
 def test_an_accepted_change_of_code_runs_nothing(restored: Clone) -> None:
-    """As docs/experiments.md says."""
-    section = (ROOT / "docs/experiments.md").read_text(encoding="utf-8").partition("## A change that cannot matter")[2]
-    command = section.partition("\n    ")[2].partition("#")[0].split()
-    assert command == ["transformer", "accept"]
     path = restored.root / "transformer/training/loop.py"
     before, lock = path.read_bytes(), (restored.root / "dvc.lock").read_bytes()
     path.write_bytes(before + b"\n# a comment changes no byte of any output\n")
-    said = restored.run(*command).stdout.splitlines()
+    said = restored.run("transformer", "accept").stdout.splitlines()
     stages = {
         f"{stage}@{task}: dvc.lock updated for transformer/training" for stage in ("train", "figures") for task in TASKS
     }
