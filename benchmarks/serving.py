@@ -129,6 +129,7 @@ def _translator(name: str, bundle: Path, threads: int) -> Translator:
     from benchmarks.peers.marian import MarianDecoder, MarianTranslator  # takes seconds to import
 
     ours = open_subject(bundle)
+    assert isinstance(ours.model, Seq2SeqTransformer)
     marian = MarianTranslator(ours.model.config, ours.vocabularies["target"])
     marian.load_ours(ours.model)
     return Translator(MarianDecoder(marian.marian.eval()), ours.vocabularies, bundle, ours.decoding)
