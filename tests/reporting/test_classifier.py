@@ -17,7 +17,8 @@ def written(root: Path, scored: dict[str, float], **more: str) -> Result:
     reports = root / "reports" / "reviews"
     write_json(reports / "evaluation.json", {"test": scored, "validation": scored})
     write_json(reports / "training.json", {"best_epoch": 1, "epochs": 2})
-    (reports / "history.tsv").write_text("epoch\ttrain_loss\tvalidation_loss\n1\t1\t1\n2\t1\t1\n")
+    (reports / "history.tsv").write_text("epoch\tstep\tvalidation_loss\n1\t1\t1\n2\t2\t1\n")
+    (reports / "updates.tsv").write_text("step\tlearning_rate\ttrain_loss\n1\t1\t1\n")
     for path, text in {
         "plots/confusion.tsv": CONFUSION,
         "plots/classes.tsv": "class\treviews\trecall\tprecision\tf1\nbad\t4\t0.75\t0.6\t0.67\n",
