@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 Row = dict[str, float]
 CURVE_POINTS = 100
+CURVE = ("step", "learning_rate", "train_loss")
 
 
 class Monitor(NamedTuple):

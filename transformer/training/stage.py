@@ -22,6 +22,7 @@ from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.nn.layers import count_parameters
 from transformer.training.config import TrainParams
+from transformer.training.history import CURVE
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import resumable
 from transformer.training.team import Opening, Processes, Single, Team
@@ -144,7 +145,7 @@ def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: Traini
         opened.save_beside(paths.trained)
     write_table(paths.history, list(rows[0]), (list(row.values()) for row in rows))
     curve = fitted.history.curve
-    write_table(paths.updates, ["step", "learning_rate", "train_loss"], (list(point.values()) for point in curve))
+    write_table(paths.updates, CURVE, (list(point.values()) for point in curve))
     where = {"device": compute.device.type, "precision": compute.precision}
     totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
     totals |= {"skipped_updates": fitted.skipped, "batch_pieces": fitted.pieces}

@@ -33,6 +33,7 @@ from transformer.families.classifier.nn.weights import ClassifierTrainParams, cl
 from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import objective
 from transformer.training.batches import CorpusTraining
+from transformer.training.history import CURVE
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
@@ -118,6 +119,7 @@ def _fit_and_write(task: Task, params: Params, paths: TrainingPaths, observer: O
     (paths.trained / PRETRAINING).unlink(missing_ok=True)  # of an earlier run by hand
     row = {"epoch": 0, "step": 0, **figures}
     write_table(paths.history, list(row), [list(row.values())])
+    write_table(paths.updates, CURVE, [])
     counts = {"ngrams": len(model.keys), "parameters": model.parameters}
     write_json(paths.metrics, figures | counts | {"device": "cpu", "precision": "fp32"})
     return figures | counts
