@@ -33,10 +33,10 @@ def spin_briefly() -> None:
 
 def watched(items: Iterable[T], say: Callable[[str], None]) -> Iterator[T]:
     """Yield the items, and say it when other programs keep the processor that this process's threads are ready for."""
-    begun, before, silent = time.monotonic(), _waited(), 0.0
+    begun, before, silent = time.perf_counter(), _waited(), 0.0
     for item in items:
         yield item
-        now = time.monotonic()
+        now = time.perf_counter()
         if now - begun < WATCHED:
             continue
         waited, seconds = _waited() - before, now - begun
