@@ -147,7 +147,7 @@ def test_the_model_that_was_validated_is_the_one_that_answers(stages: Stages) ->
 def test_what_an_ngram_model_has_not_is_said_in_a_line(stages: Stages) -> None:
     said = "\n".join(stages.observer.lines)
     for name in ("ctranslate2", "onnx"):
-        assert f"not converted to {name}: there is no network to convert" in said
+        assert f"not converted to {name}: a model of n-grams (model.kind `ngrams`) has no network" in said
         assert "no network" in read_json(stages.reports / "conversion.json")[name]["refused"]
     assert "has no attention to draw" in said and not [*(stages.reports / "figures").iterdir()]
     asked = Namespace(output=None, model="bundle", text=REVIEW, layers="last", map=None)

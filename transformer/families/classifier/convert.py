@@ -18,7 +18,7 @@ from transformer.families.classifier.nn.model import TransformerClassifier
 
 __all__ = ["Params", "run"]
 
-_NO_NETWORK = "there is no network to convert: PyTorch computes nothing of it (model.kind `ngrams`)"
+_NO_NETWORK = "a model of n-grams (model.kind `ngrams`) has no network to convert"
 
 
 def run(
