@@ -4,7 +4,7 @@ from transformer.core.task import Words
 
 WORDS = Words(
     folders=("imdb",),
-    title="Sentiment Transformer",
+    title="Sentiment classifier",
     use="""\
 Says whether a review is {classes}. Trained by the `transformer` workflow.
 
