@@ -88,16 +88,17 @@ def contender(name: str, folder: Path, options: Options) -> Callable[[str], Deco
     return take
 
 
-def _decoder(name: str, translator: TorchTranslator, options: Options) -> Decoder:
+def _decoder(contender: str, translator: TorchTranslator, options: Options) -> Decoder:
     model, (source, target) = translator.model, (translator.vocabularies[side] for side in ("source", "target"))
     assert isinstance(model, Seq2SeqTransformer)
-    if name == OURS:
+    if contender == OURS:
         return Search(translator.generator, target)
-    if name == CTRANSLATE2:
+    if contender == CTRANSLATE2:
         positions, threads = translator.generator.positions, options.hardware.threads
-        with tempfile.TemporaryDirectory() as folder:
-            write_ctranslate2(Path(folder), model, source, target, int8=False)
-            return CTranslate2Decoder(Path(folder), source, target, positions=positions, threads=threads)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name, "model")
+            write_ctranslate2(folder, model, source, target, int8=False)
+            return CTranslate2Decoder(folder, source, target, positions=positions, threads=threads)
     from benchmarks.peers.marian import MarianDecoder, MarianTranslator  # takes seconds to import
 
     marian = MarianTranslator(model.config, target)

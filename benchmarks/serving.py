@@ -64,10 +64,10 @@ class Answers(NamedTuple):
 def measure(options: Options) -> Report:
     """The comparison on the first sentences of the test split."""
     bundle, more, threads = options.more.bundle, options.more, options.hardware.threads
-    opened = open_subject(bundle)
+    opened, model = open_subject(bundle)
     engines = ["torch", *engines_of(bundle)]
     try:
-        seed_params(opened.model.config)
+        seed_params(model.config)
         names = [MARIAN, *engines]
     except UserError as error:
         print(f"  without {MARIAN}: {error}", file=sys.stderr)
@@ -128,10 +128,9 @@ def _translator(name: str, bundle: Path, threads: int) -> Translator:
         return opened
     from benchmarks.peers.marian import MarianDecoder, MarianTranslator  # takes seconds to import
 
-    ours = open_subject(bundle)
-    assert isinstance(ours.model, Seq2SeqTransformer)
-    marian = MarianTranslator(ours.model.config, ours.vocabularies["target"])
-    marian.load_ours(ours.model)
+    ours, model = open_subject(bundle)
+    marian = MarianTranslator(model.config, ours.vocabularies["target"])
+    marian.load_ours(model)
     return Translator(MarianDecoder(marian.marian.eval()), ours.vocabularies, bundle, ours.decoding)
 
 
@@ -158,12 +157,12 @@ def _commands(names: Sequence[str], bundle: Path, texts: Sequence[str], options:
     ]
 
 
-def open_subject(bundle: Path) -> TorchTranslator:
-    """The bundle's translator. Raises UserError if it is not a Transformer."""
+def open_subject(bundle: Path) -> tuple[TorchTranslator, Seq2SeqTransformer]:
+    """The bundle's translator and its network. Raises UserError if that is not a Transformer."""
     opened = open_bundle(bundle, "cpu")
-    if not isinstance(opened, TorchTranslator) or not isinstance(opened.model, Seq2SeqTransformer):
-        raise UserError(f"{bundle} is not a translation Transformer: name such a bundle with --bundle")
-    return opened
+    if isinstance(opened, TorchTranslator) and isinstance(opened.model, Seq2SeqTransformer):
+        return opened, opened.model
+    raise UserError(f"{bundle} is not a translation Transformer: name such a bundle with --bundle")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -38,7 +38,7 @@ def bundle(tmp_path: Path) -> Path:
 
 def test_a_contender_answers_as_the_bundle_does(bundle: Path) -> None:
     texts = ["w1 w2 w3", "w4", "w5 w6", "w7 w8 w9 w1"]
-    opened = open_subject(bundle)
+    opened, _ = open_subject(bundle)
     expected = opened.translate(texts, decoding=opened.decoding.model_copy(update=RULE | METHODS["greedy"]))
     take = serve("torch", bundle, 1)
     for size, clients in ((1, 1), (3, 1), (1, 4)):
