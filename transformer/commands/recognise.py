@@ -15,7 +15,7 @@ from transformer.corpora.layouts import text_extensions
 
 _PEEKED = 1000  # rows by which the columns of a larger file are told apart
 _FEW = 20  # different values of a column of labels, at most
-_LABELS = ("label", "labels", "class", "category", "intent", "rating", "stars", "sentiment")
+_LABELS = ("label", "labels", "class", "category", "intent", "rating", "stars")
 _TEXTS = ("text", "sentence", "review", "comment", "message", "content")
 _CODE = re.compile("(?!id)[a-z]{2}([-_].+)?")  # `id` is Indonesian less often than an identifier
 _CODES = {
