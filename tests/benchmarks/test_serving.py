@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving import METHODS, RULE, Turn, open_subject, serve
+from benchmarks.serving import MARIAN, METHODS, RULE, Turn, open_subject, serve
 from tests.builders import seq2seq
 from tests.decoding.models import PARAMS, vocabulary
 from transformer.checkpoint.trained import save_trained
@@ -36,11 +36,12 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
-def test_a_contender_answers_as_the_bundle_does(bundle: Path) -> None:
+@pytest.mark.parametrize("name", ["torch", MARIAN])
+def test_a_contender_answers_as_the_bundle_does(name: str, bundle: Path) -> None:
     texts = ["w1 w2 w3", "w4", "w5 w6", "w7 w8 w9 w1"]
     opened, _ = open_subject(bundle)
     expected = opened.translate(texts, decoding=opened.decoding.model_copy(update=RULE | METHODS["greedy"]))
-    take = serve("torch", bundle, 1)
+    take = serve(name, bundle, 1)
     for size, clients in ((1, 1), (3, 1), (1, 4)):
         assert take(Turn("greedy", size, clients, texts)).texts == expected
 
