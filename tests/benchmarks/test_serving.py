@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from benchmarks.serving import MARIAN, METHODS, RULE, Turn, open_subject, serve
 from tests.builders import seq2seq
@@ -19,6 +20,9 @@ from transformer.families.seq2seq.decoding.config import DecodingParams
 def bundle(tmp_path: Path) -> Path:
     """A model that was not trained, for words `w0` to `w25`."""
     model = seq2seq().float()
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.3)  # distinct predictions, and no special tokens
     save_trained(tmp_path / "trained", model.config, dict(model.state_dict()))
     for side, size in (("source", 40), ("target", 30)):
         vocabulary(size).save(tmp_path / "vocab" / side / "tokenizer.json")
