@@ -233,7 +233,7 @@ def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch:
         found = {path for stage in STAGES for path in dependencies(stage, "sentiment", content) if "language" in path}
         assert found == expected
         other = {path for stage in STAGES for path in dependencies(stage, "language", content) if "sentiment" in path}
-        assert other == {"data/sentiment/corpus", "transformer/tasks/sentiment"}
+        assert other == {"data/sentiment/corpus"}
 
 
 @pytest.mark.stress

@@ -105,7 +105,7 @@ def _split_as(section: dict[str, Any], sides: Mapping[str, Mapping[str, Any]]) -
 
     def asked(side: str, name: str) -> Any:
         """Of one side: its own value, or the section's. Of two languages each is named like its side."""
-        value = ({"language": section.get(side), "html_breaks": "keep"} | section)[name]
+        value = section.get(name, "keep" if name == "html_breaks" else section.get(side))
         return value.get(side) if isinstance(value, Mapping) else value
 
     return all(asked(side, name) == value for side, found in sides.items() for name, value in found.items())
