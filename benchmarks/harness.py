@@ -117,8 +117,8 @@ def main(
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder of the real corpora (default: the sample corpora)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="of our training")
+    parser.add_argument("--device", choices=("cpu", "cuda", "mps"), default="cpu")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16", help="of our training")
     parser.add_argument("--threads", type=int, default=min(os.cpu_count() or 1, 2), help="default: at most 2")
     parser.add_argument("--output", type=Path, default=OUTPUT, help=f"folder of the results (default: {OUTPUT})")
 

@@ -23,7 +23,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("workspace")
     content = smoke(TASK, {"download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}}})
     content["runtime"] |= {"tracking": False, "save_every": 0}
-    content["hardware"]["precision"] = "auto"
     with (root / "params.yaml").open("w") as stream:
         YAML().dump(content, stream)
     prepare(content, TASK, root / "data" / TASK)

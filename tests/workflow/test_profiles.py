@@ -144,7 +144,7 @@ def test_one_profile_after_another_is_the_other_alone(committed: bool, project: 
 
 
 def test_a_profile_follows_the_committed_default(project: Path) -> None:
-    edited = (project / "params.yaml").read_text().replace("device: auto", "device: cuda")
+    edited = (project / "params.yaml").read_text().replace("device: cpu", "device: cuda")
     (project / "params.yaml").write_text(edited)
     commit(project)
     use_profile(project, "seed", None)
@@ -166,7 +166,7 @@ def test_the_command_says_which_profile_is_in_place(
 
 def test_a_default_with_a_byte_order_mark_is_one(project: Path) -> None:
     """As Windows' editors write it, committed."""
-    edited = (project / "params.yaml").read_text().replace("device: auto", "device: cuda")
+    edited = (project / "params.yaml").read_text().replace("device: cpu", "device: cuda")
     (project / "params.yaml").write_text(edited, encoding="utf-8-sig")
     commit(project)
     assert default_params(project) == edited
@@ -180,7 +180,7 @@ def test_a_merged_default_counts_where_a_profile_is_committed(project: Path) -> 
     """As from upstream, with `git merge -X ours`: history as git simplifies it goes past the other side."""
     git(project, "checkout", "-q", "-b", "upstream")
     text = (project / "params.yaml").read_text()
-    (project / "params.yaml").write_text(text.replace("device: auto", "device: cuda"))
+    (project / "params.yaml").write_text(text.replace("device: cpu", "device: cuda"))
     commit(project)
     git(project, "checkout", "-q", "-")
     use_profile(project, "seed", None)
@@ -191,15 +191,15 @@ def test_a_merged_default_counts_where_a_profile_is_committed(project: Path) -> 
     (project / "params.yaml").write_text(text)
     commit(project)
     use_profile(project, "seed", None)
-    assert read_params(project / "params.yaml")["hardware"]["device"] == "auto", "HEAD's own is the newest"
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "cpu", "HEAD's own is the newest"
     commit(project)
     git(project, "checkout", "-q", "upstream")
-    (project / "params.yaml").write_text(text.replace("device: auto", "device: mps"))
+    (project / "params.yaml").write_text(text.replace("device: cpu", "device: mps"))
     commit(project)
     git(project, "checkout", "-q", "-")
     git(project, "merge", "-q", "-s", "ours", "--no-edit", "upstream")
     use_profile(project, DEFAULT, None)
-    assert read_params(project / "params.yaml")["hardware"]["device"] == "auto", "which the branch does not have"
+    assert read_params(project / "params.yaml")["hardware"]["device"] == "cpu", "which the branch does not have"
 
 
 def test_sections_that_a_profile_sets_back_are_named(project: Path) -> None:

@@ -38,14 +38,18 @@ class Compute:
 
 
 def prepare(hardware: Hardware) -> Compute:
-    """Choose the device and precision, set the threads, and make kernels deterministic where `hardware` says so.
+    """Check device and precision, set the threads, and make kernels deterministic where `hardware` says so.
 
     Raises UserError when the device or precision is not available.
     """
     torch.set_num_threads(hardware.threads)
     _keep_freed_memory()
     _keep_few_kernels()
-    device = torch.device(_available(hardware.device))
+    if not has_device(hardware.device):
+        raise UserError(f"hardware.device is `{hardware.device}`, but no such device is available: set it to `cpu`")
+    if hardware.precision == "bf16" and hardware.device == "cuda" and not torch.cuda.is_bf16_supported():
+        raise UserError("hardware.precision is `bf16`, but this GPU does not support it: set it to `fp32`")
+    device = torch.device(hardware.device)
     repeatable = device.type == "cpu" or (device.type == "cuda" and hardware.deterministic)
     if repeatable:
         # cuBLAS reads it at initialisation, before the first matrix product.
@@ -54,7 +58,7 @@ def prepare(hardware: Hardware) -> Compute:
     torch.set_deterministic_debug_mode("error" if repeatable else "default")
     # Deterministic kernels write all of their outputs; filling memory beforehand costs a tenth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property
-    return Compute(device, _precision(hardware.precision, device), repeatable)
+    return Compute(device, hardware.precision, repeatable)
 
 
 def _keep_freed_memory() -> None:
@@ -110,33 +114,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
-def _available(wanted: str) -> str:
-    if wanted == "auto":
-        return next(kind for kind in ("cuda", "mps", "cpu") if has_device(kind))
-    if not has_device(wanted):
-        raise UserError(f"hardware.device is `{wanted}`, but no such device is available: set it to `auto` or `cpu`")
-    return wanted
-
-
-def _precision(wanted: str, device: torch.device) -> str:
-    if wanted == "auto":
-        if device.type == "cuda":
-            return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-        return "bf16" if device.type == "cpu" and _cpu_gains_by_bf16() else "fp32"
-    if wanted == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise UserError("hardware.precision is `bf16`, but this GPU does not support it: set it to `auto` or `fp32`")
-    return wanted
-
-
-def _cpu_gains_by_bf16() -> bool:
-    """Whether the CPU multiplies matrices faster in bf16 than in fp32.
+def loses_by_bf16() -> bool:
+    """Whether the CPU multiplies matrices more slowly in bf16 than in fp32.
 
     Without such instructions bf16 is emulated. Intel's AVX-512 ones take longer than fp32's; its AMX ones, which a
     virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/notes.md).
     """
     cpu = torch.cpu.get_capabilities()
     amx, avx512 = cpu.get("amx_bf16", False), cpu.get("avx512_bf16", False)
-    return bool(amx or (avx512 and "intel" not in cpu.get("cpu_name", "").lower()))
+    return not (amx or (avx512 and "intel" not in cpu.get("cpu_name", "").lower()))
 
 
 def _renew() -> None:

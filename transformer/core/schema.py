@@ -41,10 +41,10 @@ class Section(BaseModel):
 class Hardware(Section):
     """Where and how the numbers are computed. Declared by the stages that compute: it can change numbers."""
 
-    device: Literal["auto", "cpu", "cuda", "mps"]
-    """`auto` prefers CUDA, then Apple's MPS, then the CPU."""
-    precision: Literal["auto", "fp32", "bf16"]
-    """Of matrix products in training: `auto` is bf16 where the hardware makes it faster, else fp32."""
+    device: Literal["cpu", "cuda", "mps"]
+    """`mps` is Apple's GPU. Only fp32 on a CPU is portable: the same bytes on any x86-64 processor with AVX2."""
+    precision: Literal["fp32", "bf16"]
+    """Of matrix products in training: bf16 is faster where the hardware has it."""
     threads: int = Field(ge=1, le=1024)
     """CPU threads of torch. A different number sums in a different order, so it can change the last bits."""
     deterministic: bool

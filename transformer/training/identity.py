@@ -26,7 +26,6 @@ def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], 
         "inputs": [_content(folder) for folder in inputs],
         "code": code_at_start_of(code),
         "libraries": {name: version(name) for name in _LIBRARIES},
-        "precision": compute.precision,
         "device": _device(compute.device),
     }
     return hashlib.sha256(json_bytes(decides)).hexdigest()[:24]

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import torch
 from pydantic import model_validator
 
-from transformer.checkpoint.device import Compute
+from transformer.checkpoint.device import Compute, loses_by_bf16
 from transformer.checkpoint.machine import shared_cores
 from transformer.checkpoint.trained import save_trained
 from transformer.core.code import CODE
@@ -95,15 +95,14 @@ def train_and_write(
             f"warning: {compute.device.type} kernels may sum in a different order each time, so weights may differ in"
             " their last bits; on CUDA, hardware.deterministic makes them reproducible, but slower"
         )
+    if compute.device.type == "cpu" and compute.precision == "bf16" and loses_by_bf16():
+        observer.say("warning: this CPU is slower in bf16 than in fp32; hardware.precision: fp32 is another result")
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
-    # What `auto` is here, on machines of other kinds too: another precision would be another result.
-    same = {"device": compute.device.type, "precision": compute.precision}
-    alike = params.model_copy(update={"hardware": params.hardware.model_copy(update=same)})
-    others = partial(open_training, task, alike, paths, Observer())
+    others = partial(open_training, task, params, paths, Observer())
     inputs = (paths.encoded, paths.vocab, *opened.read)
     with (
         resumable(paths.states, params, compute, inputs, paths.code, observer) as resume,
-        _team(alike, others, compute, observer) as team,
+        _team(params, others, compute, observer) as team,
     ):
         fitted = fit(
             opened.trainable,
