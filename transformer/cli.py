@@ -87,9 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--samples", type=int, default=1000, help="bootstrap samples; default: %(default)s; 0: none")
     compare.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request or a note")
     compare.set_defaults(run=_compare)
-    verify = commands.add_parser("verify", help="check that the workspace reproduces a commit's results")
-    verify.add_argument("revision", nargs="?", default="HEAD", metavar="COMMIT", help="default: %(default)s")
-    verify.add_argument("--exact", action="store_true", help="require byte-identical outputs, as on the same CPU type")
+    verify = commands.add_parser("verify", help="compute a commit's results again, and compare every byte")
+    verify.add_argument("commit", nargs="?", default="HEAD", metavar="COMMIT", help="default: %(default)s")
+    verify.add_argument("--task", choices=TASKS, help="only this task, and what it needs of others; default: all")
     verify.set_defaults(run=_verify)
     accept = commands.add_parser("accept", help="record a change of code or library versions that cannot matter")
     accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; default: all")
@@ -214,8 +214,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     from transformer.results.reproduction import verify
 
-    for line in verify(Path.cwd(), arguments.revision, exact=arguments.exact):
-        print(line)
+    verify(Path.cwd(), arguments.commit, arguments.task, echo=lambda line: print(line, flush=True))
 
 
 def _check(arguments: argparse.Namespace) -> None:

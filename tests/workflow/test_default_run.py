@@ -1,7 +1,7 @@
 """The predictions of the default run's models: README's examples, and sentences that were written before training.
 
-`make repro` trains these models, in minutes; a checkout without them skips these tests. CI runs them in the job that
-ran `make repro`, with DEFAULT_RUN=required, which turns a skip into a failure.
+`make repro` trains these models, in minutes; a checkout without them skips these tests. `.ci/run` runs them
+after `make repro`, with DEFAULT_RUN=required, which turns a skip into a failure.
 """
 
 import json

@@ -37,7 +37,7 @@ REPORT = "report"
 STAGES = tuple(name for name in ALL_STAGES if name not in (*VIEWS, REPORT))
 """The stages that make a result."""
 DATA_STAGES = STAGES[: STAGES.index("train")]
-"""Their outputs are the same on every machine; those of the other stages, on the same CPU type."""
+"""Their outputs are the same on every machine, whatever its processor and precision."""
 _CODE = ("transformer/", "stages/", "versions/")
 _KEPT = 128  # dvc.lock files whose chains stay in memory: a command reads the same ones again and again
 _SHORT = 8

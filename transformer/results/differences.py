@@ -96,7 +96,7 @@ def differences(task: str, first: Results, second: Results, *, samples: int) -> 
     return Differences(
         task=task,
         params=list(_changed(*(shown_params(chain, views) for chain in (one, two)))),
-        data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(given(one), given(two)))],
+        data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(_given(one), _given(two)))],
         code=[path for path, _, _ in _changed(one.code, two.code)],
         scores=list(_scores(task, first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
@@ -131,7 +131,7 @@ def _data(chain: Chain) -> dict[str, str]:
     return {path: md5 for stage in chain.stages if stage.name in DATA_STAGES for path, md5 in stage.outs.items()}
 
 
-def given(chain: Chain) -> dict[str, str]:
+def _given(chain: Chain) -> dict[str, str]:
     """What the stages below the data read that neither is code nor was written by a stage of the chain."""
     read = {path: md5 for stage in chain.stages if stage.name not in DATA_STAGES for path, md5 in stage.deps.items()}
     return {path: md5 for path, md5 in read.items() if path not in chain.outs and path not in chain.code}

@@ -88,17 +88,9 @@ class Results:
 
         try:
             with Repo(str(self.root)) as repo:
-                return changed_since(repo, missing=False)
+                return changed_since(repo)
         except (DvcException, OSError):
             return {}
-
-    def require_own_files(self, task: str) -> None:
-        """Raise UserError if a commit's reports are not those of its dvc.lock, or were not committed."""
-        for path in self.chains[task].outs:
-            self._content(task, path)
-        path = f"reports/{task}/evaluation.json"
-        if not self._content(task, path):
-            raise UserError(f"{self.name} has no {path}: commit the reports with {LOCK}")
 
     def _content(self, task: str, path: str) -> bytes:
         """A file of the result; empty if a commit has none."""
@@ -116,7 +108,7 @@ def find_results(root: Path, name: str, task: str | None = None) -> Results:
     A row's name ends in the start of its key, and its tag `row_key` is all of it. Raises UserError when there is no
     result, or none for `task`; if the stages in dvc.lock do not belong together, the message says what to run.
     """
-    results = results_at(root, name, None if name == WORKSPACE else _commit(root, name))
+    results = results_at(root, name, None if name == WORKSPACE else commit_of(root, name))
     if task in results.chains or (task is None and results.chains):
         return results
     if partial := [line for other, line in results.partial.items() if task in (None, other)]:
@@ -206,7 +198,8 @@ def results_before(root: Path, chain: Chain) -> Results | None:
     return None
 
 
-def _commit(root: Path, name: str) -> str:
+def commit_of(root: Path, name: str) -> str:
+    """The commit of a git revision, DVC experiment or MLflow row. Raises UserError if there is none."""
     revision = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if found := git(root, *revision).decode().strip() or _experiment(root, name):  # in DVC's order
         return found

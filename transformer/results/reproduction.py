@@ -1,147 +1,154 @@
-"""Verifies that the workspace reproduces the results of a commit."""
+"""Computes a commit's results again, in a clone of their own, and compares what came out with the commit's dvc.lock."""
 
-from collections.abc import Iterator
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ruamel.yaml import YAML
 
 from transformer.core.errors import UserError
-from transformer.registry import is_made
-from transformer.results.chain import DATA_STAGES, Chain, Stage
-from transformer.results.differences import given, leaves
-from transformer.results.dvc_inside import run_cache
-from transformer.results.find import WORKSPACE, Results, find_results, results_at
-from transformer.results.runcache import stages_run
-from transformer.results.workspace import changed_since, of_chain, require_outputs
-from transformer.text.clean import one_line
+from transformer.results.chain import Stage, stage_from_entry
+from transformer.results.differences import leaves
+from transformer.results.find import commit_of
+from transformer.results.git import blob, git, prefix
+from transformer.results.lockfile import LOCK, parse_lock, require_valid
 
-TOLERANCES = {
-    "bleu": 3.0,
-    "chrf": 3.0,
-    "perplexity": 0.1,
-    "accuracy": 0.04,
-    "f1": 0.04,
-    "macro_f1": 0.04,
-    "roc_auc": 0.03,
-}
-"""Largest accepted difference of a metric between CPU types, about half the width of its 95 % interval."""
-
+_COMMAND = (sys.executable, "-P", "-m", "dvc", "repro", "--force", "--no-run-cache")
 _SHOWN = 3
 
-PERPLEXITY_SHARE = 0.05
-"""The same for a perplexity above 2, whose interval grows with it, as a share of the committed value."""
 
+def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None]) -> None:
+    """Compute the stages of a commit, or those that one task's result needs, and echo what differs, a line per stage.
 
-def verify(root: Path, revision: str, *, exact: bool) -> Iterator[str]:
-    """Yield one line per reproduced task; exact: require byte-identical outputs.
-
-    Raises UserError when all tasks are done, with what is wrong with each: a stage differs (the first one is named), or
-    the workspace has no result that was made here: stages do not belong together or are out of date, files are not
-    those of dvc.lock, or it was fetched. Also when the commit's stages of a task that the workspace has a result of are
-    none.
+    They run in a temporary clone that has no dvc.lock, no outputs and an empty cache, so that none can be skipped.
+    Raises UserError if a stage was not computed or anything differs, and if a clone lacks an input.
     """
-    committed, own = find_results(root, revision), results_at(root, WORKSPACE, None)
-    wrong = []
-    for task in committed.chains:
-        try:
-            yield _verified(root, task, committed, own, exact=exact)
-        except UserError as error:
-            wrong.append(str(error))
-    wrong += [why for task, why in committed.partial.items() if task in own.chains]
-    if wrong:
-        raise UserError("; ".join(wrong))
+    commit = commit_of(root, name)
+    was = _stages(blob(root, commit, LOCK), name)
+    wanted = [stage for stage in was if task is None or stage.endswith(f"@{task}")]
+    if not wanted:
+        raise UserError(f"{name} has no result{f' of {task}' if task else ''} in {LOCK}: run `dvc repro`, and commit")
+    with _clone(root, commit) as folder:
+        _require_inputs(folder, was, wanted)
+        note = _kind_of_machine(_without_results(folder, was)["hardware"], name)
+        if note:
+            echo(f"note: {note}")
+        failed = _run((*_COMMAND, *([f"report@{task}"] if task else [])), folder)
+        now = _stages((folder / LOCK).read_bytes() if (folder / LOCK).is_file() else b"", name)
+        changed = git(folder, "diff", "--name-only", "--relative", "-z", "HEAD")
+        changed += git(folder, "ls-files", "-z", "--others", "--exclude-standard")
+    stages = list(dict.fromkeys((*now, *wanted)))
+    what = {stage: _difference(was.get(stage), now.get(stage), changed.decode().split("\0")) for stage in stages}
+    different = [stage for stage in stages if what[stage]]
+    for stage in different:
+        echo(f"{stage}: {what[stage]}")
+    if failed or different:
+        why = "`dvc repro` failed: " if failed else ""
+        raise UserError(f"{why}{len(different)} of {len(stages)} stages are not as at {name}{note and f'; {note}'}")
+    echo(f"{len(stages)} stages computed: every output is that of {name}")
 
 
-def _verified(root: Path, task: str, committed: Results, own: Results, *, exact: bool) -> str:
-    """A line that says how well a task is reproduced. Raises UserError when it is not."""
-    if task not in own.chains:
-        raise UserError(own.partial.get(task) or f"the workspace has no complete result of {task}: run `dvc repro`")
-    committed.require_own_files(task)
-    _require_made_here(root, own.chains[task])
-    first = _first_difference(committed.chains[task], own.chains[task])
-    if first is None:
-        return f"{task}: every stage wrote the same bytes as at {committed.name}"
-    if exact or first.name in DATA_STAGES:
-        raise UserError(
-            f"{first.name}@{task}: {_differing(first, own.chains[task])} is not what {committed.name} has in dvc.lock:"
-            " the stage is not repeatable, or its code changed without `dvc repro`"
-        )
-    _require_same_origin(committed, own, task)
-    metrics = _metrics(task, committed, own)
-    return f"{task}: {first.name} is the first stage whose bytes differ from {committed.name}; {metrics}"
+def _stages(lock: bytes, name: str) -> dict[str, Stage]:
+    """The stages of a dvc.lock, in its order, which is that in which they ran."""
+    if lock:
+        require_valid(lock, name)
+    entries = (parse_lock(lock).get("stages") or {}) if lock else {}
+    return {stage: stage_from_entry(stage, entry) for stage, entry in entries.items()}
 
 
-def _require_same_origin(committed: Results, own: Results, task: str) -> None:
-    """Raise UserError if the two results are of other code, versions or inputs: bytes differ for that, not a processor.
-
-    What another task's stages wrote may differ as this task's does, and is verified with that task.
-    """
-    was, now = committed.chains[task], own.chains[task]
-    code = sorted(path for path in {*was.code, *now.code} if was.code.get(path) != now.code.get(path))
-    one, two = given(was), given(now)
-    both = (path for path in one.keys() & two.keys() if not is_made(path))
-    if other := [*code, *sorted(path for path in both if one[path] != two[path])]:
-        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
-        raise UserError(
-            f"{task}: {', '.join(other[:_SHOWN])}{more} {'differ' if len(other) > 1 else 'differs'} from"
-            f" {committed.name}: only results of the same code, versions and inputs can be verified"
-        )
-
-
-def _require_made_here(root: Path, chain: Chain) -> None:
-    """Raise UserError unless the workspace has the chain's files, up to date, and its stages ran on this machine."""
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
-
-    require_outputs(root, chain.outs)
+@contextmanager
+def _clone(root: Path, commit: str) -> Iterator[Path]:
+    """The project's folder in a clone, beside those of `dvc exp run --temp`; gone when this process is stopped."""
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    (root / ".dvc/tmp").mkdir(exist_ok=True)
+    top = git(root, "rev-parse", "--show-toplevel").decode().removesuffix("\n")
     try:
-        with Repo(str(root)) as repo:
-            changed = of_chain(chain, changed_since(repo, missing=True))
-            run = stages_run(run_cache(repo), chain)
-    except DvcException as error:
-        raise UserError(f"DVC cannot say whether the workspace is up to date: {one_line(str(error))}") from error
-    for name, what in changed.items():
-        raise UserError(f"{name} is not up to date ({', '.join(what)}): run `dvc repro`, then verify")
-    if fetched := [stage.name for stage in chain.stages if stage.name not in run]:
+        with TemporaryDirectory(prefix="verify-", dir=root / ".dvc/tmp") as folder:
+            for command in (("clone", "-q", "--shared", "--no-checkout", top, folder), ("checkout", "-q", commit)):
+                done = subprocess.run(("git", "-C", folder, *command), capture_output=True, text=True, check=False)
+                if done.returncode:
+                    raise UserError(f"git cannot clone {root} at {commit}: {' '.join(done.stderr.split())}")
+            yield Path(folder, prefix(root))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _require_inputs(folder: Path, was: Mapping[str, Stage], wanted: list[str]) -> None:
+    """Raise UserError if a stage reads what neither git has nor another stage writes."""
+    made = {path for stage in was.values() for path in stage.outs}
+    read = sorted({path for stage in wanted for path in was[stage].deps} - made)
+    if missing := [path for path in read if not (folder / path).exists()]:
         raise UserError(
-            f"{chain.task}: nothing to verify: {', '.join(fetched)} did not run here, their outputs were fetched;"
-            " run `dvc repro --force --no-run-cache`, then verify"
+            f"a clone lacks {', '.join(missing)}: name it in params.yaml by its absolute path, or verify another task"
+            " (--task)"
         )
 
 
-def _first_difference(committed: Chain, own: Chain) -> Stage | None:
-    """The first stage with other outputs. Raises UserError if parameters of any stage differ, also of a later one."""
-    mine = {stage.name: stage for stage in own.executed}
-    both = [(one, mine[one.name]) for one in committed.executed if one.name in mine]
-    for one, other in both:
-        if one.params != other.params:
-            was, now = leaves(one.params), leaves(other.params)
-            names = ", ".join(sorted(name for name in {*was, *now} if was.get(name) != now.get(name)))
-            raise UserError(
-                f"{one.name}@{own.task}: parameters differ ({names}): only the same parameters can be verified"
-            )
-    return next((one for one, other in both if one.outs != other.outs), None)
+def _without_results(folder: Path, was: Mapping[str, Stage]) -> Any:
+    """Remove git's part of the results, give DVC an empty cache, and turn tracking off. Returns the parameters."""
+    (folder / LOCK).unlink()
+    for out in ((folder / path).resolve() for stage in was.values() for path in stage.outs):
+        if out.is_relative_to(folder.resolve()):
+            shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
+    (folder / ".dvc/config.local").write_text("[cache]\n    dir = cache\n")
+    yaml = YAML()
+    content: Any = yaml.load(folder / "params.yaml")
+    content["runtime"]["tracking"] = False
+    yaml.dump(content, folder / "params.yaml")
+    return content
 
 
-def _differing(stage: Stage, own: Chain) -> str:
-    return next(path for path, md5 in stage.outs.items() if own.outs.get(path) != md5)
+def _kind_of_machine(hardware: Mapping[str, Any], name: str) -> str:
+    """Why other bytes need not be wrong; empty if they are."""
+    import torch
+
+    if (hardware["device"], hardware["precision"]) != ("cpu", "fp32"):
+        why = f"the bytes of {hardware['precision']} on {hardware['device']} belong to a kind of machine"
+    elif platform.machine() not in ("x86_64", "AMD64") or not torch.cpu.get_capabilities().get("avx2"):
+        why = "only x86-64 processors with AVX2 compute the same bytes, and this is none"
+    else:
+        return ""
+    return f"{why}; after `dvc repro`, `transformer compare {name}` says whether scores differ by more than chance"
 
 
-def _metrics(task: str, committed: Results, own: Results) -> str:
-    """A phrase that says how much the metrics differ. Raises UserError when one is beyond its tolerance."""
-    was, now = committed.figures(task), own.figures(task)
-    found = []
-    for split, figures in was.items():
-        for name, tolerance in TOLERANCES.items():
-            if name not in figures:
-                continue
-            if name == "perplexity":
-                tolerance = max(tolerance, PERPLEXITY_SHARE * figures[name])
-            difference = abs(now.get(split, {}).get(name, float("inf")) - figures[name])
-            if not difference <= tolerance:
-                raise UserError(
-                    f"evaluate@{task}: {name} on {split} differs by {difference:.3g} from {committed.name};"
-                    f" another CPU type explains at most {tolerance:.3g}"
-                )
-            found.append(difference / tolerance)
-    if not found:
-        raise UserError(f"evaluate@{task}: {committed.name} has no metric with a tolerance: verify with --exact")
-    return f"the metrics differ by up to {100 * max(found):.0f} % of their tolerance"
+def _run(command: tuple[str, ...], folder: Path) -> bool:
+    """Run DVC with this environment's Python, and end all of its processes with this one. Returns whether it failed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    own = {"PATH": path, "DVC_SITE_CACHE_DIR": str(folder / ".dvc/tmp/site")}
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **own}, start_new_session=True)
+    try:
+        return process.wait() != 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _difference(was: Stage | None, now: Stage | None, changed: list[str]) -> str:
+    """What is not as in the commit's dvc.lock, or in its files (changed); empty if nothing."""
+    if was is None or now is None:
+        return "not computed" if now is None else f"not in {LOCK}"
+    outs = [path for path in now.outs if any(file == path or file.startswith(f"{path}/") for file in changed)]
+    outs = sorted({*outs, *_unequal(was.outs, now.outs)})
+    given = [*_unequal(was.deps, now.deps), *_unequal(leaves(was.params), leaves(now.params))]
+    more = f" and {len(given) - _SHOWN} more" if len(given) > _SHOWN else ""
+    parts = [f"wrote other {', '.join(outs)}"] * bool(outs)
+    parts += [f"read other {', '.join(given[:_SHOWN])}{more}"] * bool(given)
+    return "; ".join(parts)
+
+
+def _unequal(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    return [name for name in sorted({*one, *two}) if (name in one, one.get(name)) != (name in two, two.get(name))]

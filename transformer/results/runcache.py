@@ -51,16 +51,6 @@ def chains_in_run_cache(folder: Path) -> Iterator[tuple[Chain, int]]:
             yield chain, export.time
 
 
-def stages_run(folder: Path, chain: Chain) -> set[str]:
-    """The stages of the chain that ran on this machine with the same parameters and outputs, whatever their code."""
-    wanted = {stage.name: (plain(stage.params), stage.outs) for stage in chain.stages}
-    return {
-        entry.stage.name
-        for entry in _entries(folder)
-        if entry.task == chain.task and wanted.get(entry.stage.name) == (plain(entry.stage.params), entry.stage.outs)
-    }
-
-
 def _entries(folder: Path) -> Iterator[_Entry]:
     seen = set()
     # Of equal entries the oldest counts: it has the time when the outputs were first made.

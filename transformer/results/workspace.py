@@ -38,16 +38,16 @@ def hashes(repo: "Repo", paths: Iterable[str]) -> dict[str, str | None]:
     return {path: recorded_md5(repo, place) if place.exists() else None for path, place in places.items()}
 
 
-def changed_since(repo: "Repo", *, missing: bool) -> dict[str, list[str]]:
+def changed_since(repo: "Repo") -> dict[str, list[str]]:
     """What has changed since a stage ran, by the stage's name, such as `train@TASK`: code, inputs and parameters.
 
-    missing: whether inputs that are not there count. In a clone without `dvc pull` none is, and nothing has changed.
+    Inputs that are not there do not count: in a clone without `dvc pull` none is, and nothing has changed.
     """
     own = Path(repo.root_dir, "dvc.yaml").resolve()
     found = {}
     for address, entries in repo.status().items():  # of all stages: a second, where each target takes a fifth of one
         path, _, name = address.rpartition(":")
-        if (changed := sorted(set(_changed(entries, missing)))) and Path(path or "dvc.yaml").resolve() == own:
+        if (changed := sorted(set(_changed(entries)))) and Path(path or "dvc.yaml").resolve() == own:
             found[name] = changed
     return found
 
@@ -58,14 +58,14 @@ def of_chain(chain: "Chain", by_stage: Mapping[str, list[str]]) -> dict[str, lis
     return {name: by_stage[name] for name in names if name in by_stage}
 
 
-def _changed(status: Iterable[Any], missing: bool) -> Iterator[str]:
+def _changed(status: Iterable[Any]) -> Iterator[str]:
     """The changed dependencies and parameters in DVC's status of a stage; outputs are another matter."""
     for entry in status:
         if isinstance(entry, str):
             yield entry
             continue
         for path, state in entry.get("changed deps", {}).items():
-            if missing or state != "deleted":
+            if state != "deleted":
                 yield from state if isinstance(state, dict) else [path]
 
 
