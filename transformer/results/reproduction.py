@@ -58,9 +58,9 @@ def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None])
 
 def _stages(lock: bytes, name: str) -> dict[str, Stage]:
     """The stages of a dvc.lock, in its order, which is that in which they ran."""
-    if lock:
-        require_valid(lock, name)
-    entries = (parse_lock(lock).get("stages") or {}) if lock else {}
+    lock = lock or b"stages:"
+    require_valid(lock, name)
+    entries = parse_lock(lock).get("stages") or {}
     return {stage: stage_from_entry(stage, entry) for stage, entry in entries.items()}
 
 
