@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.kernels.attention import Mask, attend
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import merged
 from transformer.nn.masks import causal_mask
 from transformer.nn.positions import AttentionPositions
@@ -71,10 +72,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads = heads
         self.dropout = dropout
-        self.query = nn.Linear(d_model, heads * head_dim)
-        self.key = nn.Linear(d_model, heads * head_dim)
-        self.value = nn.Linear(d_model, heads * head_dim)
-        self.output = nn.Linear(heads * head_dim, d_model)
+        self.query = Linear(d_model, heads * head_dim)
+        self.key = Linear(d_model, heads * head_dim)
+        self.value = Linear(d_model, heads * head_dim)
+        self.output = Linear(heads * head_dim, d_model)
         self.positions = positions or AttentionPositions()
 
     def project(self, states: Tensor, positions: Tensor | None = None) -> KeyValue:

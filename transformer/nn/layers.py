@@ -9,6 +9,7 @@ from transformer.nn.attention import KeyValue, MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.dropout import Dropout
 from transformer.nn.kernels.attention import Mask
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.layout import Layout
 from transformer.nn.positions import AttentionPositions, attention_positions
 
@@ -24,10 +25,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, params: TransformerParams) -> None:
         super().__init__()
-        self.inner = nn.Linear(params.d_model, params.d_ff)
+        self.inner = Linear(params.d_model, params.d_ff)
         self.activation = _ACTIVATIONS[params.activation]()
         self.dropout = Dropout(params.activation_dropout)
-        self.outer = nn.Linear(params.d_ff, params.d_model)
+        self.outer = Linear(params.d_ff, params.d_model)
 
     def forward(self, states: Tensor) -> Tensor:
         """(B, T, C) -> (B, T, C)."""

@@ -6,11 +6,13 @@ from typing import Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.nn.attention import KeyValue
 from transformer.nn.kernels.attention import Mask
+from transformer.nn.kernels.linear import even
 from transformer.nn.kernels.packing import BlockDiagonal, Blocks
 from transformer.nn.masks import padding_mask
 
@@ -73,6 +75,10 @@ class Layout(ABC):
         causal: no token sees a later one, so the padding at the end is hidden already.
         """
 
+    def real(self, states: Tensor) -> Tensor:
+        """The states without those that are there only to make the number of tokens even."""
+        return states
+
     @abstractmethod
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
         """One state per sequence, (B, C) in batch order, from states in this layout."""
@@ -97,7 +103,7 @@ class Padded(Layout):
 
 
 class Packed(Layout):
-    """States (N, C): all real tokens of a batch concatenated, on CPUs.
+    """States (N, C): all real tokens of a batch concatenated, followed by padding up to an even number, on CPUs.
 
     Token-wise layers (projections, feed-forward, norms, dropout) take the N tokens as they are; attention splits them
     into blocks of sequences of similar length and joins the blocks again. So a batch of mixed lengths costs hardly more
@@ -108,21 +114,28 @@ class Packed(Layout):
         """token_ids: (B, T), padded at the end; groups: the row numbers of each block."""
         real = token_ids != pad_id
         lengths = real.sum(dim=1).numpy()
-        self.token_ids = token_ids[real]
-        self.positions = torch.arange(token_ids.shape[1]).expand_as(token_ids)[real]
+        self._count = int(lengths.sum())
+        spare = even(self._count) - self._count
+        positions = torch.arange(token_ids.shape[1]).expand_as(token_ids)[real]
+        self.token_ids, self.positions = F.pad(token_ids[real], (0, spare), value=pad_id), F.pad(positions, (0, spare))
         self._groups = groups
         shapes = [(len(rows), int(lengths[rows].max())) for rows in groups]
         starts, offset = np.zeros(len(lengths), dtype=np.int64), 0
         for rows, (count, length) in zip(groups, shapes, strict=True):
             starts[rows] = offset + np.arange(count) * length
             offset += count * length
-        self.blocks = Blocks(shapes, torch.from_numpy(np.repeat(starts, lengths)) + self.positions)
-        self._real = self.blocks.split(torch.ones(len(self.positions), 1).bool())
+        places = torch.cat((torch.from_numpy(np.repeat(starts, lengths)) + positions, offset + torch.arange(spare)))
+        self.blocks = Blocks(shapes, places, spare)
+        self._real = self.blocks.split(torch.ones(len(places), 1).bool())
         self._masks = [None if bool(block.all()) else block[:, None, None, :, 0] for block in self._real]
 
     def mask(self, keys: Self, *, causal: bool = False) -> BlockDiagonal:
         """As `Layout.mask`; `keys` must have the same groups."""
         return BlockDiagonal(self.blocks, keys.blocks, [None] * len(keys._masks) if causal else keys._masks)
+
+    def real(self, states: Tensor) -> Tensor:
+        """(N, C) -> the real tokens' alone."""
+        return states[: self._count]
 
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
         """As `Layout.pooled`."""

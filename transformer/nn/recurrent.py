@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.nn.dropout import Dropout
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import gather, scatter
 
 State = tuple[Tensor, ...]
@@ -29,8 +30,8 @@ class Cell(nn.Module, ABC):
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
         self.width = width
-        self.input = nn.Linear(inputs, self.gates * width)
-        self.hidden = nn.Linear(width, self.gates * width)
+        self.input = Linear(inputs, self.gates * width)
+        self.hidden = Linear(width, self.gates * width)
         nn.init.zeros_(self.input.bias)
         nn.init.zeros_(self.hidden.bias)
         for block in self.hidden.weight.detach().chunk(self.gates):

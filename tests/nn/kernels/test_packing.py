@@ -2,10 +2,12 @@
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.nn.attention import KeyValue, scaled_dot_product_attention
 from transformer.nn.kernels.attention import attend
+from transformer.nn.kernels.linear import even
 from transformer.nn.kernels.packing import Blocks, gather, merged, scatter
 from transformer.nn.layout import Packed
 
@@ -32,8 +34,8 @@ def test_their_gradients_are_those_of_indexing() -> None:
 
 
 def test_gradients_of_split_and_join() -> None:
-    blocks = Blocks([(2, 3), (1, 1)], torch.tensor([0, 1, 2, 6, 3, 4]))
-    tokens = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    blocks = Blocks([(2, 3), (1, 1)], torch.tensor([0, 1, 2, 6, 3, 4, 7]), spare=1)
+    tokens = torch.randn(7, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: blocks.join([b.exp() for b in blocks.split(x)]), tokens)
 
 
@@ -43,9 +45,14 @@ def packed(lengths: list[int], width: int) -> Packed:
     return Packed(ids, 0, [np.array([2, 0]), np.array([1])])
 
 
-def owners(lengths: list[int]) -> Tensor:
-    """The sequence of each packed token."""
-    return torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+def same_sequence(asked: list[int], seen: list[int]) -> Tensor:
+    """For each pair of packed tokens; False for those that are there to make their number even."""
+    owners = [torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)) for lengths in (asked, seen)]
+    one, other = (
+        F.pad(owner, (0, even(len(owner)) - len(owner)), value=none)
+        for owner, none in zip(owners, (-1, -2), strict=True)
+    )
+    return one[:, None] == other
 
 
 def heads(tokens: int) -> Tensor:
@@ -55,8 +62,8 @@ def heads(tokens: int) -> Tensor:
 def test_packed_attention_is_that_of_a_block_diagonal_mask() -> None:
     asked, seen = [3, 1, 2], [2, 4, 5]
     queries, keys = packed(asked, 3), packed(seen, 5)
-    query, key, value = heads(sum(asked)), heads(sum(seen)), heads(sum(seen))
-    dense = owners(asked)[:, None] == owners(seen)
+    dense = same_sequence(asked, seen)
+    query, key, value = heads(len(dense)), heads(dense.shape[1]), heads(dense.shape[1])
     found = attend(query, key, value, queries.mask(keys))
     expected = scaled_dot_product_attention(query, KeyValue(key, value), dense)
     _same(found, expected, [query, key, value])
@@ -65,8 +72,8 @@ def test_packed_attention_is_that_of_a_block_diagonal_mask() -> None:
 def test_packed_causal_attention_is_that_of_a_block_diagonal_causal_mask() -> None:
     lengths = [3, 1, 2]
     layout = packed(lengths, 3)
-    query, key, value = heads(6), heads(6), heads(6)
-    dense = owners(lengths)[:, None] == owners(lengths)
+    dense = same_sequence(lengths, lengths)
+    query, key, value = heads(len(dense)), heads(len(dense)), heads(len(dense))
     found = attend(query, key, value, layout.mask(layout, causal=True), causal=True)
     expected = scaled_dot_product_attention(query, KeyValue(key, value), dense, causal=True)
     _same(found, expected, [query, key, value])

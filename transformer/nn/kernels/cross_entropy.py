@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.kernels.first_order import first_order
+from transformer.nn.kernels.linear import columns_by_columns, rows_by_matrix
 
 # Rows whose logits are in memory at a time on CPUs. Several copies of a whole batch's would dominate training memory.
 _ROWS = 512
@@ -77,18 +78,33 @@ def linear_consistency(
     return total, nll
 
 
+class _Sum:
+    """A sum of gradients of a matrix, in its dtype and in the layout of the terms, which may be transposed."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        self._matrix = matrix
+        self._sum: Tensor | None = None
+
+    def add(self, term: Tensor) -> None:
+        term = term.to(self._matrix.dtype)
+        self._sum = term if self._sum is None else self._sum.add_(term)
+
+    def total(self) -> Tensor:
+        return torch.zeros_like(self._matrix) if self._sum is None else self._sum
+
+
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, classes: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        grad_states, grad_weight = torch.zeros_like(states), torch.zeros_like(weight)
+        grad_states, grad_weight = torch.zeros_like(states), _Sum(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         total, nll = weight.new_zeros(()), weight.new_zeros(())
         rows = _ROWS if states.device.type == "cpu" else max(1, len(states))
         for start in range(0, len(states), rows):
             part, right = states[start : start + rows], classes[start : start + rows, None]
-            logits = F.linear(part, weight, bias)
+            logits = rows_by_matrix(part, weight, bias)
             log_probabilities = logits.to(weight.dtype).log_softmax(dim=-1)
             likelihood = log_probabilities.gather(1, right).sum()
             nll -= likelihood
@@ -98,11 +114,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
             gradient = log_probabilities.exp_().sub_(smoothing / len(weight))
             gradient.scatter_add_(1, right, gradient.new_full(right.shape, smoothing - 1))
             gradient = gradient.to(logits.dtype)
-            grad_states[start : start + rows] = gradient @ weight
-            grad_weight += gradient.t() @ part
+            grad_states[start : start + rows] = rows_by_matrix(gradient, weight.t())
+            grad_weight.add(columns_by_columns(gradient, part))
             if grad_bias is not None:
                 grad_bias += gradient.sum(dim=0)
-        ctx.save_for_backward(grad_states, grad_weight, grad_bias)
+        ctx.save_for_backward(grad_states, grad_weight.total(), grad_bias)
         ctx.mark_non_differentiable(nll)
         return total, nll
 
@@ -132,14 +148,14 @@ class _LinearConsistency(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         shares, forth, back = weights[:2], weights.forth, weights.back
         gradients = torch.zeros_like(first), torch.zeros_like(second)
-        grad_matrix = torch.zeros_like(matrix)
+        grad_matrix = _Sum(matrix)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         total, nll = matrix.new_zeros(()), matrix.new_zeros(())
         rows = _ROWS if first.device.type == "cpu" else max(1, len(first))
         for start in range(0, len(first), rows):
             right = classes[start : start + rows, None]
             parts = [states[start : start + rows] for states in (first, second)]
-            logits = [F.linear(part, matrix, bias) for part in parts]
+            logits = [rows_by_matrix(part, matrix, bias) for part in parts]
             one, two = (each.to(matrix.dtype).log_softmax(dim=-1) for each in logits)
             for share, each in zip(shares, (one, two), strict=True):
                 if not share:
@@ -160,11 +176,11 @@ class _LinearConsistency(torch.autograd.Function):
                     gradient.sub_(smoothing * share / len(matrix))
                     gradient.scatter_add_(1, right, gradient.new_full(right.shape, (smoothing - 1) * share))
                 narrow = gradient.to(logits[0].dtype)
-                whole[start : start + rows] = narrow @ matrix
-                grad_matrix += narrow.t() @ part
+                whole[start : start + rows] = rows_by_matrix(narrow, matrix.t())
+                grad_matrix.add(columns_by_columns(narrow, part))
                 if grad_bias is not None:
                     grad_bias += narrow.sum(dim=0)
-        ctx.save_for_backward(*gradients, grad_matrix, grad_bias)
+        ctx.save_for_backward(*gradients, grad_matrix.total(), grad_bias)
         ctx.mark_non_differentiable(nll)
         return total, nll
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -52,19 +53,24 @@ class _Gather(torch.autograd.Function):
 class Blocks:
     """Maps packed tokens to blocks of rows of similar length, each padded to its longest row."""
 
-    def __init__(self, shapes: Sequence[tuple[int, int]], index: Tensor) -> None:
-        """shapes: rows and length of each block; index: (N,), each token's place in the concatenated blocks."""
-        self.shapes, self._index = shapes, index
+    def __init__(self, shapes: Sequence[tuple[int, int]], index: Tensor, spare: int = 0) -> None:
+        """shapes: rows and length of each block; index: (N,), each token's place in the concatenated blocks.
+
+        spare: places after them, for tokens that belong to no block.
+        """
+        self.shapes, self._index, self._spare = shapes, index, spare
         self._sizes = [rows * length for rows, length in shapes]
 
     def split(self, tokens: Tensor) -> list[Tensor]:
         """(N, C) -> the blocks, (B', T', C) each, zero on padding."""
-        parts = torch.split(scatter(tokens, self._index, sum(self._sizes)), self._sizes)
+        sizes = [*self._sizes, self._spare]
+        parts = torch.split(scatter(tokens, self._index, sum(sizes)), sizes)[:-1]
         return [part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def join(self, blocks: Sequence[Tensor]) -> Tensor:
-        """The blocks, (B', T', C) each -> (N, C)."""
-        return gather(torch.cat([block.flatten(0, 1) for block in blocks]), self._index)
+        """The blocks, (B', T', C) each -> (N, C), zero for tokens of no block."""
+        places = torch.cat([block.flatten(0, 1) for block in blocks])
+        return gather(F.pad(places, (0, 0, 0, self._spare)) if self._spare else places, self._index)
 
 
 class BlockDiagonal(NamedTuple):

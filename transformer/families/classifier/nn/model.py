@@ -8,6 +8,7 @@ from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.families.classifier.nn.pooling import make_pooling
 from transformer.families.classifier.nn.recurrent import RecurrentClassifier
 from transformer.nn.dropout import Dropout
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.layout import layout_of
 from transformer.nn.positions import TokenEmbedding, embedding_positions
@@ -27,7 +28,7 @@ class TransformerClassifier(ClassifierModel):
         self.encoder = Encoder(params.layers, params)
         self.pooling = make_pooling(params)
         self.dropout = Dropout(params.dropout)
-        self.output = nn.Linear(params.d_model, config.classes)
+        self.output = Linear(params.d_model, config.classes)
         initialise(self, params)
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:

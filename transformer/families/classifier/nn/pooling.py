@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.families.classifier.nn.config import ClassifierParams
+from transformer.nn.kernels.linear import Linear
 
 
 class FirstPooling(nn.Module):
@@ -35,8 +36,8 @@ class AttentionPooling(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(d_model, d_model)
-        self.score = nn.Linear(d_model, 1, bias=False)
+        self.hidden = Linear(d_model, d_model)
+        self.score = Linear(d_model, 1, bias=False)
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
         """Shapes as in `FirstPooling`."""

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from transformer.families.classifier.nn.config import ClassifierConfig, RecurrentClassifierParams
 from transformer.families.classifier.nn.interface import ClassifierModel
 from transformer.nn.dropout import Dropout
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.recurrent import Recurrence, Recurrent
 
 
@@ -28,7 +29,7 @@ class RecurrentClassifier(ClassifierModel):
             dropout=params.dropout,
         )
         self.dropout = Dropout(params.dropout)
-        self.output = nn.Linear(self.encoder.width, config.classes)
+        self.output = Linear(self.encoder.width, config.classes)
 
     def pads(self, device: torch.device) -> bool:
         """False on every device: a step processes only the rows that have not ended."""

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from transformer.families.language.nn.config import LanguageConfig
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.layout import Cache, Layout, Padded, layout_of
 from transformer.nn.model import Model
@@ -26,7 +27,7 @@ class LanguageTransformer(Model):
         self.encoder = Encoder(params.layers, params)
         transformed = params.output == "transformed"
         self.transform = OutputTransform(params.d_model) if transformed else nn.Identity()
-        self.output = nn.Linear(params.d_model, config.entries, bias=transformed)
+        self.output = Linear(params.d_model, config.entries, bias=transformed)
         initialise(self, params)
         self.output.weight = tokens.weight
         if transformed:
@@ -34,7 +35,8 @@ class LanguageTransformer(Model):
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
         """The states (B, T, C) of token_ids (B, T), padded at the end; packed: those of real tokens alone, (N, C)."""
-        return self._encode(layout_of(token_ids, self.config.pad_id, packed=packed))
+        layout = layout_of(token_ids, self.config.pad_id, packed=packed)
+        return layout.real(self._encode(layout))
 
     def logits(self, states: Tensor) -> Tensor:
         """States (..., C) -> logits (..., V): of the hidden token itself (BERT), or of the next token (GPT)."""
@@ -63,7 +65,7 @@ class OutputTransform(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(d_model, d_model)
+        self.linear = Linear(d_model, d_model)
         self.activation = nn.GELU()
         self.norm = nn.LayerNorm(d_model)
 

@@ -11,6 +11,7 @@ from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
 from transformer.nn.attention import KeyValue
 from transformer.nn.kernels.attention import Mask
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
 from transformer.nn.masks import padding_mask
@@ -31,7 +32,7 @@ class Seq2SeqTransformer(Seq2SeqModel):
         target = source if params.tie_embeddings == "all" else nn.Embedding(config.target_size, params.d_model)
         self.target_embedding = TokenEmbedding(target, embedding_positions(params), params)
         self.decoder = Decoder(params.decoder_layers, params)
-        self.output = nn.Linear(params.d_model, config.target_size)
+        self.output = Linear(params.d_model, config.target_size)
         initialise(self, params)
         if params.tie_embeddings != "none":
             self.output.weight = target.weight
@@ -43,7 +44,7 @@ class Seq2SeqTransformer(Seq2SeqModel):
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
         """As `Seq2SeqModel.forward`."""
         source, target = self._layouts(source_ids, target_ids, packed=packed)
-        return self._decode(target, self.encode(source), target.mask(source))
+        return target.real(self._decode(target, self.encode(source), target.mask(source)))
 
     def start(self, source_ids: Tensor) -> DecoderCache:
         """As `Seq2SeqModel.start`."""

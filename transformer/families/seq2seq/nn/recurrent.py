@@ -11,6 +11,7 @@ from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfi
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.recurrent_decoder import make_decoder
 from transformer.nn.dropout import Dropout
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import gather
 from transformer.nn.recurrent import Recurrent, State, Steps
 
@@ -46,7 +47,7 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         )
         self.target_embedding = nn.Embedding(config.target_size, params.embedding)
         self.decoder = make_decoder(params, self.encoder.width)
-        self.output = nn.Linear(params.hidden, config.target_size)
+        self.output = Linear(params.hidden, config.target_size)
         self.dropout = Dropout(params.dropout)
 
     def token_tables(self) -> Sequence[nn.Embedding]:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from transformer.nn.kernels.linear import Linear
+
 
 class Memory(NamedTuple):
     """The encoded source as attention reads it. M: width of the encoder's states; A: width of the keys."""
@@ -41,7 +43,7 @@ class GeneralScore(DotScore):
 
     def __init__(self, query: int, memory: int, *, scaled: bool) -> None:
         super().__init__(query, scaled=scaled)
-        self.key = nn.Linear(memory, query, bias=False)
+        self.key = Linear(memory, query, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
         """(B, S, M) -> (B, S, C)."""
@@ -57,9 +59,9 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, query: int, memory: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query, query, bias=False)
-        self.key = nn.Linear(memory, query, bias=False)
-        self.energy = nn.Linear(query, 1, bias=False)
+        self.query = Linear(query, query, bias=False)
+        self.key = Linear(memory, query, bias=False)
+        self.energy = Linear(query, 1, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
         """(B, S, M) -> (B, S, C)."""
@@ -77,8 +79,8 @@ class PredictedPosition(nn.Module):
 
     def __init__(self, query: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(query, query, bias=False)
-        self.outer = nn.Linear(query, 1, bias=False)
+        self.inner = Linear(query, query, bias=False)
+        self.outer = Linear(query, 1, bias=False)
 
     def forward(self, query: Tensor, real: Tensor) -> Tensor:
         """query: (B, C); real: (B, S). Returns (B, 1), in positions from 0."""

@@ -14,6 +14,7 @@ from transformer.families.seq2seq.nn.cache import RecurrentCache
 from transformer.families.seq2seq.nn.config import RecurrentParams
 from transformer.families.seq2seq.nn.recurrent_attention import Memory, make_attention
 from transformer.nn.dropout import Dropout
+from transformer.nn.kernels.linear import Linear
 from transformer.nn.recurrent import CELLS, Cell, State
 
 
@@ -24,7 +25,7 @@ class Bridge(nn.Module):
         super().__init__()
         width = params.decoder_layers * params.hidden
         self.layers = params.decoder_layers
-        self.parts = nn.ModuleList(nn.Linear(memory, width) for _ in range(CELLS[params.cell].parts))
+        self.parts = nn.ModuleList(Linear(memory, width) for _ in range(CELLS[params.cell].parts))
 
     def forward(self, final: State) -> list[State]:
         """final: (B, M) each. Returns one state per decoder layer, (B, C) each."""
@@ -39,9 +40,9 @@ class Readout(nn.Module):
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__()
         width = 2 * params.hidden
-        self.hidden = nn.Linear(params.hidden, width)
-        self.embedded = nn.Linear(params.embedding, width, bias=False)
-        self.context = nn.Linear(memory, width, bias=False)
+        self.hidden = Linear(params.hidden, width)
+        self.embedded = Linear(params.embedding, width, bias=False)
+        self.context = Linear(memory, width, bias=False)
 
     def forward(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         """hidden: (N, C); embedded: (N, E); context: (N, M). Returns (N, C)."""
@@ -59,7 +60,7 @@ class RecurrentDecoder(nn.Module, ABC):
         cell, width = CELLS[params.cell], params.hidden
         self.bottom = cell(params.embedding, width)
         self.upper = nn.ModuleList(cell(width, width) for _ in range(params.decoder_layers - 1))
-        self.fed = nn.Linear(fed, cell.gates * width, bias=False)
+        self.fed = Linear(fed, cell.gates * width, bias=False)
         self.bridge = Bridge(params, memory)
         self.dropout = Dropout(params.dropout)
 
@@ -137,7 +138,7 @@ class LuongDecoder(RecurrentDecoder):
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__(params, memory, fed=params.hidden)
         self.attention = make_attention(params.attention, params.hidden, memory, params.local_window)
-        self.attentional = nn.Linear(memory + params.hidden, params.hidden, bias=False)
+        self.attentional = Linear(memory + params.hidden, params.hidden, bias=False)
 
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
         """As `RecurrentDecoder.start`; the first attentional vector is zeros."""
