@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from transformer.core.portable import PINS
 from transformer.tracking.store import _SETTINGS
 
 FOLDER, OWNER = "TESTS_WARM_FOLDER", "TESTS_WARM_OWNER"
@@ -44,7 +45,7 @@ def _start(folder: Path, commands: Path) -> None:
         client = f'exec "{python}" -I -S "{_HERE / "client.py"}" "{socket}" {name} "{program}" "$@"'
         (commands / name).write_text(f"#!/bin/sh\n{client}\n")
         (commands / name).chmod(0o755)
-    own = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "OMP_NUM_THREADS": "1", **_SETTINGS}
+    own = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "OMP_NUM_THREADS": "1", **_SETTINGS, **PINS}
     with (folder / "log").open("wb") as log:
         subprocess.Popen(
             (python, "-I", _HERE / "server.py", socket, commands / "python", os.environ[OWNER]),

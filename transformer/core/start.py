@@ -1,5 +1,5 @@
-"""The first import of every stage script: ensures the right Python, sets how threads wait, and hashes the code before
-any of it is loaded.
+"""The first import of every stage script: ensures the right Python, sets how threads wait and what they compute with,
+and hashes the code before any of it is loaded.
 """
 
 from transformer.core.interpreter import require_libraries, require_module
@@ -12,3 +12,7 @@ require_libraries()  # before any of them is imported
 from transformer.core.code import code_at_start  # noqa: E402
 
 code_at_start()  # before anything else is loaded: the code that runs is the code that was hashed
+
+from transformer.core.portable import pin_stage  # noqa: E402
+
+pin_stage()  # before torch and NumPy are loaded

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.kernels.first_order import first_order
-from transformer.nn.kernels.linear import columns_by_columns, rows_by_matrix
+from transformer.nn.kernels.linear import columns_by_columns, evened, rows_by_matrix
 
 # Rows whose logits are in memory at a time on CPUs. Several copies of a whole batch's would dominate training memory.
 _ROWS = 512
@@ -98,27 +98,29 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, classes: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
+        count, states, classes = len(states), evened(states), evened(classes[:, None])
         grad_states, grad_weight = torch.zeros_like(states), _Sum(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         total, nll = weight.new_zeros(()), weight.new_zeros(())
         rows = _ROWS if states.device.type == "cpu" else max(1, len(states))
         for start in range(0, len(states), rows):
-            part, right = states[start : start + rows], classes[start : start + rows, None]
+            part, right, real = states[start : start + rows], classes[start : start + rows], slice(count - start)
             logits = rows_by_matrix(part, weight, bias)
             log_probabilities = logits.to(weight.dtype).log_softmax(dim=-1)
-            likelihood = log_probabilities.gather(1, right).sum()
+            likelihood = log_probabilities.gather(1, right)[real].sum()
             nll -= likelihood
             total -= (1 - smoothing) * likelihood
             if smoothing:
-                total -= smoothing * log_probabilities.mean(dim=-1).sum()
+                total -= smoothing * log_probabilities.mean(dim=-1)[real].sum()
             gradient = log_probabilities.exp_().sub_(smoothing / len(weight))
             gradient.scatter_add_(1, right, gradient.new_full(right.shape, smoothing - 1))
+            gradient[count - start :] = 0
             gradient = gradient.to(logits.dtype)
             grad_states[start : start + rows] = rows_by_matrix(gradient, weight.t())
             grad_weight.add(columns_by_columns(gradient, part))
             if grad_bias is not None:
                 grad_bias += gradient.sum(dim=0)
-        ctx.save_for_backward(grad_states, grad_weight.total(), grad_bias)
+        ctx.save_for_backward(grad_states[:count], grad_weight.total(), grad_bias)
         ctx.mark_non_differentiable(nll)
         return total, nll
 
@@ -147,40 +149,42 @@ class _LinearConsistency(torch.autograd.Function):
         weights: Consistency,
     ) -> tuple[Tensor, Tensor]:
         shares, forth, back = weights[:2], weights.forth, weights.back
+        count, first, second, classes = len(first), evened(first), evened(second), evened(classes[:, None])
         gradients = torch.zeros_like(first), torch.zeros_like(second)
         grad_matrix = _Sum(matrix)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         total, nll = matrix.new_zeros(()), matrix.new_zeros(())
         rows = _ROWS if first.device.type == "cpu" else max(1, len(first))
         for start in range(0, len(first), rows):
-            right = classes[start : start + rows, None]
+            right, real = classes[start : start + rows], slice(count - start)
             parts = [states[start : start + rows] for states in (first, second)]
             logits = [rows_by_matrix(part, matrix, bias) for part in parts]
             one, two = (each.to(matrix.dtype).log_softmax(dim=-1) for each in logits)
             for share, each in zip(shares, (one, two), strict=True):
                 if not share:
                     continue
-                likelihood = share * each.gather(1, right).sum()
+                likelihood = share * each.gather(1, right)[real].sum()
                 nll -= likelihood
                 total -= (1 - smoothing) * likelihood
                 if smoothing:
-                    total -= smoothing * share * each.mean(dim=-1).sum()
+                    total -= smoothing * share * each.mean(dim=-1)[real].sum()
             lead = one - two
             p, q = one.exp_(), two.exp_()
             by_p, by_q = (p * lead).sum(dim=-1, keepdim=True), -(q * lead).sum(dim=-1, keepdim=True)
-            total += forth * by_p.sum() + back * by_q.sum()
+            total += forth * by_p[real].sum() + back * by_q[real].sum()
             for_p = (lead - by_p).mul_(forth).add_(back + shares[0]).mul_(p).sub_(q, alpha=back)
             for_q = lead.neg_().sub_(by_q).mul_(back).add_(forth + shares[1]).mul_(q).sub_(p, alpha=forth)
             for share, gradient, part, whole in zip(shares, (for_p, for_q), parts, gradients, strict=True):
                 if share:
                     gradient.sub_(smoothing * share / len(matrix))
                     gradient.scatter_add_(1, right, gradient.new_full(right.shape, (smoothing - 1) * share))
+                gradient[count - start :] = 0
                 narrow = gradient.to(logits[0].dtype)
                 whole[start : start + rows] = rows_by_matrix(narrow, matrix.t())
                 grad_matrix.add(columns_by_columns(narrow, part))
                 if grad_bias is not None:
                     grad_bias += narrow.sum(dim=0)
-        ctx.save_for_backward(*gradients, grad_matrix.total(), grad_bias)
+        ctx.save_for_backward(*(each[:count] for each in gradients), grad_matrix.total(), grad_bias)
         ctx.mark_non_differentiable(nll)
         return total, nll
 

@@ -14,11 +14,8 @@ from torch import Tensor, nn
 
 from transformer.nn.kernels.first_order import first_order
 
-PORTABLE = (
-    os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2"
-    and platform.machine() == "x86_64"
-    and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-)
+_onednn: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+PORTABLE = os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2" and platform.machine() == "x86_64" and _onednn is not None
 """Whether this process computes in a portable way."""
 
 _FEWEST = 8
@@ -40,7 +37,10 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`torch.nn.functional.linear`; states: (..., I), weight: (O, I), bias: (O,) or None. Returns (..., O)."""
     if not _suits(states, weight):
         return F.linear(states, weight, bias)
-    rows: Tensor = _Linear.apply(states.reshape(-1, states.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
+    if states.dim() == 2:
+        rows: Tensor = _Linear.apply(states, weight, bias)  # type: ignore[no-untyped-call]
+        return rows
+    rows = _Linear.apply(states.reshape(-1, states.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
     return rows.view(*states.shape[:-1], -1)
 
 
@@ -53,20 +53,22 @@ class Linear(nn.Linear):
 
 
 def rows_by_matrix(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Rows matrix^T + bias, without a gradient: (N, I), (O, I) -> (N, O). A transposed matrix is used as it lies."""
-    if not _suits(rows, matrix):
-        return F.linear(rows, matrix, bias)
-    return _product(_evened(rows), matrix, bias)[: len(rows)]
+    """The product rows matrix^T, plus a bias, without a gradient: (N, I), (O, I) -> (N, O).
+
+    A transposed matrix is used as it lies.
+    """
+    return _product(rows, matrix, bias) if _suits(rows, matrix) else F.linear(rows, matrix, bias)
 
 
 def columns_by_columns(left: Tensor, right: Tensor) -> Tensor:
     """left^T right, without a gradient: (N, O), (N, I) -> (O, I)."""
-    if not _suits(left, right):
-        return left.t() @ right
-    left, right = _evened(left), _evened(right)
-    if left.shape[1] > right.shape[1]:  # it copies the transposed first factor: let that be the narrow one
-        return _product(right.t(), left.t(), None).t()
-    return _product(left.t(), right.t(), None)
+    return _columns(left, right) if _suits(left, right) else left.t() @ right
+
+
+def evened(rows: Tensor) -> Tensor:
+    """(N, C) -> (`even(N)`, C): followed by zeros."""
+    missing = even(len(rows)) - len(rows)
+    return F.pad(rows, (0, 0, 0, missing)) if missing else rows
 
 
 def _suits(one: Tensor, other: Tensor) -> bool:
@@ -79,13 +81,20 @@ def _suits(one: Tensor, other: Tensor) -> bool:
     )
 
 
-def _evened(rows: Tensor) -> Tensor:
-    missing = even(len(rows)) - len(rows)
-    return F.pad(rows, (0, 0, 0, missing)) if missing else rows
-
-
 def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, "none", [], "")
+    filled = evened(rows)
+    product: Tensor = _onednn(filled, matrix, bias, "none", [], "")
+    return product if filled is rows else product[: len(rows)]
+
+
+def _columns(left: Tensor, right: Tensor) -> Tensor:
+    left, right = evened(left).t(), evened(right).t()
+    # oneDNN copies a transposed first factor: let that be the narrow one.
+    product: Tensor = (
+        _onednn(left, right, None, "none", [], "")
+        if len(left) <= len(right)
+        else (_onednn(right, left, None, "none", [], "").t())
+    )
     return product
 
 
@@ -93,15 +102,16 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        return rows_by_matrix(rows, weight, bias)
+        return _product(rows, weight, bias)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
         wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
+        gradient = evened(gradient)
         return (
-            rows_by_matrix(gradient, weight.t()) if wants_rows else None,
-            columns_by_columns(gradient, rows) if wants_weight else None,
+            _product(gradient, weight.t(), None)[: len(rows)] if wants_rows else None,
+            _columns(gradient, rows) if wants_weight else None,
             gradient.sum(dim=0) if wants_bias else None,
         )
