@@ -87,6 +87,12 @@ class Conversion:
         report: dict[str, Any] = read_json(self.outputs.report)
         return report
 
+    def compared(self, engine: str) -> dict[str, float]:
+        """How the converted model was said to compare with the exported one."""
+        (line,) = [line for line in self.said.lines if line.startswith(f"{engine}: ")]
+        figures = (figure.split(" ") for figure in line.removeprefix(f"{engine}: ").split("  "))
+        return {name: float(value) for name, value in figures}
+
     def written(self) -> list[str]:
         return sorted(path.name for path in self.outputs.converted.iterdir())
 

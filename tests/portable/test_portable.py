@@ -4,12 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.kit import ROOT, clean_environment
-from tests.portable.kinds import RECORDED, prepare_all
+from tests.portable.kinds import KINDS, RECORDED, prepare_all
 from transformer.core.portable import PINS, has_avx2
 
 pytestmark = pytest.mark.skipif(not has_avx2(), reason="the recorded bits are those of x86-64 processors with AVX2")
@@ -23,8 +24,8 @@ def emulated(cpu: str) -> list[str]:
     return [QEMU, "-cpu", cpu]
 
 
-def digests(folder: Path, *emulator: str) -> dict[str, dict[str, str]]:
-    command = [*emulator, sys.executable, "-m", "tests.portable.kinds", str(folder)]
+def digests(folder: Path, kinds: Sequence[str] = (), *, emulator: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    command = [*emulator, sys.executable, "-m", "tests.portable.kinds", str(folder), *kinds]
     environment = clean_environment(PYTHONPATH=str(ROOT), **PINS)
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, dict[str, str]] = json.loads(done.stdout)
@@ -32,13 +33,16 @@ def digests(folder: Path, *emulator: str) -> dict[str, dict[str, str]]:
 
 
 def test_every_kind_of_model_has_the_recorded_bits(tmp_path: Path) -> None:
-    """After a change of what is computed: `python -m tests.portable.kinds FOLDER record`, with the pins set."""
+    """After a change of what is computed, write them anew: tests/portable/kinds.py."""
     assert digests(tmp_path) == json.loads(RECORDED.read_text())
 
 
 @pytest.mark.stress
 @CPUS
 def test_an_emulated_processor_has_the_recorded_bits(cpu: str, tmp_path: Path) -> None:
-    emulator = emulated(cpu)
+    """scikit-learn in a process of its own: beside PyTorch's threads QEMU 7.2 loses its way."""
+    emulator, expected = emulated(cpu), json.loads(RECORDED.read_text())
     prepare_all(tmp_path)
-    assert digests(tmp_path, *emulator) == json.loads(RECORDED.read_text())
+    alone = [kind for kind in KINDS if "n-grams" in kind]
+    for kinds in alone, [kind for kind in KINDS if kind not in alone]:
+        assert digests(tmp_path, kinds, emulator=emulator) == {kind: expected[kind] for kind in kinds}

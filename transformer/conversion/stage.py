@@ -100,7 +100,7 @@ def convert_all(
             observer.say(f"converting to {engine}, and comparing its answers with the exported model's")
             draft = outputs.converted / f".{engine}"
             try:
-                report[engine] = _written(draft, conversion, engine, int8, inputs.bundle)
+                report[engine] = _written(draft, conversion, engine, int8, inputs.bundle, observer)
                 with writing(outputs.converted / engine):
                     draft.rename(outputs.converted / engine)
             finally:
@@ -109,23 +109,29 @@ def convert_all(
     return {f"{engine}_mb": round(found["bytes"] / 1e6, 2) for engine, found in report.items() if "bytes" in found}
 
 
-def _written(draft: Path, conversion: Conversion, engine: str, int8: bool, bundle: Path) -> dict[str, Any]:
-    """Write a converted model into `draft` and verify it. Returns its size and how it compares."""
+def _written(
+    draft: Path, conversion: Conversion, engine: str, int8: bool, bundle: Path, observer: Observer
+) -> dict[str, int]:
+    """Write a converted model into `draft` and verify it. Returns its size and the number of rows.
+
+    How it compares is said, not written: engines compute otherwise on each kind of processor.
+    """
     with writing(draft / MODEL):  # by libraries, which open files themselves
         conversion.write(draft / MODEL, int8)
     write_surroundings(draft, bundle, engine=engine, model=conversion.model, example=conversion.example)
-    figures = {"bytes": size_of(draft / MODEL)} | conversion.verify(draft, int8)
-    _add_to_card(draft / "README.md", engine, figures)
-    return figures
+    compared = conversion.verify(draft, int8)
+    observer.say(f"{engine}: " + "  ".join(f"{name} {value:g}" for name, value in compared.items()))
+    found = {"bytes": size_of(draft / MODEL), "rows": int(compared["rows"])}
+    _add_to_card(draft / "README.md", engine, found["rows"])
+    return found
 
 
-def _add_to_card(card: Path, engine: str, figures: Mapping[str, Any]) -> None:
-    """Append to the exported model's card what this conversion is, and how it compares."""
-    rows = [f"| {name} | {value} |" for name, value in figures.items()]
-    title = f"## Converted to {engine}\n\nCompared with the exported model on the validation split:\n"
+def _add_to_card(card: Path, engine: str, rows: int) -> None:
+    """Append to the exported model's card what this conversion is."""
     before = card.read_text(encoding="utf-8")
+    line = f"Verified against the exported model on {rows:,} rows of the validation split."
     with atomic_write(card) as stream:
-        stream.write("\n".join([before, title, "| figure | value |", "|---|---|", *rows, ""]).encode())
+        stream.write("\n".join([before, f"## Converted to {engine}\n", line, ""]).encode())
 
 
 def require_close(engine: str, differences: Sequence[float], what: str) -> dict[str, float]:

@@ -14,7 +14,6 @@ from transformer.report.content import Picture, Section, Table
 from transformer.results.chain import CONVERT, FIGURES, VIEWS
 from transformer.results.headline import metric_label, splits, with_interval
 
-_LEAD, _AS_EVALUATED = "_minus_exported", "as_evaluated_"
 _EXPLAINED = {
     "positions": "The sinusoidal table of positions (Vaswani et al. 2017, section 3.5).",
     "scale": "The softmax of scores with and without division by the root of d_k (section 3.2.1).",
@@ -159,37 +158,17 @@ def conversions(result: Result) -> Iterator[Section]:
     """The model in other formats: size, agreement with the exported model and quality; none where there is none."""
     if not result.conversion:
         return
-    written = {engine: found for engine, found in result.conversion.items() if "bytes" in found}
-    rows = [row for engine, found in written.items() for row in _conversion(engine, found)]
+    rows = [
+        [engine, f"{found['bytes'] / 1e6:.2f}", f"{found['rows']:,}"]
+        for engine, found in result.conversion.items()
+        if "bytes" in found
+    ]
     refused = [
         f"Not {engine}: {found['refused']}." for engine, found in result.conversion.items() if "refused" in found
     ]
-    text = (
-        "The exported model for engines without PyTorch, compared with it on the validation split. The same answers are"
-    )
-    text += " translations by greedy search, labels, or texts of which every token is predicted alike; the largest"
-    text += " difference is that of a probability, of tokens that of a log probability."
-    header = ["engine", "megabytes", "same answers", "score", "change of the score", "largest difference"]
-    tables = [Table("Converted models", header, rows)] if rows else []
+    text = "The exported model for engines without PyTorch, verified against it on rows of the validation split."
+    tables = [Table("Converted models", ["engine", "megabytes", "rows"], rows)] if rows else []
     yield Section("Other formats", " ".join([text, *refused]), tables=tables)
-
-
-def _conversion(engine: str, found: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The row of an engine; another one where `evaluate` searches otherwise than greedily."""
-    size, worst = f"{found['bytes'] / 1e6:.2f}", f"{found['worst_difference']:g}"
-    yield [engine, size, *_compared(found, ""), worst]
-    if f"{_AS_EVALUATED}equal" in found:
-        yield [f"{engine}, searching as evaluate did", "", *_compared(found, _AS_EVALUATED), ""]
-
-
-def _compared(found: Mapping[str, Any], prefix: str) -> list[str]:
-    """How many answers are the same, the score, and its lead over the exported model's."""
-    own = {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
-    name = next(name for name in own if name.endswith(_LEAD) and (prefix or not name.startswith(_AS_EVALUATED)))
-    lead, ends = f"{own[name]:+.2f}", [own.get(f"{name}_{end}") for end in ("low", "high")]
-    interval = f" [{ends[0]:+.2f}, {ends[1]:+.2f}]" if None not in ends else ""
-    metric = name.removesuffix(_LEAD)
-    return [f"{own['equal']:,} of {found['rows']:,}", f"{metric_label(metric)} {own[metric]:.2f}", lead + interval]
 
 
 def duplicates(result: Result) -> Section:

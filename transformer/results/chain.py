@@ -169,7 +169,7 @@ def bundle_path(task: str) -> str:
 
 
 def conversion_path(task: str) -> str:
-    """What `convert` reports: for each engine the bytes of its model, and how it answers."""
+    """What `convert` reports: for each engine the bytes of its model, and how many rows it was verified on."""
     return f"reports/{task}/conversion.json"
 
 
