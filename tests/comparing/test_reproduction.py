@@ -198,7 +198,14 @@ def test_stopped_it_leaves_nothing(number: signal.Signals, project: Path) -> Non
     commit(project)
     own = clean_environment()
     command = (sys.executable, "-m", "transformer.cli", "verify")
-    process = subprocess.Popen(command, cwd=project, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        cwd=project,
+        env=own,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job's is ignored
+    )
     due = time.monotonic() + 60
     while not (begun := [*(project / ".dvc/tmp").glob("verify-*/project/begun")]) and process.poll() is None:
         assert time.monotonic() < due

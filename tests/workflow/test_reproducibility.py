@@ -38,8 +38,11 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 TASK = "translation"
 """The one that `make test` repeats; `make stress` repeats all."""
 IN_ONE_PROCESS = """
+import os
 import sys
 from importlib import import_module
+from transformer.core.portable import PINS
+os.environ.update(PINS)
 from transformer.core.stage import main
 for task in sys.argv[1:]:
     sys.argv = ["", task]
