@@ -15,6 +15,7 @@ from ray._private import services
 from ray.exceptions import RayError
 
 from transformer.core.errors import UserError
+from transformer.core.portable import PINS
 from transformer.core.schema import Runtime
 
 _STORE = 256 * 2**20
@@ -40,11 +41,13 @@ def joined(runtime: Runtime, cores: int) -> Iterator[None]:
     private |= {"include_dashboard": False, "_node_ip_address": HERE}
     logging.getLogger("ray").setLevel(logging.ERROR)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    pins = {name: os.environ[name] for name in PINS if name in os.environ}
+    joining = {"address": address, "runtime_env": {"env_vars": pins}}  # its processes compute as this one does
     before = _children()
     try:
         _require_listening(address)
         with nullcontext() if address else _loopback():
-            ray.init(**({"address": address} if address else private), **quiet)
+            ray.init(**(joining if address else private), **quiet)
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = f"the Ray cluster at {address}" if address else "a private Ray cluster"
         raise UserError(f"{where} cannot be used: {one_line(error)}; see runtime.engine and runtime.address") from error
