@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.kit import ROOT, clean_environment
-from tests.portable.kinds import KINDS, RECORDED, prepare_all
+from tests.portable.kinds import KINDS, RECORDED, THREADS, prepare_all
+from tests.training.small import smoke
 from transformer.core.portable import PINS, has_avx2
 
 pytestmark = pytest.mark.skipif(not has_avx2(), reason="the recorded bits are those of x86-64 processors with AVX2")
@@ -46,3 +47,30 @@ def test_an_emulated_processor_has_the_recorded_bits(cpu: str, tmp_path: Path) -
     alone = [kind for kind in KINDS if "n-grams" in kind]
     for kinds in alone, [kind for kind in KINDS if kind not in alone]:
         assert digests(tmp_path, kinds, emulator=emulator) == {kind: expected[kind] for kind in kinds}
+
+
+STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert")
+
+
+def chain(folder: Path, task: str, *emulator: str) -> dict[str, bytes]:
+    """All files that the stages of a task write, up to the page about them."""
+    content = smoke(task, {})
+    content["hardware"] |= {"device": "cpu", "precision": "fp32", "threads": THREADS}
+    content["runtime"] |= {"tracking": False, "progress": False}
+    folder.mkdir()
+    (folder / "params.yaml").write_text(json.dumps(content))  # JSON is YAML
+    for name in ("samples", "versions", "dvc.yaml"):
+        (folder / name).symlink_to(ROOT / name)
+    for stage in STAGES:
+        command = [*emulator, sys.executable, "-m", f"stages.{stage}", task]
+        subprocess.run(command, cwd=folder, env=clean_environment(PYTHONPATH=str(ROOT)), check=True)
+    written = (path for name in ("data", "models", "reports") for path in (folder / name).rglob("*"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in written if path.is_file()}
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("task", ["translation", "sentiment", "language"])
+def test_an_emulated_processor_writes_the_same_files(task: str, tmp_path: Path) -> None:
+    own, other = chain(tmp_path / "own", task), chain(tmp_path / "emulated", task, *emulated("Haswell"))
+    assert own.keys() == other.keys()
+    assert [name for name, content in own.items() if content != other[name]] == []
