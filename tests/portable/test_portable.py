@@ -1,8 +1,8 @@
 """Every kind of model, computed on this processor and on emulated ones, has the recorded bits."""
 
 import json
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
