@@ -66,7 +66,7 @@ licenses: $(DEV)  ## write THIRD_PARTY_LICENSES.md from what requirements.lock p
 	pip-licenses --with-system --from=mixed --format=markdown --packages $$(sed -n 's/==.*//p' requirements.lock) | sed 's/+cpu /     /' >> THIRD_PARTY_LICENSES.md
 
 # One resolution of everything; what the workflow needs of it goes into requirements.lock, the rest into the second file.
-lock:  ## pin the current versions of the dependencies in pyproject.toml, also per stage in versions/
+lock:  ## pin the current versions of the dependencies in pyproject.toml
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV) && $(VENV)/bin/pip install -q -e ".[dev]"
 	$(VENV)/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' > $(VENV)/all.lock
 	rm -rf $(VENV)/base && $(PYTHON) -m venv $(VENV)/base && $(VENV)/base/bin/pip install -q -c $(VENV)/all.lock -e ".[workflow]"
@@ -74,11 +74,10 @@ lock:  ## pin the current versions of the dependencies in pyproject.toml, also p
 	$(VENV)/base/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v '^nvidia-\|^triton==\|^cuda-' >> requirements.lock
 	grep -vxFf requirements.lock $(VENV)/all.lock > requirements-dev.lock
 	rm -rf $(VENV)/base
-	$(VENV)/bin/python -m transformer.core.versions
 
 # Repeated only if the parameters or the code that reads them changed: it takes as long as importing torch.
 $(CHECKED): params.yaml $(wildcard transformer/*.py transformer/*/*.py transformer/*/*/*.py transformer/*/*/*/*.py)
-	@transformer check
+	@transformer check params.yaml
 	@mkdir -p $(@D) && touch $@
 
 # An environment cannot be moved, and in a copied folder its commands would run the original's code.
@@ -87,7 +86,6 @@ ifneq ($(shell $(OWN) && echo own),own)
 .PHONY: $(READY)
 endif
 
-# own_commands.pth: .venv/bin/dvc runs stages with the `python` beside it, even if the environment is not activated.
 # compat: the repository on sys.path itself, so that a folder of its name beside a script is not taken for the package.
 # pip would compile all modules first, which takes as long as everything else; most are never imported.
 # The pip of Python 3.11 takes 94 s for what a new one does in 54 s.
@@ -99,7 +97,6 @@ $(READY): requirements.lock pyproject.toml
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . --config-settings editable_mode=compat
-	cp own_commands.pth "$$($(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	$(VENV)/bin/python -m transformer.commands.vega
 	@touch $@
 

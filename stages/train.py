@@ -6,6 +6,7 @@ from stages.allocator import take_tcmalloc
 if __name__ == "__main__":
     take_tcmalloc()  # before torch is loaded
 
+from transformer.core.code import code_at_start, updates_code
 from transformer.core.stage import Stage, main
 from transformer.core.task import TrainCode
 from transformer.training.stage import TrainingPaths
@@ -21,7 +22,7 @@ def train(stage: Stage[TrainCode]) -> dict[str, float]:
         history=stage.reports / "history.tsv",
         updates=stage.reports / "updates.tsv",
         states=stage.states,
-        code=stage.declared,
+        code=updates_code(code_at_start(), stage.task),
     )
     return stage.code.run(stage.task, stage.params, paths=paths, observer=stage.observer)
 

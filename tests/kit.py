@@ -1,7 +1,9 @@
 """Clean environments, copies of the working tree and changed parameters, for the tests and the benchmarks."""
 
+import hashlib
 import os
 import pickle
+import re
 import shutil
 import socket
 import subprocess
@@ -14,7 +16,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from transformer.commands.profiles import profile_values
-from transformer.core.files import atomic_write
+from transformer.core.code import Tree, code_at_start, code_path, fingerprint
+from transformer.core.files import atomic_write, json_bytes
+from transformer.core.task import open_task
 
 ROOT = Path(__file__).parents[1]
 _SETTINGS = ("DVC_", "MLFLOW_", "GIT_", "ONEDNN_")
@@ -89,3 +93,24 @@ def git(root: Path, *arguments: str) -> str:
     """The output of a git command as a user of its own."""
     own = ("-c", "user.name=test", "-c", "user.email=test@example.org")
     return subprocess.run(["git", "-C", root, *own, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def read_versions(path: Path) -> dict[str, str]:
+    """The versions in a lock file, by the package's name; Python's stands in a comment."""
+    return dict(re.findall(r"^(?:# )?([\w.-]+)==(\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def stage_files(stage: str, task: str) -> set[str]:
+    """The files of code whose meaning a stage depends on."""
+    found = fingerprint(code_at_start(), stage, open_task(task))
+    return {*found["modules"], *found["files"]}
+
+
+def write_code_of(root: Path, stage: str, task: str) -> dict[str, str]:
+    """Write a fingerprint of all modules in a folder as that of a stage's code; returns its MD5 by path."""
+    tree, path = Tree(root), code_path(stage, task)
+    modules = {name: tree.module(name).meaning for name in tree.names}
+    content = json_bytes({"modules": modules, "files": {}, "task": {}, "libraries": {}})
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(content)
+    return {path: hashlib.md5(content, usedforsecurity=False).hexdigest()}

@@ -8,7 +8,6 @@ import pytest
 
 from tests.kit import fresh_profile
 from tests.training.small import own_torch_settings
-from transformer.core.code import CODE
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.stage import Stage
@@ -52,7 +51,7 @@ class Stages:
             module, code = import_module(f"stages.{name}"), stage_code(task, name)
             params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))
             with own_torch_settings():
-                getattr(module, name)(Stage(task, code, params, self.observer, CODE))
+                getattr(module, name)(Stage(task, code, params, self.observer))
 
     @property
     def reports(self) -> Path:

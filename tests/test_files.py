@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.closure import closure
-from tests.kit import ROOT
+from tests.kit import ROOT, stage_files
 from transformer.core.errors import UserError
 from transformer.core.files import (
     atomic_write,
@@ -121,6 +120,6 @@ def test_stages_write_their_outputs_in_no_other_way() -> None:
     other = re.compile(
         r"write_text\(|write_bytes\(|shutil\.(copy|move)|save_file\(|to_(csv|json)\(|open\([^)]*[\"'][wax]"
     )
-    code = {path for stage in STAGES for task in TASKS for path in closure(stage, task)}
+    code = {path for stage in STAGES for task in TASKS for path in stage_files(stage, task) if path.endswith(".py")}
     found = {path for path in code if other.search((ROOT / path).read_text(encoding="utf-8"))}
     assert found == {"transformer/core/files.py"}

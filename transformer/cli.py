@@ -14,7 +14,7 @@ from transformer.core.task import family_names, import_family
 from transformer.export.converted import ENGINES
 from transformer.registry import TASKS, tasks_of
 
-_FILES_SHOWN = 3  # per stage
+_SHOWN = 3  # changes of a stage
 
 
 def main() -> None:
@@ -91,11 +91,11 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("commit", nargs="?", default="HEAD", metavar="COMMIT", help="default: %(default)s")
     verify.add_argument("--task", choices=TASKS, help="only this task, and what it needs of others; default: all")
     verify.set_defaults(run=_verify)
-    accept = commands.add_parser("accept", help="record a change of code or library versions that cannot matter")
+    accept = commands.add_parser("accept", help="record a change of code that cannot matter")
     accept.add_argument("stage", nargs="?", metavar="STAGE", help="such as train@translation; default: all")
     accept.set_defaults(run=_accept)
-    check = commands.add_parser("check", help="validate params.yaml without running anything")
-    check.add_argument("path", nargs="?", type=given_path, default=Path("params.yaml"))
+    check = commands.add_parser("check", help="validate params.yaml, and say which stages would run, and why")
+    check.add_argument("path", nargs="?", type=given_path, help="a file of parameters to validate alone")
     check.set_defaults(run=_check, anywhere=True)
     parameters = commands.add_parser("parameters", help="what each parameter means, its value and what it may be")
     parameters.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="such as translation.train")
@@ -218,21 +218,29 @@ def _verify(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from transformer.commands.check import check_params
+    from transformer.commands.check import check_params, stale_stages
 
-    check_params(arguments.path)
-    print(f"{arguments.path}: all parameters are valid")
+    path = arguments.path or Path("params.yaml")
+    check_params(path)
+    print(f"{path}: all parameters are valid")
+    if arguments.path is not None:
+        return
+    stale = stale_stages(Path.cwd())
+    for stage, changed in stale.items():
+        print(f"{stage}: {', '.join(changed[:_SHOWN])}{f' and {len(changed) - _SHOWN} more' * (len(changed) > _SHOWN)}")
+    if stale:
+        raise UserError(f"{len(stale)} stages are not up to date: run `dvc repro`")
+    print("every stage is up to date")
 
 
 def _accept(arguments: argparse.Namespace) -> None:
     from transformer.commands.accepting import accept
 
     accepted = accept(Path.cwd(), arguments.stage)
-    for stage, files in accepted.items():
-        more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
-        print(f"{stage}: dvc.lock updated for {', '.join(files[:_FILES_SHOWN])}{more}")
+    for stage in accepted:
+        print(f"{stage}: accepted")
     if not accepted:
-        print("nothing to accept: dvc.lock is up to date with the code and the versions")
+        print("nothing to accept: dvc.lock is up to date with the code")
 
 
 def _parameters(arguments: argparse.Namespace) -> None:

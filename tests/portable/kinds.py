@@ -110,10 +110,8 @@ def digests(kind: str, folder: Path) -> dict[str, str]:
     """Of the weights after the updates, and of what the model then computes of the validation split."""
     content, task, data = _content(kind), KINDS[kind][0], folder / KINDS[kind][0]
     trained = folder / "trained"
-    files = {name: trained / name for name in ("metrics", "history", "updates")}
-    paths = TrainingPaths(
-        encoded=data / "encoded", vocab=data / "vocab", trained=trained, states=None, code=(), **files
-    )
+    files: dict[str, Any] = {name: trained / name for name in ("metrics", "history", "updates")}
+    paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", trained=trained, states=None, **files)
     declared = open_task(task)
     if content[task]["model"]["kind"] == "ngrams":
         run_stage(content, task, "train", observer=Observer(), paths=paths)

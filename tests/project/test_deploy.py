@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.kit import read_versions
 from tests.tracking.services import composed, make_secrets
-from transformer.core.versions import read_versions
 
 PINNED = re.compile(r"[\w./-]+:\d+(\.\d+)+(-[\w-]+)?")
 SECRET = re.compile(r"password|secret|key|token|credential", re.IGNORECASE)

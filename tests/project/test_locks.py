@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.conftest import ROOT
-from transformer.core.versions import read_versions
+from tests.kit import read_versions
 
 LICENCES = ROOT / "THIRD_PARTY_LICENSES.md"
 OF_GPUS = ("nvidia-", "cuda-", "triton")

@@ -8,9 +8,9 @@ import pytest
 from dvc.repo import Repo
 
 from tests.conftest import ROOT
-from transformer.core.code import files_of
 from transformer.core.declared import WORKFLOW
 from transformer.core.errors import UserError
+from transformer.core.files import files_of
 from transformer.core.params import read_params, stage_params
 from transformer.core.repository import refuse_other_repository
 from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
@@ -61,21 +61,6 @@ def test_what_editors_and_desktops_leave_is_no_code(tmp_path: Path) -> None:
         assert not repo.dvcignore.is_ignored_file(str(tmp_path / "loop.py"))
 
 
-def test_another_family_in_dvc_yaml_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DVC would track the code of the wrong family, and consider results of changed code up to date."""
-    monkeypatch.chdir(tmp_path)
-    text, content = (ROOT / WORKFLOW).read_text(), read_params(ROOT / "params.yaml")
-    schema = stage_code(open_task("sentiment"), "tokenize").Params
-    given = (Path("params.yaml"), content, "tokenize", "sentiment", "classifier", schema)
-    WORKFLOW.write_text(text)
-    Started(*given)
-    wrong = text.replace("sentiment: {family: classifier,", "sentiment: {family: seq2seq,")
-    assert wrong != text
-    WORKFLOW.write_text(wrong)
-    with pytest.raises(UserError, match=r"^dvc\.yaml names another family for sentiment than"):
-        Started(*given)
-
-
 def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a data registry cloned beside dvc.yaml."""
     monkeypatch.chdir(tmp_path)
@@ -92,7 +77,7 @@ def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypat
     WORKFLOW.write_text((ROOT / WORKFLOW).read_text())
     content = read_params(ROOT / "params.yaml")
     schema = stage_code(open_task("sentiment"), "download").Params
-    given = (Path("params.yaml"), content, "download", "sentiment", "classifier", schema)
+    given = (Path("params.yaml"), content, "download", open_task("sentiment"), schema)
     for name, wrong in (("transformer", "transformer"), ("registry/de", "registry")):
         content["sentiment"]["download"]["path"] = name
         with pytest.raises(UserError, match=rf"^{wrong} has a `\.dvc`, .*: remove {wrong}/\.dvc, or move {wrong} out"):

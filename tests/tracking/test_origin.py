@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import git
+from tests.kit import git, write_code_of
 from transformer.core.errors import UserError
 from transformer.results.chain import STAGES, Chain, Stage, chains_in_lock
 from transformer.results.find import find_results
 from transformer.results.git import blob, blobs, files, is_shallow, snapshots
 from transformer.results.origin import current_origin, origin_of, uncommitted_code
-from transformer.results.workspace import content_md5, folder_md5
 from transformer.tracking import serving
 
 
@@ -35,6 +34,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for name in ("a", "b"):
         (root / f"transformer/nn/{name}.py").write_text(f"{name} = 1\n")
     git(tmp_path, "init", "-q", "-b", "main")
+    write_code_of(root, "train", "sentiment")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "code")
     return root
@@ -49,10 +49,8 @@ def test_a_clone_without_all_of_the_history_is_known(tmp_path: Path, root: Path)
 
 def chain_on(root: Path) -> Chain:
     """A chain whose training run used the workspace's code, as DVC records it."""
-    folder = {path.name: content_md5(path.read_bytes()) for path in (root / "transformer/nn").iterdir()}
-    loop = content_md5((root / "transformer/loop.py").read_bytes())
-    code = {"transformer/loop.py": loop, "transformer/nn": folder_md5(folder), "data/sentiment/tokens": "0" * 32}
-    return Chain("sentiment", (Stage("train", {}, code, {}),))
+    code = write_code_of(root, "train", "sentiment")
+    return Chain("sentiment", (Stage("train", {}, code | {"data/sentiment/tokens": "0" * 32}, {}),))
 
 
 @pytest.mark.parametrize("file", ["transformer/loop.py", "transformer/nn/a.py", "transformer/nn/new.py"])
@@ -84,7 +82,7 @@ def test_code_that_was_accepted_later_does_not_count(root: Path) -> None:
     (root / "dvc.lock").write_text(lock(chain_on(root)))
     git(root, "add", "-A")
     git(root, "commit", "-qm", "result")
-    (root / "transformer/loop.py").write_text("loop = 1  # a comment\n")
+    (root / "transformer/loop.py").write_text("loop = 1 + 0\n")
     (root / "dvc.lock").write_text(lock(chain_on(root)))
     git(root, "commit", "-qam", "accepted")
     (accepted,) = chains_in_lock((root / "dvc.lock").read_text())

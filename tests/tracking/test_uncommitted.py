@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mlflow.tracking import MlflowClient
 
+from tests.kit import write_code_of
 from tests.tracking.conftest import DVC_YAML, run_in
 from transformer.report import build
 from transformer.results.chain import Chain
@@ -28,10 +29,11 @@ def test_code_that_was_not_committed_is_said_of_the_row_and_makes_another_page(d
     """It stays marked after the change was stashed: a clean commit did not make this result."""
     root = dvc_repository
     assert DVC_YAML.count(READS) == 1
-    (root / "dvc.yaml").write_text(DVC_YAML.replace(READS, f'{READS}, "stages/train.py"'))
+    (root / "dvc.yaml").write_text(DVC_YAML.replace(READS, f'{READS}, "reports/${{item.task}}/code/train.json"'))
     code = root / "stages/train.py"
     code.parent.mkdir()
     code.write_text("rate = 1\n")
+    write_code_of(root, "train", "translation")
     run_in(root, "git", "add", "-A")
     run_in(root, "git", "commit", "-qm", "code")
     run_in(root, "dvc", "repro", "report@translation")
@@ -39,6 +41,7 @@ def test_code_that_was_not_committed_is_said_of_the_row_and_makes_another_page(d
     assert "git.dirty" not in clean and is_page_of(root, own(root))
 
     code.write_text("rate = 2\n")
+    write_code_of(root, "train", "translation")
     run_in(root, "dvc", "repro", "report@translation")
     assert tags(root) == [clean], "the same bytes are the same result, which a clean commit made"
     assert not is_page_of(root, own(root)), "its page would name that commit for other code"

@@ -9,7 +9,6 @@ import torch
 
 from tests.kit import ROOT as ROOT
 from tests.kit import fresh_profile
-from transformer.core.code import CODE
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
@@ -22,6 +21,8 @@ OUTPUTS = {
     "updates": "reports/{}/updates.tsv",
 }
 """The outputs of the train stage, by argument; {} is the task."""
+CODE = {"transformer/training/loop.py": "one"}
+"""What the checkpoints are of."""
 Changes = Mapping[str, Mapping[str, Any]]
 
 
@@ -57,7 +58,7 @@ def train(
     content: dict[str, Any], task: str, data: Path, root: Path, *, observer: Observer, states: Path | None = None
 ) -> None:
     """Train on the outputs of `prepare`; the results are in `root` as in a repository."""
-    out = {name: root / path.format(task) for name, path in OUTPUTS.items()}
+    out: dict[str, Any] = {name: root / path.format(task) for name, path in OUTPUTS.items()}
     with own_torch_settings():
         paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", states=states, code=CODE, **out)
         run_stage(content, task, "train", observer=observer, paths=paths)

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.line import CPU
 from tests.training.resuming import TRAINING, Work, data, work
-from tests.training.small import smoke
-from transformer.core.code import code_at_start
-from transformer.core.params import stage_params
-from transformer.core.task import open_task, stage_code
-from transformer.training.identity import training_key
+from tests.training.small import CODE
 from transformer.training.states import read_state, saved_states, write_state
 
 __all__ = ["data"]  # a fixture
@@ -87,8 +82,7 @@ def test_a_state_of_another_training_is_never_taken(
     if change == "inputs":
         sampling.write_bytes(written + b"\n")
     elif change == "code":
-        changed = {**code_at_start()} | {"transformer/training/loop.py": "another"}
-        monkeypatch.setattr("transformer.core.code.code_at_start", lambda: changed)
+        monkeypatch.setitem(CODE, "transformer/training/loop.py", "another")
     elif change == "threads":
         monkeypatch.setitem(stopped.content, "hardware", stopped.content["hardware"] | {"threads": 2})
     try:
@@ -97,25 +91,6 @@ def test_a_state_of_another_training_is_never_taken(
         sampling.write_bytes(written)
     assert before == {path: path.read_bytes() for path in before}
     assert len(list(stopped.states.iterdir())) == 2
-
-
-def test_only_the_given_code_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stage gives what dvc.yaml declares: code that other processes or engines load changes no byte."""
-    content = smoke("sentiment", {})
-    params = stage_params(content, "sentiment", stage_code(open_task("sentiment"), "train").Params, where=Path("smoke"))
-
-    def key() -> str:
-        return training_key(params, CPU, [], ["transformer/training", "stages/train.py"])
-
-    before, before_edit = key(), code_at_start()
-    for path, counts in (
-        ("transformer/training/loop.py", True),
-        ("stages/train.py", True),
-        ("transformer/cli.py", False),
-        ("transformer/training_elsewhere.py", False),
-    ):
-        monkeypatch.setattr("transformer.core.code.code_at_start", lambda path=path: {**before_edit, path: "another"})
-        assert (key() != before) == counts, path
 
 
 def test_states_of_other_trainings_are_pruned(stopped: Work) -> None:

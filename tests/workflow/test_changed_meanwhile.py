@@ -37,6 +37,7 @@ sys.argv.append("translation")
 main("download", lambda stage: (stages.download.download(stage), exec(edit))[0])
 """
 APPEND = "p = Path('{}'); p.write_bytes(p.read_bytes() + b'\\n# more\\n')"
+LINE = APPEND.replace("# more", "MORE = 1")
 REPLACE = "p = Path('params.yaml'); p.write_text(p.read_text().replace({!r}, {!r}))"
 HARMLESS = {
     "a comment": APPEND.format("params.yaml"),
@@ -45,8 +46,10 @@ HARMLESS = {
         "\nsentiment:\n  download:\n    source: sample", "\nsentiment:\n  download:\n    source: hub"
     ),
     "the runtime": REPLACE.format("log_every: ", "log_every: 1"),
-    "code of another stage": APPEND.format("transformer/training/loop.py"),
-    "code that is no dependency": APPEND.format("transformer/tracking/live.py"),
+    "a comment in the code": APPEND.format("transformer/corpora/output.py"),
+    "code of another stage": LINE.format("transformer/training/loop.py"),
+    "code that is no dependency": LINE.format("transformer/tracking/live.py"),
+    "a module that nothing imports": "Path('transformer/corpora/more.py').write_text('MORE = 1')",
     "code, put back": "p = Path('transformer/core/files.py'); w = p.read_text(); p.write_text('x'); p.write_text(w)",
 }
 HARMFUL = {
@@ -59,11 +62,10 @@ HARMFUL = {
         "translation.download.rows.test (missing -> 10), translation.download.rows.train (missing -> 120),"
         " translation.download.rows.validation (missing -> 20) and 3 more",
     ),
-    "a module": (APPEND.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
-    "a module that goes": ("Path('transformer/corpora/hub.py').unlink()", "transformer/corpora/hub.py"),
-    "a file in a folder of code": (
-        "Path('transformer/corpora/more.py').write_text('')",
-        "transformer/corpora/more.py",
+    "a module": (LINE.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
+    "a module that goes": (
+        "Path('transformer/corpora/hub.py').unlink()",
+        "transformer/corpora/hub.py, datasets, huggingface_hub",
     ),
     "an input": ("Path('data/local/translation/more.de').write_text('')", "data/local/translation/more.de"),
 }
@@ -152,7 +154,7 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
 @pytest.mark.stress  # combines the test above and the one below
 def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
     clone.change({"runtime.tracking": False})
-    change = APPEND.format("transformer/training/schedule.py")
+    change = LINE.format("transformer/training/schedule.py")
     path = clone.root / "transformer/training/schedule.py"
     before = path.read_bytes()
     command = ("python", "-m", "stages.train", "translation")
@@ -167,7 +169,8 @@ def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone)
     """The loaded code did the training: if the edit stays, the stage trains again from the start."""
     clone.change({"runtime.tracking": False})
     command = ("python", "-m", "stages.train", "translation")
-    disturbed(clone, APPEND.format("transformer/training/schedule.py"), *command)
+    disturbed(clone, LINE.format("transformer/training/schedule.py"), *command)
+    clone.run("python", "-m", "stages.code", "translation")
     done = clone.run(*command)
     assert "resuming after step" not in done.stderr
     assert "epoch 8/8" in done.stderr

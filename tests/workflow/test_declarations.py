@@ -9,8 +9,9 @@ import pytest
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
 
-from tests.closure import OWN, closure, imports
 from tests.conftest import ROOT
+from tests.kit import stage_files
+from transformer.core.code import CODE, Tree, code_path
 from transformer.core.declared import dependencies
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, section_path
@@ -18,70 +19,6 @@ from transformer.core.task import family_names, open_task, stage_code
 from transformer.registry import STAGES, TASKS
 
 STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for stage in STAGES for task in TASKS])
-
-
-_WIDER = {
-    "download": {"core/engine"},
-    "build_vocab": {"encoded/batching", "encoded/bpe_dropout", "encoded/tensors", "text/tokens"},
-    "train": {"nn/recurrent"},
-    "figures": {
-        *("checkpoint/machine", "core/engine", "nn/kernels/cross_entropy", "nn/objective"),
-        *("families/*/nn/pretrained", "nn/recurrent"),
-        *("encoded/bpe_dropout", "encoded/tensors"),
-        *("families/*/decoding/opening", "text/parallel", "text/tokens"),
-        *(f"training/{name}" for name in ("averaging", "batches", "gradient", "group", "history", "identity")),
-        *(f"training/{name}" for name in ("living", "loop", "resume", "shards", "stage", "states", "team")),
-        *(f"training/{name}" for name in ("trainable", "update")),
-    },
-    "evaluate": {
-        *("core/engine", "text/parallel"),
-        *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
-        *("families/*/nn/hiding", "families/*/nn/pretrained"),
-        "families/*/decoding/opening",
-        "families/*/evaluation/compare",
-        *("families/*/nn/training", "families/*/nn/weights"),
-        "checkpoint/machine",
-        "text/tokens",
-    },
-    "export": {
-        *("nn/kernels/cross_entropy", "nn/objective", "nn/recurrent"),
-        *("families/*/nn/hiding", "families/*/nn/pretrained"),
-        *("encoded/bpe_dropout", "encoded/tensors"),
-        *("checkpoint/machine", "core/engine", "export/pyfunc", "export/serving"),
-        *("families/*/nn/training", "families/*/nn/weights"),
-        "text/parallel",
-        "text/tokens",
-    },
-    "convert": {
-        *("core/engine", "nn/kernels/cross_entropy", "nn/objective", "nn/recurrent", "text/parallel", "text/tokens"),
-        *("families/*/data/masking", "families/*/data/windows", "families/*/nn/hiding", "families/*/nn/training"),
-        "families/*/nn/pretrained",
-        "families/*/evaluation/samples",
-        *("encoded/bpe_dropout", "encoded/tensors"),
-        *(f"evaluation/{name}" for name in ("baseline", "inputs", "leakage", "scripts")),
-        *(f"export/{name}" for name in ("exporting", "pyfunc", "serving")),
-        *(f"families/*/{name}" for name in ("build_vocab", "combinations", "data/encoded", "download", "export")),
-        *(f"families/*/data/{name}" for name in ("naive_bayes", "ngrams", "vectors")),
-        *(
-            f"families/*/{name}"
-            for name in ("figures", "nn/weights", "options", "report", "serving", "shown", "tokenize", "train")
-        ),
-        *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "compare", "evaluate", "groups")),
-        *(f"families/*/evaluation/{name}" for name in ("linear", "metrics", "scores", "scoring", "searching")),
-    },
-    "report": {
-        *("core/engine", "families/*/evaluation/scoring", "families/*/evaluation/searching"),
-        *("evaluation/baseline", "evaluation/inputs", "evaluation/leakage", "evaluation/scripts"),
-        *(f"families/*/evaluation/{name}" for name in ("adequacy", "calibration", "evaluate", "groups", "linear")),
-        "families/*/evaluation/samples",
-        *("families/*/evaluation/metrics", "results/content", "results/reproduction", "results/runcache"),
-    },
-}
-"""Modules that a stage declares with their folder but does not use: a change of one reruns the stage needlessly.
-
-`train`, the longest, has one, which two of three families use. The others take seconds to minutes, and the chain stops
-if their outputs are unchanged.
-"""
 
 
 @pytest.fixture(scope="module")
@@ -92,51 +29,24 @@ def known() -> Iterator[dict[str, PipelineStage]]:
 
 
 @pytest.fixture(scope="module")
-def declared(known: dict[str, PipelineStage]) -> dict[str, tuple[list[str], set[str]]]:
-    """The code dependencies and the parameters of each stage."""
-    result = {}
-    for name, stage in known.items():
-        paths = [dependency.def_path for dependency in stage.deps if dependency.def_path.split("/")[0] in OWN]
-        params = {name for dependency in stage.params for name in dependency.params}
-        result[name] = (paths, params)
-    return result
+def declared(known: dict[str, PipelineStage]) -> dict[str, set[str]]:
+    """The parameters of each stage."""
+    stages = ((name, stage) for name, stage in known.items() if not name.startswith("code@"))
+    return {name: {each for dep in stage.params for each in dep.params} for name, stage in stages}
 
 
-def _files(path: str) -> set[str]:
-    if (ROOT / path).is_dir():
-        found = {file.relative_to(ROOT).as_posix() for file in (ROOT / path).rglob("*.py")}
-        return {file for file in found if not file.endswith("/__init__.py")}
-    return {path}
-
-
-def test_every_stage_of_every_task_is_declared(declared: dict[str, tuple[list[str], set[str]]]) -> None:
+def test_every_stage_of_every_task_is_declared(declared: dict[str, set[str]]) -> None:
     assert set(declared) == {f"{stage}@{task}" for stage in STAGES for task in TASKS}
 
 
-@STAGE_OF_TASK
-def test_the_declared_folders_hold_what_is_imported_and_little_else(
-    stage: str, task: str, declared: dict[str, tuple[list[str], set[str]]]
-) -> None:
-    paths, used = declared[f"{stage}@{task}"][0], closure(stage, task)
-    assert len(paths) <= 13
-    assert all(_files(path) & used for path in paths), "a dependency that nothing of is used"
-    assert used <= {file for path in paths for file in _files(path)}
-
-
-def test_what_is_declared_too_widely_is_so_for_some_task(declared: dict[str, tuple[list[str], set[str]]]) -> None:
-    for stage in STAGES:
-        found = set()
-        for task in TASKS:
-            files = {file for path in declared[f"{stage}@{task}"][0] for file in _files(path)} - closure(stage, task)
-            found |= {
-                file[len("transformer/") : -len(".py")].replace(open_task(task).family, "*").replace(task, "*")
-                for file in files
-            }
-        assert found == _WIDER.get(stage, set()), stage
+def test_a_stage_depends_on_its_code_alone(known: dict[str, PipelineStage]) -> None:
+    for name, stage in known.items():
+        of_code = [dep.def_path for dep in stage.deps if dep.def_path.startswith(CODE) or "/code/" in dep.def_path]
+        assert of_code == ([] if name.startswith("code@") else [code_path(*name.split("@"))])
 
 
 def test_init_files_hold_docstrings_only() -> None:
-    """So that no dependency has to name them; `transformer.load` is the exception, and imports when it is called."""
+    """No fingerprint lists them; `transformer.load` is the exception, and imports when it is called."""
     for path in (ROOT / "transformer").rglob("__init__.py"):
         if path.parent.name != "transformer":
             assert len(ast.parse(path.read_text(encoding="utf-8")).body) == 1, path
@@ -155,21 +65,22 @@ def test_a_family_names_no_task_and_no_other_family() -> None:
     for family in family_names():
         others = [f"transformer.families.{other}" for other in family_names() if other != family]
         for path in (ROOT / "transformer" / "families" / family).rglob("*.py"):
-            assert not [name for name in imports(path) if name.startswith(("transformer.tasks", *others))], path
+            found = Tree().module(path.relative_to(ROOT).as_posix()).imports
+            assert not [name for name in found if name.startswith(("transformer.tasks", *others))], path
 
 
 def test_no_stage_uses_the_list_of_tasks() -> None:
     for stage in STAGES:
         for task in TASKS:
-            assert "transformer/registry.py" not in closure(stage, task)
+            assert "transformer/registry.py" not in stage_files(stage, task)
 
 
 @STAGE_OF_TASK
 def test_declared_parameters_are_those_that_the_stage_is_given(
-    stage: str, task: str, declared: dict[str, tuple[list[str], set[str]]]
+    stage: str, task: str, declared: dict[str, set[str]]
 ) -> None:
     given = {section_path(task, name) for name in stage_code(open_task(task), stage).Params.model_fields}
-    sections = {name for name in declared[f"{stage}@{task}"][1] if not _inside(name, given)}
+    sections = {name for name in declared[f"{stage}@{task}"] if not _inside(name, given)}
     assert sections == given - {"runtime"}
 
 
@@ -207,14 +118,14 @@ def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> 
         "matplotlib",
     }
     for task in TASKS:
-        for path in closure("train", task):
+        for path in stage_files("train", task):
             parts = Path(path).parts
             if parts[0] == "transformer" and len(parts) > 1 and parts[1] in light and Path(path) not in fit_ngrams:
                 assert not heavy & _top_level_imports(ROOT / path), path
 
 
 def _top_level_imports(path: Path) -> set[str]:
-    return {name.split(".")[0] for name in imports(path)}
+    return {name.split(".")[0] for name in Tree().module(path.relative_to(ROOT).as_posix()).imports}
 
 
 def test_a_stage_knows_its_dependencies_as_dvc_does(
@@ -222,7 +133,7 @@ def test_a_stage_knows_its_dependencies_as_dvc_does(
 ) -> None:
     monkeypatch.chdir(ROOT)
     content = read_params(ROOT / "params.yaml")
-    for name, found in known.items():
+    for name, found in ((name, stage) for name, stage in known.items() if not name.startswith("code@")):
         expected = sorted({dep.def_path for dep in found.deps} - {dep.def_path for dep in found.params})
         stage, task = name.split("@")
         assert sorted(dependencies(stage, task, content)) == expected, name

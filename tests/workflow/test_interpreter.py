@@ -71,17 +71,14 @@ def dvc_in(folder: Path) -> Path:
     return dvc
 
 
-def test_dvc_of_an_environment_that_make_made_runs_its_python_where_path_has_none(clone: Clone, tmp_path: Path) -> None:
-    """As `make` sets it up: with own_commands.pth in site-packages."""
-    dvc = dvc_in(tmp_path / "env")
-    shutil.copy(ROOT / "own_commands.pth", next((tmp_path / "env/lib").glob("python*/site-packages")))
-    assert "own_commands.pth" in (ROOT / "Makefile").read_text()
-    forget(clone)
-    nothing = tmp_path / "nothing"
-    nothing.mkdir()
-    done = run(clone, str(nothing), str(dvc), "repro", DOWNLOAD)
-    assert done.returncode == 0, done.stderr
-    assert (clone.root / "data/translation/corpus/provenance.json").is_file()
+def test_without_python_nothing_is_removed(clone: Clone, tmp_path: Path) -> None:
+    """The stage `code` comes first."""
+    written = clone.root / "data/translation/corpus/provenance.json"
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_text("{}")
+    done = run(clone, str(tmp_path), str(dvc_in(tmp_path / "env")), "repro", DOWNLOAD)
+    assert done.returncode != 0 and "code@translation" in done.stdout + done.stderr
+    assert written.read_text() == "{}"
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system does not tell what runs")

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, reduce
@@ -14,8 +15,8 @@ from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from dvc.utils.serialize import _yaml as dvc_yaml
 
-from tests.closure import closure
 from tests.conftest import Clone
+from transformer.core.code import Tree
 from transformer.core.params import read_params, section_path
 from transformer.core.task import open_task, stage_code
 from transformer.registry import STAGES, TASKS
@@ -57,7 +58,8 @@ def stages(root: Path) -> Iterator[list[PipelineStage]]:
 
 
 def stale(known: list[PipelineStage]) -> set[str]:
-    return {stage.name for stage in known if stage.status()}
+    """Without `code`, which always runs."""
+    return {stage.name for stage in known if stage.status() and not stage.name.startswith("code@")}
 
 
 def of_other_parameters(known: list[PipelineStage]) -> set[str]:
@@ -181,42 +183,104 @@ def test_a_parameter_without_effect_stops_at_its_stage(restored: Clone) -> None:
     restored.run("git", "checkout", "-q", "dvc.lock", "params.yaml", "reports")
 
 
-@pytest.mark.stress
-def test_a_change_of_code_that_leaves_the_bytes_stops_at_its_stage(restored: Clone) -> None:
-    path = restored.root / "transformer/vocabulary/subword.py"
+def test_an_edit_without_meaning_runs_nothing_but_code(restored: Clone) -> None:
+    """In every file of every stage: a comment, a blank line, another docstring."""
+    names = [name for name in Tree(restored.root).names if name.endswith(".py")]
+    before = {name: (restored.root / name).read_bytes() for name in names}
+    for name, text in before.items():
+        (restored.root / name).write_bytes(re.sub(rb'\A"""', b'"""More. ', text) + b"\n\n\n# a comment\n")
+    assert restored.repro() == []
+    assert restored.run("git", "status", "--porcelain", "reports", "dvc.lock").stdout == ""
+    for name, text in before.items():
+        (restored.root / name).write_bytes(text)
+
+
+@pytest.fixture
+def edited(restored: Clone) -> Iterator[Clone]:
+    """The shared clone with a line more in the report's style, which only the reports read."""
+    path, lock = restored.root / "transformer/report/charts.py", (restored.root / "dvc.lock").read_bytes()
     before = path.read_bytes()
-    path.write_bytes(before + b"\n# a comment changes no byte of any output\n")
-    users = {
-        f"{stage}@{task}"
-        for stage in STAGES
-        for task in TASKS
-        if "transformer/vocabulary/subword.py" in closure(stage, task)
-    }
-    assert {name.split("@")[0] for name in users} == {"build_vocab"}
-    assert set(restored.repro()) == users
+    path.write_bytes(before + b"\nMORE = 1\n")
+    yield restored
     path.write_bytes(before)
-    assert restored.repro() == []
-
-
-def test_an_accepted_change_of_code_runs_nothing(restored: Clone) -> None:
-    path = restored.root / "transformer/training/loop.py"
-    before, lock = path.read_bytes(), (restored.root / "dvc.lock").read_bytes()
-    path.write_bytes(before + b"\n# a comment changes no byte of any output\n")
-    said = restored.run("transformer", "accept").stdout.splitlines()
-    stages = {
-        f"{stage}@{task}: dvc.lock updated for transformer/training" for stage in ("train", "figures") for task in TASKS
-    }
-    assert set(said) == stages
-    assert restored.repro() == []
-    path.write_bytes(before)
+    for task in TASKS:
+        restored.run("python", "-m", "stages.code", task)
     (restored.root / "dvc.lock").write_bytes(lock)
 
 
-def test_the_versions_of_a_library_make_just_its_stages_stale(restored: Clone) -> None:
-    path = restored.root / "versions/seq2seq/evaluate.txt"
-    before = path.read_bytes()
-    with stages(restored.root) as known:
-        path.write_bytes(before.replace(b"sacrebleu==", b"sacrebleu==99."))
-        assert stale(known) == {"evaluate@translation"}
+def test_an_edit_is_seen_before_dvc_sees_it_and_runs_what_it_can_matter_to(edited: Clone) -> None:
+    reports = [f"report@{task}" for task in TASKS]
+    said = edited.run("transformer", "check", check=False)
+    assert said.returncode == 1
+    assert [line.split(": ") for line in said.stdout.splitlines()[1:]] == [
+        [report, "transformer/report/charts.py"] for report in sorted(reports)
+    ]
+    assert "3 stages are not up to date" in said.stderr
+    assert sorted(edited.repro()) == sorted(reports)
+    assert edited.run("transformer", "check").stdout.splitlines()[-1] == "every stage is up to date"
+
+
+def test_an_accepted_edit_runs_nothing(edited: Clone) -> None:
+    said = edited.run("transformer", "accept").stdout.splitlines()
+    assert sorted(said) == sorted(f"report@{task}: accepted" for task in TASKS)
+    assert edited.repro() == []
+    assert edited.run("transformer", "accept").stdout.startswith("nothing to accept")
+
+
+def test_a_stage_of_other_code_than_its_file_has_is_one_line(edited: Clone) -> None:
+    """As with `--single-item --force`, or by hand: DVC would record the code of the file."""
+    done = edited.run("python", "-m", "stages.report", "sentiment", check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: report@sentiment: transformer/report/charts.py changed since reports/sentiment/code/report.json was"
+        " written: run `dvc repro`, or before a stage by hand `python -m stages.code sentiment`"
+    )
+
+
+def test_code_that_is_no_python_stops_before_anything_is_removed(restored: Clone) -> None:
+    path = restored.root / "transformer/nn/attention.py"
+    before, files = path.read_bytes(), outputs(restored.root)
+    path.write_bytes(before + b"\ndef f(:\n")
+    try:
+        done = restored.run("dvc", "repro", check=False)
+    finally:
         path.write_bytes(before)
-        assert stale(known) == set()
+    assert done.returncode != 0
+    assert "error: code@translation: transformer/nn/attention.py is not valid Python" in done.stderr
+    assert outputs(restored.root) == files
+
+
+@pytest.mark.parametrize("command", ["dvc commit --force", "dvc exp save --name claimed"])
+def test_code_that_dvc_records_without_a_run_is_told_apart(edited: Clone, command: str) -> None:
+    """After an edit of a stage that has an output: its result is one of other code."""
+    path = edited.root / "transformer/nn/attention.py"
+    before = path.read_bytes()
+    path.write_bytes(before + b"\nMORE = 1\n")
+    try:
+        for task in TASKS:
+            edited.run("python", "-m", "stages.code", task)
+        edited.run(*command.split())
+        name = "claimed" if "claimed" in command else "workspace"
+        said = edited.run("transformer", "compare", "HEAD", name, "--task", "sentiment", "--samples", "0").stderr
+    finally:
+        path.write_bytes(before)
+    assert (
+        f"sentiment: train, evaluate, export, figures, convert of {name} ran with other code than dvc.lock has" in said
+    )
+    edited.run("git", "checkout", "-q", "dvc.lock", "reports")
+
+
+def test_an_edit_committed_without_a_run_is_told(restored: Clone) -> None:
+    path = restored.root / "transformer/nn/attention.py"
+    before = path.read_bytes()
+    path.write_bytes(before + b"\nMORE = 1\n")
+    restored.run("git", "commit", "-qam", "an edit")
+    path.write_bytes(before)
+    said = restored.run("transformer", "compare", "HEAD", "HEAD~", "--task", "sentiment", "--samples", "0").stderr
+    restored.run("git", "reset", "-q", "--soft", "HEAD~")
+    restored.run("git", "reset", "-q")
+    assert said.startswith("sentiment: the result of HEAD is older than what has changed since (train@sentiment: trans")
+
+
+def outputs(root: Path) -> set[str]:
+    return {str(path) for folder in ("data", "models", "reports") for path in (root / folder).rglob("*")}

@@ -1,56 +1,225 @@
-"""Hashes of the project's code as it was when a stage started."""
+"""The code of a stage: the fingerprint that DVC watches in its place.
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+The stage `code` writes it to `reports/TASK/code/STAGE.json`: every module that the stage reaches, with a hash of what
+it means, and the libraries that these modules import. It begins every `dvc repro`, so nothing heavy is imported here.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from fnmatch import fnmatch
 from functools import cache
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from transformer.core.files import sha256
+from transformer.core.files import atomic_write, files_of, json_bytes
+from transformer.core.meaning import BY_NAME, Meanings, Module, digest
+from transformer.core.task import ELSEWHERE, STAGES, Task, open_task
 
+ROOT = Path(__file__).parents[2]
 CODE = ("transformer", "stages")
 """The folders with the project's code."""
-ROOT = Path(__file__).parents[2]
-_PASSING = ("__pycache__", ".ipynb_checkpoints", ".DS_Store", "*.swp", "*.swo", "*~", ".#*")
-"""Files and folders that Python, editors and desktops leave; .dvcignore has them too."""
+LOCK = "requirements.lock"
+_RAY = "transformer/engines/ray_*.py"
+_NOT_ENTERED = ("transformer/__init__.py", "transformer/registry.py", "transformer/tasks/*/task.py", _RAY)
+"""What knows of every task or stage. Of a task's declaration, a fingerprint has the values that its stage uses."""
+_WITHOUT_MEANING = (
+    *("transformer/core/code.py", "transformer/core/declared.py", "transformer/core/meaning.py"),
+    "transformer/core/unchanged.py",
+    *("transformer/core/interpreter.py", "transformer/core/spinning.py", "transformer/core/start.py"),
+    *("transformer/core/observer.py", "transformer/core/repository.py", "transformer/core/stage.py"),
+    "stages/allocator.py",
+)
+"""Modules that change no byte of an output: they start a stage and its processes, watch them, and say how far it is."""
+_RESULTS = "transformer/results/*"
+"""The report is made of it; `evaluate` only asks it where another commit has its predictions."""
+_LIBRARIES_WITHOUT_MEANING = {
+    *("dvc", "httpx", "mlflow", "pydantic", "pydantic_core", "ray", "ruamel", "threadpoolctl", "tqdm", "yaml"),
+}
+"""Libraries that check parameters, fetch, show progress, start processes or record results."""
+_PACKAGES = {"sklearn": "scikit-learn"}
+"""Packages whose modules have another name."""
+_OF_UPDATES = ("transformer/encoded/", "transformer/families/", "transformer/nn/", "transformer/training/")
+_KINDS = ("modules", "files", "task", "libraries")
+
+
+class Tree:
+    """The code of a folder or a commit; each file is read once."""
+
+    def __init__(self, root: Path = ROOT, contents: Mapping[str, bytes] | None = None) -> None:
+        """contents: path to content, for files that are not in `root`."""
+        self._root, self._contents = root, dict(contents or {})
+        given = (file.relative_to(root).as_posix() for name in (*CODE, LOCK) for file in files_of(root / name))
+        self.names = sorted(contents if contents is not None else given)
+        self._meanings = _meanings()
+
+    def read(self, name: str) -> bytes:
+        """The content of a file; empty if there is none."""
+        if name not in self._contents:
+            self._contents[name] = (self._root / name).read_bytes() if name in self.names else b""
+        return self._contents[name]
+
+    def module(self, name: str) -> Module:
+        """What a file of Python means. Raises UserError when it is not valid Python."""
+        return self._meanings.of(self.read(name), name)
+
+    def versions(self) -> dict[str, str]:
+        """The versions in requirements.lock, by the package's name in lower case."""
+        return dict(re.findall(r"^([\w.-]+)==([^\s+]+)", self.read(LOCK).decode().lower(), re.MULTILINE))
+
+    def digest(self) -> str:
+        """A hash of what all modules mean."""
+        return digest("".join(f"{name} {self.module(name).meaning}\n" for name in self.names if name.endswith(".py")))
 
 
 @cache
-def code_at_start() -> Mapping[str, str]:
-    """The SHA-256 of every file in the code folders, by path, as of the first call.
+def _meanings() -> Meanings:
+    return Meanings(ROOT / ".dvc" / "tmp" / "code.json")
 
-    `core/start.py` calls it before other modules are loaded, so that the code that runs is the code that was hashed.
+
+@cache
+def code_at_start() -> Tree:
+    """The process's code. `core/start.py` reads it before other modules are loaded: what runs is what was read."""
+    tree = Tree()
+    tree.digest()
+    return tree
+
+
+def own_code() -> str:
+    """A hash of the process's code, to compare that of several processes."""
+    return code_at_start().digest()
+
+
+def fingerprint(tree: Tree, stage: str, task: Task) -> dict[str, dict[str, Any]]:
+    """What the code of a task's stage means: its `modules`, `files`, libraries, and what it uses of its `task`.
+
+    Raises UserError when a module is not valid Python.
     """
-    return {name: digest for folder in CODE for name, digest in code_now(folder).items()}
+    modules = {name: found for name, found in _reached(tree, stage, task).items() if not _is(name, _WITHOUT_MEANING)}
+    folders = tuple({f"{name.rpartition('/')[0]}/" for name in modules})
+    others = [name for name in tree.names if name.startswith(folders) and not name.endswith(".py")]
+    declared = json.loads(json_bytes(asdict(task)))
+    used = {name for module in modules.values() for name in module.attributes}
+    imported = {name.partition(".")[0] for module in modules.values() for name in module.imports}
+    packages = {_PACKAGES.get(name, name) for name in imported - _LIBRARIES_WITHOUT_MEANING}
+    return {
+        "modules": {name: module.meaning for name, module in modules.items()},
+        "files": {name: digest(tree.read(name)) for name in others},
+        "task": {name: value for name, value in declared.items() if name in used},
+        "libraries": {name: version for name, version in tree.versions().items() if name in packages},
+    }
 
 
-def code_at_start_of(paths: Iterable[str]) -> dict[str, str]:
-    """The same for these files and folders."""
-    wanted = list(paths)
-    return {name: sha for name, sha in code_at_start().items() if any(within(name, path) for path in wanted)}
+def updates_code(tree: Tree, task: Task) -> dict[str, str]:
+    """The modules that compute a task's updates, with hashes of what they compute: a checkpoint is of this code."""
+    reached = _reached(tree, "train", task)
+    return {name: module.update for name, module in reached.items() if name.startswith(_OF_UPDATES)}
 
 
-def code_digest() -> str:
-    """One SHA-256 for `code_at_start`, to compare the code of several processes."""
-    lines = "".join(f"{name} {sha}\n" for name, sha in sorted(code_at_start().items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
+def changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of what differs between two fingerprints."""
+    pairs = [(was.get(kind, {}), now.get(kind, {})) for kind in _KINDS]
+    return [name for one, two in pairs for name in sorted({*one, *two}) if one.get(name) != two.get(name)]
 
 
-def within(path: str, folder: str) -> bool:
-    """Whether a path is this folder, or lies in it."""
-    return path == folder or path.startswith(f"{folder}/")
+def changes_in(tree: Tree, was: Mapping[str, Any]) -> list[str]:
+    """The names of what a fingerprint lists and a tree has otherwise, also one that another version has written."""
+    versions = tree.versions()
+    now = {
+        "modules": {name: name in tree.names and tree.module(name).meaning for name in was["modules"]},
+        "files": {name: digest(tree.read(name)) for name in was["files"]},
+        "task": was["task"],
+        "libraries": {name: versions.get(name) for name in was["libraries"]},
+    }
+    return changes(was, now)
 
 
-def code_now(name: str) -> dict[str, str]:
-    """The same for one file or folder, as of now; empty if it does not exist."""
-    return {path.relative_to(ROOT).as_posix(): sha256(path) for path in files_of(ROOT / name)}
+def code_path(stage: str, task: str) -> str:
+    """The file with the fingerprint of a stage's code."""
+    return f"reports/{task}/code/{stage}.json"
 
 
-def files_of(path: Path) -> Iterator[Path]:
-    """The file itself, or all files in a folder except those that Python, editors and desktops leave."""
-    found = path.rglob("*") if path.is_dir() else (path,)
-    return (file for file in found if file.is_file() and not _passing(file.relative_to(path)))
+def ran_path(stage: str, task: str) -> str:
+    """The file in which a stage records what it ran with."""
+    return f"reports/{task}/ran/{stage}.json"
 
 
-def _passing(path: Path) -> bool:
-    return any(fnmatch(part, pattern) for part in path.parts for pattern in _PASSING)
+def write_code(task: Task) -> list[str]:
+    """Write the fingerprints of a task's stages into the current folder; returns the stages whose code has changed.
+
+    Raises UserError, before anything is written, when a module is not valid Python.
+    """
+    tree = Tree()
+    contents = {Path(code_path(stage, task.name)): json_bytes(fingerprint(tree, stage, task)) for stage in STAGES}
+    changed = [path for path, content in contents.items() if not path.is_file() or path.read_bytes() != content]
+    for path in changed:
+        with atomic_write(path) as stream:
+            stream.write(contents[path])
+    _meanings().remember()
+    return [path.stem for path in changed]
+
+
+def workspace_code(root: Path, task: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """The fingerprints of the code in `root` by stage, whatever the files say."""
+    tree, declared = Tree(root), open_task(task)
+    found = {stage: fingerprint(tree, stage, declared) for stage in STAGES}
+    _meanings().remember()
+    return found
+
+
+def unlisted(found: Mapping[str, Any], before: Iterable[str]) -> list[str]:
+    """The project's files that this process has imported since `before`, and a fingerprint does not list.
+
+    None beside Ray's engine, which imports what its actors may need.
+    """
+    passed = (*_NOT_ENTERED, *_WITHOUT_MEANING, _RESULTS, "*/__init__.py")
+    loaded = loaded_files() - {*before}
+    if any(fnmatch(name, _RAY) for name in loaded):
+        return []
+    return sorted(name for name in loaded - {*found["modules"]} if not _is(name, passed))
+
+
+def loaded_files() -> set[str]:
+    """The project's files that this process has imported, relative to its root."""
+    folders = tuple(f"{ROOT}/{folder}/" for folder in CODE)
+    files = [getattr(module, "__file__", None) or "" for module in [*sys.modules.values()]]
+    return {Path(file).relative_to(ROOT).as_posix() for file in files if file.startswith(folders)}
+
+
+def other_versions(libraries: Mapping[str, str]) -> list[str]:
+    """In words, what is installed in place of these versions."""
+    installed = {name: _installed(name) for name in libraries}
+    return [f"{name} {installed[name]} for {wanted}" for name, wanted in libraries.items() if installed[name] != wanted]
+
+
+def _installed(name: str) -> str:
+    try:
+        return metadata.version(name).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def _is(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _reached(tree: Tree, stage: str, task: Task) -> dict[str, Module]:
+    """The modules that `python -m stages.STAGE TASK` imports, by path."""
+    passed = _NOT_ENTERED if stage == "report" else (*_NOT_ENTERED, _RESULTS)
+    known = {name for name in tree.names if not _is(name, passed)}
+    waiting = [f"stages.{stage}", f"transformer.families.{task.family}.{ELSEWHERE.get(stage, stage)}"]
+    found: dict[str, Module] = {}
+    while waiting:
+        path = f"{waiting.pop().replace('.', '/')}.py"
+        if path in known and path not in found:
+            found[path] = tree.module(path)
+            waiting += [_resolved(name, task) for name in found[path].imports]
+    return dict(sorted(found.items()))
+
+
+def _resolved(name: str, task: Task) -> str:
+    function, by_name, literal = name.partition(":")
+    return BY_NAME[function].format(family=task.family, task=task.name, name=literal) if by_name else name

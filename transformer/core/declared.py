@@ -1,4 +1,4 @@
-"""The dependencies that dvc.yaml declares for a stage, without importing DVC, which would outlast a short stage."""
+"""The inputs that dvc.yaml declares for a stage, without importing DVC, which would outlast a short stage."""
 
 import re
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
         context = dict(params)
         for variables in content.get("vars") or ():
             context |= variables
-        item = _resolved(definition["foreach"], context)[task]
-        context |= {"key": task, "item": item}
+        items = _resolved(definition["foreach"], context)
+        context |= {"key": task, "item": items[task] if isinstance(items, Mapping) else task}
         return [*dict.fromkeys(str(_resolved(path, context)) for path in definition["do"]["deps"])]
     except FileNotFoundError:
         return []

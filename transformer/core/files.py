@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +18,8 @@ from transformer.core.errors import UserError
 
 _BLOCK = 1 << 20
 _PART = ".part"
+_PASSING = ("__pycache__", ".ipynb_checkpoints", ".DS_Store", "*.swp", "*.swo", "*~", ".#*", "py.typed")
+"""Files and folders that Python, editors and desktops leave; .dvcignore has them too."""
 
 
 @contextmanager
@@ -101,6 +104,16 @@ def _alive(process: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """The file itself, or all files in a folder except those that Python, editors and desktops leave."""
+    found = path.rglob("*") if path.is_dir() else (path,)
+    return (file for file in found if file.is_file() and not _passing(file.relative_to(path)))
+
+
+def _passing(path: Path) -> bool:
+    return any(fnmatch(part, pattern) for part in path.parts for pattern in _PASSING)
 
 
 def copy_file(source: Path, target: Path) -> None:

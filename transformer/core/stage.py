@@ -5,14 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from tqdm import tqdm
 
-from transformer.core.digest import sign
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
@@ -21,7 +20,6 @@ from transformer.core.schema import Runtime, StageParams
 from transformer.core.spinning import watched
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
-from transformer.core.versions import other_versions, remedy
 
 T = TypeVar("T")
 Code = TypeVar("Code", bound=StageCode)
@@ -128,11 +126,8 @@ class StageObserver(Observer):
 class Stage(Generic[Code]):
     """A stage of a task as its script sees it: the family's code, and the task's folders."""
 
-    def __init__(
-        self, task: Task, code: Code, params: StageParams, observer: Observer, declared: Sequence[str]
-    ) -> None:
-        self.task, self.code, self.params, self.observer, self.declared = task, code, params, observer, declared
-        """declared: the files and folders of code in dvc.yaml."""
+    def __init__(self, task: Task, code: Code, params: StageParams, observer: Observer) -> None:
+        self.task, self.code, self.params, self.observer = task, code, params, observer
         self.data, self.models, self.reports = (Path(root, task.name) for root in ("data", "models", "reports"))
         here = Path.cwd()
         self.states = (repository(here) or here) / ".dvc" / "tmp" / "resume" / task.name
@@ -163,15 +158,17 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     code = cast(Code, stage_code(declared, name))
     schema = code.Params
     params = stage_params(content, task, schema, where=PARAMS)
-    started = Started(PARAMS, content, name, task, declared.family, schema)
-    found = other_versions(name, declared.family)
+    started = Started(PARAMS, content, name, declared, schema)
     observer = StageObserver(task, name, params.runtime)
-    if found:
-        observer.say(f"warning: runs under {', '.join(found)}: {remedy(found, name, task, declared.family)}")
+    if started.other_versions:
+        observer.say(
+            f"warning: {', '.join(started.other_versions)} of requirements.lock: install it, and run"
+            f" `dvc repro --force --single-item {name}@{task}`, since DVC cannot tell this result from one under those"
+        )
     try:
-        metrics = script(Stage(declared, code, params, observer, started.code))
+        metrics = script(Stage(declared, code, params, observer))
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
-        sign(name, task, started.sections)
+        started.record()
         _require_unchanged(started, observer)
     except KeyboardInterrupt as interrupt:
         _say_stopped(name, task, interrupt)

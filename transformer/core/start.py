@@ -1,5 +1,5 @@
 """The first import of every stage script: ensures the right Python, sets how threads wait and what they compute with,
-and hashes the code before any of it is loaded.
+and reads the code before any of it is loaded.
 """
 
 from transformer.core.interpreter import require_libraries, require_module
@@ -11,7 +11,7 @@ require_libraries()  # before any of them is imported
 
 from transformer.core.code import code_at_start  # noqa: E402
 
-code_at_start()  # before anything else is loaded: the code that runs is the code that was hashed
+code_at_start()  # before anything else is loaded: the code that runs is the code that was read
 
 from transformer.core.portable import pin_stage  # noqa: E402
 

@@ -1,23 +1,35 @@
-"""Detects changes to a stage's parameters, code and inputs while it runs.
+"""What a stage runs with: its parameters, code and inputs, which may not change until it has ended.
 
-DVC hashes them only when a stage has ended, so edits made meanwhile would be recorded in dvc.lock, and in DVC's run
-cache, as what produced the result.
+DVC hashes them only then, so edits made meanwhile would be recorded in dvc.lock, and in DVC's run cache, as what
+produced the result.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.core.code import CODE, code_at_start_of, code_now, files_of, within
-from transformer.core.declared import WORKFLOW, dependencies
-from transformer.core.digest import leaves
+from transformer.core.code import (
+    Tree,
+    changes,
+    code_at_start,
+    code_path,
+    fingerprint,
+    loaded_files,
+    other_versions,
+    ran_path,
+    unlisted,
+)
+from transformer.core.declared import dependencies
+from transformer.core.digest import leaves, parameters_digest, sign
 from transformer.core.errors import UserError
+from transformer.core.files import files_of, json_bytes, read_json, write_json
 from transformer.core.params import declared_sections, read_params
 from transformer.core.repository import refuse_other_repository
 from transformer.core.schema import StageParams
+from transformer.core.task import STAGES, Task
 
-_FAMILIES = "transformer/families"
 _SHOWN = 3
 
 
@@ -25,62 +37,72 @@ class Started:
     """The parameters, code and inputs that a stage was started with."""
 
     def __init__(
-        self, path: Path, content: Mapping[str, Any], stage: str, task: str, family: str, schema: type[StageParams]
+        self, path: Path, content: Mapping[str, Any], stage: str, task: Task, schema: type[StageParams]
     ) -> None:
-        """path: the params.yaml with this `content`; schema: of the stage's parameters. Raises UserError."""
-        self._path, self._task, self._schema = path, task, schema
-        self.sections = declared_sections(content, task, schema, where=path)
-        """The raw values of the sections that the stage declares, by dotted name."""
-        declared = dependencies(stage, task, content)
-        _require_family(declared, task, family)
-        _require_seen(declared)
-        self.code = [name for name in declared if name.split("/")[0] in CODE]
-        """The files and folders of code that dvc.yaml declares."""
-        self._inputs = [Path(name) for name in declared if name.split("/")[0] not in CODE]
+        """path: the params.yaml with this `content`; schema: of the stage's parameters.
+
+        Raises UserError, also when the stage's file of code is of other code than this process's.
+        """
+        self._path, self._stage, self._task, self._schema = path, stage, task, schema
+        self._sections = declared_sections(content, task.name, schema, where=path)
+        self._code = fingerprint(code_at_start(), stage, task)
+        self._loaded = loaded_files()
+        self._inputs = [Path(name) for name in dependencies(stage, task.name, content)]
         self._stamps = _stamps(self._inputs)
+        self.other_versions = other_versions(self._code["libraries"])
+        """In words, the libraries that are not those of requirements.lock."""
+        for name in self._inputs:
+            refuse_other_repository(name)
+        self._require_own_code()
+
+    def _require_own_code(self) -> None:
+        """DVC would record the file of code that it has, whatever code runs."""
+        path = Path(code_path(self._stage, self._task.name))
+        if path.is_file() and (changed := changes(read_json(path), self._code)):
+            raise UserError(
+                f"{_some(changed)} changed since {path} was written: run `dvc repro`, or before a stage by hand"
+                f" `python -m stages.code {self._task.name}`"
+            )
 
     def require_unchanged(self, note: str) -> None:
         """Raise UserError, one line that names what changed, if anything did; note: appended."""
-        changed = [*self._changed_params(), *self._changed_code(), *self._changed_inputs()]
-        if changed:
-            more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        if changed := [*self._changed_params(), *self._changed_code(), *self._changed_inputs()]:
             raise UserError(
-                f"{', '.join(changed[:_SHOWN])}{more} changed while the stage ran, so nothing is recorded as its"
-                f" result: revert the change or keep it, and run `dvc repro` again{note}"
+                f"{_some(changed)} changed while the stage ran, so nothing is recorded as its result: revert the change"
+                f" or keep it, and run `dvc repro` again{note}"
             )
 
-    def _now(self) -> dict[str, Any]:
-        return declared_sections(read_params(self._path), self._task, self._schema, where=self._path)
+    def record(self) -> None:
+        """Write into the stage's outputs what ran: `dvc commit` and `dvc exp save` record what never did.
+
+        Raises AssertionError if a module was imported that the fingerprint does not list.
+        """
+        assert not (more := unlisted(self._code, self._loaded)), f"core/code.py does not see that {more} are imported"
+        sign(self._stage, self._task.name, self._sections)
+        if self._stage != STAGES[-1]:
+            code = hashlib.md5(json_bytes(self._code), usedforsecurity=False).hexdigest()
+            ran = {"parameters": parameters_digest(self._sections), "other_versions": self.other_versions}
+            write_json(Path(ran_path(self._stage, self._task.name)), ran | {"code": code})
 
     def _changed_params(self) -> Iterator[str]:
-        now, was = (
+        now = declared_sections(read_params(self._path), self._task.name, self._schema, where=self._path)
+        first, second = (
             {name: json.dumps(value, ensure_ascii=False) for name, value in leaves(sections).items()}
-            for sections in (self._now(), self.sections)
+            for sections in (self._sections, now)
         )
-        for name in _differing(was, now):
-            yield f"{name} ({was.get(name, 'missing')} -> {now.get(name, 'missing')})"
+        for name in _differing(first, second):
+            yield f"{name} ({first.get(name, 'missing')} -> {second.get(name, 'missing')})"
 
-    def _changed_code(self) -> Iterator[str]:
-        for name in self.code:
-            yield from _differing(code_at_start_of([name]), code_now(name))
+    def _changed_code(self) -> list[str]:
+        return changes(self._code, fingerprint(Tree(), self._stage, self._task))
 
-    def _changed_inputs(self) -> Iterator[str]:
-        yield from _differing(self._stamps, _stamps(self._inputs))
-
-
-def _require_family(declared: Sequence[str], task: str, family: str) -> None:
-    """Otherwise DVC would watch another family's code, and consider results of changed code up to date."""
-    if declared and not any(within(name, f"{_FAMILIES}/{family}") for name in declared):
-        raise UserError(
-            f"{WORKFLOW} names another family for {task} than transformer/tasks/{task}/task.py, which says"
-            f" `{family}`: fix one of them"
-        )
+    def _changed_inputs(self) -> list[str]:
+        return _differing(self._stamps, _stamps(self._inputs))
 
 
-def _require_seen(declared: Sequence[str]) -> None:
-    """Raises UserError for a dependency that DVC takes for empty."""
-    for name in declared:
-        refuse_other_repository(Path(name))
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _differing(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -16,7 +16,7 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util import get_node_ip_address
 
-from transformer.core.code import code_digest
+from transformer.core.code import own_code
 from transformer.core.errors import UserError
 from transformer.core.schema import Hardware, Runtime
 from transformer.engines.ray_cluster import HERE, address_of, joined, one_line
@@ -37,7 +37,7 @@ class _Actor:
             os.chdir(root)
         if Path.cwd() != Path(root):
             self._trouble = f"the folder {root} is missing on {socket.gethostname()}: share it with all machines"
-        elif code_digest() != code:
+        elif own_code() != code:
             self._trouble = f"the code on {socket.gethostname()} is not that of this machine: update it"
         else:
             initializer(*arguments)
@@ -57,7 +57,7 @@ def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple
     """
     with joined(runtime, runtime.workers):
         actor = ray.remote(num_cpus=1)(_Actor)
-        given = str(Path.cwd()), code_digest(), initializer, arguments
+        given = str(Path.cwd()), own_code(), initializer, arguments
         actors = _Actors(runtime, lambda: actor.remote(*given))
         try:
             yield actors
@@ -175,7 +175,7 @@ def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[],
         gpus = 1 if hardware.device == "cuda" and address_of(runtime) else 0
         _require_room(size - 1, hardware.threads, gpus)
         actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
-        trainers = [actor.remote(str(Path.cwd()), code_digest()) for _ in range(1, size)]
+        trainers = [actor.remote(str(Path.cwd()), own_code()) for _ in range(1, size)]
         stack.callback(_end, trainers)
         try:
             for reference in [each.open.remote(rank, opening) for rank, each in enumerate(trainers, start=1)]:

@@ -13,9 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from transformer.core.code import files_of
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write, copy_file, copy_folder, read_json, write_json
+from transformer.core.files import atomic_write, copy_file, copy_folder, files_of, read_json, write_json
 
 CONFIG, MODEL, EXAMPLE = "config.json", "model", "example.py"
 CONVERTED = "converted"

@@ -1,8 +1,8 @@
 """report: builds a result's page from its files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from transformer.core.files import atomic_write
 from transformer.core.observer import Observer
@@ -49,17 +49,7 @@ class PageCode(Protocol):
 
 
 class ReportParams(StageParams):
-    """All sections of a task: the page shows them."""
-
-    download: Mapping[str, Any]
-    tokenize: Mapping[str, Any]
-    vocab: Mapping[str, Any]
-    model: Mapping[str, Any]
-    train: Mapping[str, Any]
-    figures: Mapping[str, Any]
-    evaluate: Mapping[str, Any]
-    export: Mapping[str, Any]
-    hardware: Mapping[str, Any]
+    """None: the page shows the parameters of the result."""
 
 
 def write_report(task: Task, params: ReportParams, *, root: Path, observer: Observer) -> dict[str, float]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transformer.core.code import code_path
 from transformer.core.digest import leaves, plain
 from transformer.core.task import STAGES as ALL_STAGES
 from transformer.results.dvc_inside import declared_of
@@ -38,7 +39,6 @@ STAGES = tuple(name for name in ALL_STAGES if name not in (*VIEWS, REPORT))
 """The stages that make a result."""
 DATA_STAGES = STAGES[: STAGES.index("train")]
 """Their outputs are the same on every machine, whatever its processor and precision."""
-_CODE = ("transformer/", "stages/", "versions/")
 _KEPT = 128  # dvc.lock files whose chains stay in memory: a command reads the same ones again and again
 _SHORT = 8
 EMPTY = folder_md5({})
@@ -55,6 +55,9 @@ class Stage:
     deps: Mapping[str, str]
     """Path to MD5, as DVC writes it (a folder's MD5 ends in `.dir`)."""
     outs: Mapping[str, str]
+    """Without the record of what ran, so that other code with the same outputs has the same result."""
+    ran: str | None = None
+    """The MD5 of that record."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,9 @@ class Chain:
 
     @property
     def code(self) -> dict[str, str]:
-        """The code that the stages ran, and the library versions: path to MD5."""
-        return {path: md5 for stage in self.stages for path, md5 in stage.deps.items() if path.startswith(_CODE)}
+        """The fingerprints of the stages' code: path to MD5."""
+        paths = {code_path(stage.name, self.task): stage.deps for stage in self.stages}
+        return {path: deps[path] for path, deps in paths.items() if path in deps}
 
     @property
     def executed(self) -> tuple[Stage, ...]:
@@ -183,7 +187,8 @@ def stage_from_entry(name: str, entry: Mapping[str, Any]) -> Stage:
     deps, outs = (
         {item["path"]: item["md5"] for item in entry.get(kind) or () if item.get("md5")} for kind in ("deps", "outs")
     )
-    return Stage(name=name, params=entry.get("params") or {}, deps=deps, outs=outs)
+    record = next((path for path in outs if path.split("/")[2:3] == ["ran"]), "")
+    return Stage(name=name, params=entry.get("params") or {}, deps=deps, ran=outs.pop(record, None), outs=outs)
 
 
 def chains_in_lock(text: str | bytes) -> Iterator[Chain]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dvc.repo import Repo
 
-from transformer.core.code import files_of
+from transformer.core.files import files_of
 from transformer.results import git
 from transformer.results.chain import Chain
 from transformer.results.dvc_inside import cached_object

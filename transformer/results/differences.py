@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from transformer.core.code import changes
 from transformer.core.digest import leaves as leaves_of
 from transformer.core.task import Task, family_module, open_task
 from transformer.evaluation.bootstrap import Floats, interval, p_value
@@ -97,7 +98,7 @@ def differences(task: str, first: Results, second: Results, *, samples: int) -> 
         task=task,
         params=list(_changed(*(shown_params(chain, views) for chain in (one, two)))),
         data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(_given(one), _given(two)))],
-        code=[path for path, _, _ in _changed(one.code, two.code)],
+        code=_changed_code(first, second, task),
         scores=list(_scores(task, first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
         baselines=list(_baselines(task, first, second)),
@@ -108,6 +109,13 @@ def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tu
     for name in sorted({*first, *second}):
         if name not in first or name not in second or first[name] != second[name]:
             yield name, _shown(first, name), _shown(second, name)
+
+
+def _changed_code(first: Results, second: Results, task: str) -> list[str]:
+    """The modules and libraries that differ; in place of those of a fingerprint that is not here, its path."""
+    one, two = first.code(task), second.code(task)
+    paths = [path for path, _, _ in _changed(first.chains[task].code, second.chains[task].code)]
+    return sorted({name for path in paths for name in (changes(one.get(path, {}), two.get(path, {})) or [path])})
 
 
 def _shown(values: Mapping[str, Any], name: str) -> str:

@@ -8,14 +8,24 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer.core.code import ran_path
 from transformer.core.errors import UserError
 from transformer.core.files import has_conflict, table_rows
 from transformer.core.params import read_params
 from transformer.results.chain import Chain, all_chains, chains_in_lock
+from transformer.results.code import code_of, newer_code
 from transformer.results.dvc_inside import cached_object, experiment_state
 from transformer.results.git import blob, experiments, git, head, prefix, snapshots
 from transformer.results.lockfile import LOCK, RESOLVE, require_valid
-from transformer.results.partial import changed_in_words, claim_in_words, edited_in_words, in_words, never_run
+from transformer.results.partial import (
+    accepted,
+    accepted_in_words,
+    changed_in_words,
+    claim_in_words,
+    edited_in_words,
+    in_words,
+    never_run,
+)
 from transformer.results.workspace import changed_since, content_md5, not_as_locked, of_chain
 
 if TYPE_CHECKING:
@@ -70,15 +80,26 @@ class Results:
         return rows
 
     def unrun(self, task: str) -> str | None:
-        """Why the workspace's result is not that of its parameters, code and data; None if it is, or for a commit.
+        """Why a result is not that of the parameters, code and data that are there; None if it is.
 
         Raises UserError when params.yaml cannot be read.
         """
-        if self.commit is not None:
-            return None
         chain = self.chains[task]
-        edited = edited_in_words(chain, read_params(self.root / "params.yaml"))
-        return edited or changed_in_words(chain, of_chain(chain, self._changed))
+        if self.commit is not None:
+            newer = changed_in_words(chain, newer_code(self.root, self.commit, chain), self.name)
+        else:
+            edited = edited_in_words(chain, read_params(self.root / "params.yaml"))
+            newer = edited or changed_in_words(chain, of_chain(chain, self._changed), f"the {WORKSPACE}")
+        return newer or accepted_in_words(chain, self.accepted(task), self.name)
+
+    def accepted(self, task: str) -> list[str]:
+        """The stages whose code in dvc.lock is not what ran, as far as their records are here."""
+        chain = self.chains[task]
+        return accepted(chain, _reader(self.root, self.commit, chain))
+
+    def code(self, task: str) -> dict[str, dict[str, Any]]:
+        """The fingerprints of the result's code by path, as far as they are here."""
+        return code_of(self.root, self.commit, self.chains[task])
 
     @cached_property
     def _changed(self) -> dict[str, list[str]]:
@@ -146,7 +167,8 @@ def _reader(root: Path, commit: str | None, chain: Chain) -> Callable[[str], byt
     """
 
     def read(path: str) -> bytes | None:
-        md5 = chain.outs[path] if path in chain.outs else _md5_in_folder(root, chain, path)
+        known = chain.outs | {ran_path(stage.name, chain.task): stage.ran for stage in chain.executed if stage.ran}
+        md5 = known[path] if path in known else _md5_in_folder(root, chain, path)
         content = _content(root, commit, path)
         if content_md5(content) != md5:  # DVC's files are not in git, and the workspace may have another result's
             content = _cached(root, md5) if md5 else b""

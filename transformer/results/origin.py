@@ -18,10 +18,12 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from transformer.core.code import changes_in
 from transformer.core.files import atomic_write
 from transformer.results import git
 from transformer.results.chain import Chain, chains_in_lock
-from transformer.results.workspace import content_md5, folder_md5
+from transformer.results.code import code_of, tree_at
+from transformer.results.workspace import content_md5
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,14 @@ def uncommitted_code(root: Path, chain: Chain, commit: str | None) -> bool:
     """
     if commit is None or not git.git(root, "cat-file", "-t", commit):
         return False
-    if _code_at(root, commit, chain) == chain.code:
-        return False
     # `transformer accept` puts other code into dvc.lock: the oldest commit with the result has what made it.
     found = _first_committed(root, chain)
-    return found is None or found[1].code == chain.code or _code_at(root, commit, found[1]) != found[1].code
+    made = found[1] if found else chain
+    codes, tree = code_of(root, found[0].commit if found else None, made), tree_at(root, commit)
+    lost = {path: md5 for path, md5 in made.code.items() if path not in codes}
+    return any(changes_in(tree, code) for code in codes.values()) or any(
+        content_md5(git.blob(root, commit, path)) != md5 for path, md5 in lost.items()
+    )
 
 
 def _first_committed(root: Path, chain: Chain) -> tuple[git.Snapshot, Chain] | None:
@@ -97,21 +102,6 @@ def _first_committed(root: Path, chain: Chain) -> tuple[git.Snapshot, Chain] | N
 def _hashes(chain: Chain) -> list[bytes]:
     """Those of outputs that every dvc.lock with the chain's result contains (see `Chain.row_key`)."""
     return [md5.encode() for stage in chain.stages if stage.name != "export" for md5 in stage.outs.values()]
-
-
-def _code_at(root: Path, commit: str, chain: Chain) -> dict[str, str]:
-    """The MD5 of the chain's code files and folders at a commit."""
-    folders = [path for path, md5 in chain.code.items() if md5.endswith(".dir")]
-    paths = [path for path in chain.code if path not in folders]
-    contents = git.blobs(root, commit, paths)
-    found = {path: content_md5(content) for path, content in zip(paths, contents, strict=True) if content is not None}
-    return found | {path: _folder(root, commit, path) for path in folders}
-
-
-def _folder(root: Path, commit: str, path: str) -> str:
-    names = git.files(root, commit, path)
-    contents = git.blobs(root, commit, [f"{path}/{name}" for name in names])
-    return folder_md5({name: content_md5(content or b"") for name, content in zip(names, contents, strict=True)})
 
 
 def _note(root: Path, row_key: str) -> Path:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from transformer.core.code import code_path, ran_path
 from transformer.core.digest import leaves, parameters_digest, signature, signed_output
 from transformer.results.chain import STAGES, Chain
 
@@ -61,14 +62,14 @@ def edited_in_words(chain: Chain, content: Mapping[str, Any]) -> str | None:
     )
 
 
-def changed_in_words(chain: Chain, changed: Mapping[str, Sequence[str]]) -> str | None:
-    """Say that the workspace's result is not of its code and data; None without changes, which are given by stage."""
+def changed_in_words(chain: Chain, changed: Mapping[str, Sequence[str]], where: str) -> str | None:
+    """Say that a result is not of the code and data that are there; None without changes, which are given by stage."""
     if not changed:
         return None
     named = [f"{stage}: {', '.join(what[:_NAMED])}" for stage, what in changed.items()]
     shown = "; ".join(named[:_NAMED]) + (f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
     return (
-        f"{chain.task}: the workspace's result is older than what has changed since ({shown});"
+        f"{chain.task}: the result of {where} is older than what has changed since ({shown});"
         f" `dvc repro report@{chain.task}` makes the new one"
     )
 
@@ -98,6 +99,26 @@ def never_run(chain: Chain, read: Callable[[str], bytes | None]) -> str | None:
         if not ran:
             return stage.name
     return None
+
+
+def accepted(chain: Chain, read: Callable[[str], bytes | None]) -> list[str]:
+    """The stages for which dvc.lock has other code than what ran. read: as in `never_run`."""
+    found = []
+    for stage in chain.executed:
+        record = read(ran_path(stage.name, chain.task))
+        if record and json.loads(record)["code"] != stage.deps.get(code_path(stage.name, chain.task)):
+            found.append(stage.name)
+    return found
+
+
+def accepted_in_words(chain: Chain, stages: Sequence[str], where: str) -> str | None:
+    """Say that other code made a result than what dvc.lock has for these stages; None without any."""
+    if not stages:
+        return None
+    return (
+        f"{chain.task}: {', '.join(stages)} of {where} ran with other code than dvc.lock has (`transformer accept`,"
+        f" `dvc exp save` and `dvc commit` record it without a run); `dvc repro --force report@{chain.task}` runs it"
+    )
 
 
 def _split_as(section: dict[str, Any], sides: Mapping[str, Mapping[str, Any]]) -> bool:

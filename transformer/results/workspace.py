@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.core.code import files_of
+from transformer.core.code import changes, code_path, workspace_code
 from transformer.core.errors import UserError
+from transformer.core.files import files_of, read_json
+from transformer.core.task import task_names
 from transformer.results.dvc_inside import recorded_md5
 from transformer.results.git import is_tracked
 from transformer.results.lockfile import LOCK, parse_lock
@@ -44,11 +46,23 @@ def changed_since(repo: "Repo") -> dict[str, list[str]]:
     Inputs that are not there do not count: in a clone without `dvc pull` none is, and nothing has changed.
     """
     own = Path(repo.root_dir, "dvc.yaml").resolve()
-    found = {}
+    found = changed_code(Path(repo.root_dir))
     for address, entries in repo.status().items():  # of all stages: a second, where each target takes a fifth of one
         path, _, name = address.rpartition(":")
-        if (changed := sorted(set(_changed(entries)))) and Path(path or "dvc.yaml").resolve() == own:
-            found[name] = changed
+        changed = sorted(set(_changed(entries)))
+        if changed and Path(path or "dvc.yaml").resolve() == own and not name.startswith("code@"):
+            found[name] = changed + found.get(name, [])
+    return found
+
+
+def changed_code(root: Path) -> dict[str, list[str]]:
+    """The code that has changed since the stage `code` ran, by the stage that it is of: DVC does not see that."""
+    found = {}
+    for task in task_names():
+        for stage, now in workspace_code(root, task).items():
+            path = root / code_path(stage, task)
+            if path.is_file() and (changed := changes(read_json(path), now)):
+                found[f"{stage}@{task}"] = changed
     return found
 
 

@@ -1,30 +1,29 @@
 """A key for everything that determines a run's result: checkpoints saved under it belong to that result alone."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
 from transformer.checkpoint.device import Compute
-from transformer.core.code import code_at_start_of, files_of
-from transformer.core.files import json_bytes, sha256
+from transformer.core.files import files_of, json_bytes, sha256
 from transformer.core.schema import StageParams
 
 _LIBRARIES = ("numpy", "tokenizers", "torch")
 
 
-def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], code: Sequence[str]) -> str:
+def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], code: Mapping[str, str]) -> str:
     """24 hexadecimal digits that identify the parameters, the inputs' content, the code, the libraries and the device.
 
-    inputs: folders; file names inside and their content count. code: files and folders, as of the start of the process,
-    before any later edit. `runtime` is excluded: it changes no byte.
+    inputs: folders; file names inside and their content count. code: hashes by file. `runtime` is excluded: it changes
+    no byte.
     """
     decides = {
         "params": params.model_dump(exclude={"runtime"}),
         "inputs": [_content(folder) for folder in inputs],
-        "code": code_at_start_of(code),
+        "code": dict(code),
         "libraries": {name: version(name) for name in _LIBRARIES},
         "device": _device(compute.device),
     }

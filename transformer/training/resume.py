@@ -7,7 +7,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -129,7 +129,7 @@ def resumable(
     params: StageParams,
     compute: Compute,
     inputs: Sequence[Path],
-    code: Sequence[str],
+    code: Mapping[str, str],
     observer: Observer,
 ) -> Resume:
     """`Resume` for the run with these parameters, inputs and code, with its own folder in `states`."""

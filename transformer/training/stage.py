@@ -1,8 +1,8 @@
 """What the train stages of all tasks share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -13,7 +13,6 @@ from pydantic import model_validator
 from transformer.checkpoint.device import Compute, loses_by_bf16
 from transformer.checkpoint.machine import shared_cores
 from transformer.checkpoint.trained import save_trained
-from transformer.core.code import CODE
 from transformer.core.engine import ray_engine
 from transformer.core.errors import UserError
 from transformer.core.files import write_json, write_table
@@ -73,8 +72,8 @@ class TrainingPaths:
     """The training loss over the updates, in about a hundred points."""
     states: Path | None = None
     """A folder for the checkpoints of interrupted runs; None for no checkpoints."""
-    code: Sequence[str] = CODE
-    """The files and folders of code that determine the result."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of the code that computes updates, by file; checkpoints of other code are not resumed."""
 
 
 class OpenTraining(Protocol):

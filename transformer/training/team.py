@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transformer.checkpoint.device import Compute
 from transformer.checkpoint.trained import put_state
-from transformer.core.code import code_digest
+from transformer.core.code import own_code
 from transformer.core.engine import end_with_parent
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
@@ -144,7 +144,7 @@ def start_here(size: int, opening: Opening, stack: ExitStack) -> str:
     started = []
     for rank in range(1, size):
         here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_run, args=(opening, rank, size, meeting, code_digest(), there), daemon=True)
+        process = context.Process(target=_run, args=(opening, rank, size, meeting, own_code(), there), daemon=True)
         process.start()
         stack.callback(_end, process)
         there.close()
@@ -180,7 +180,7 @@ def _run(opening: Opening, rank: int, size: int, meeting: str, code: str, ready:
         signal.signal(number, signal.SIG_IGN)  # they may reach all at once; the leader decides
     end_with_parent()
     try:
-        if code_digest() != code:  # also where the edit is reverted before the stage's end, which compares again
+        if own_code() != code:  # also where the edit is reverted before the stage's end, which compares again
             raise UserError("the code changed while the stage ran: run it again to resume from the last checkpoint")
         opened = open_as(rank, opening)
     except UserError as error:

@@ -1,0 +1,147 @@
+"""What a file of Python means does not depend on how it is written down."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kit import ROOT
+from transformer.core.code import CODE, Tree
+from transformer.core.errors import UserError
+from transformer.core.meaning import Meanings, Module, parsed
+
+CODE_OF = '''\
+"""A docstring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Layer:
+    """A class."""
+
+    size: int = 3
+    """A field."""
+
+    def forward(self, x: Path) -> str:
+        """A method."""
+        if x is None:
+            raise ValueError("nothing")
+        return f"{x!r:>{self.size}} and" " more"
+'''
+SAME = {
+    "a comment": ("size: int = 3", "size: int = 3  # more"),
+    "a docstring": ('"""A class."""', '"""Another text,\n\n    of lines.\n    """'),
+    "no docstring": ('        """A method."""\n', ""),
+    "a field's docstring": ('    """A field."""\n', ""),
+    "blank lines": ("\n\n\n", "\n"),
+    "brackets": (
+        'return f"{x!r:>{self.size}} and" " more"',
+        'return (f"{x!r:>{self.size}} "\n            f"and more")',
+    ),
+    "pass": ('"""A method."""\n', "pass\n"),
+    "an import for type checkers": ("from pathlib import Path", "from pathlib import PurePath"),
+    "another spelling of a number": ("= 3", "= 0x3"),
+    "quotation marks": ('ValueError("nothing")', "ValueError('nothing')"),
+}
+OTHER = {
+    "a number": ("= 3", "= 4"),
+    "a float": ("= 3", "= 3.0"),
+    "a truth": ("= 3", "= True"),
+    "a name": ("forward", "backward"),
+    "a text": (" more", " less"),
+    "a message": ("nothing", "none"),
+    "an annotation": ("size: int", "size: float"),
+    "a base class": ("class Layer:", "class Layer(dict):"),
+    "an import": ("from typing import", "import sys\nfrom typing import"),
+    "a default": ("x: Path)", "x: Path = None)"),
+    "a conversion": ("!r", "!s"),
+}
+
+
+def of(text: str) -> Module:
+    return parsed(ast.parse(text))
+
+
+@pytest.mark.parametrize("name", [*SAME, *OTHER])
+def test_the_meaning_is_what_runs(name: str) -> None:
+    was, now = (SAME | OTHER)[name]
+    assert was in CODE_OF
+    assert (of(CODE_OF.replace(was, now)).meaning == of(CODE_OF).meaning) == (name in SAME)
+
+
+def test_neighbours_in_lists_are_not_joined() -> None:
+    assert of("x = ['a', 'b']").meaning != of("x = ['ab']").meaning != of("x = 'ab'").meaning
+
+
+def test_an_update_is_the_same_with_another_message() -> None:
+    other = of(CODE_OF.replace("nothing", "none"))
+    assert (other.update, other.meaning == of(CODE_OF).meaning) == (of(CODE_OF).update, False)
+    assert of(CODE_OF.replace("= 3", "= 4")).update != of(CODE_OF).update
+
+
+def test_imports_count_wherever_they_run_and_by_name_where_it_is_written() -> None:
+    text = "import a.b\nif TYPE_CHECKING:\n    import c\nelse:\n    import d\ndef f():\n    from e import g\n"
+    text += "x, y = family_module(t, 'nn'), words_of(t)\nz = import_module(name)\nw = import_module('h')\n"
+    assert of(text).imports == ["a.b", "d", "e", "e.g", "family_module:nn", "import_module:h", "words_of:"]
+
+
+def test_a_file_that_is_not_python_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^a\.py is not valid Python: [^\n]*$"):
+        Meanings(tmp_path / "none").of(b"def f(:", "a.py")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 3}'])
+def test_a_broken_cache_is_made_again(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    path.write_text(content)
+    meanings = Meanings(path)
+    found = meanings.of(b"x = 1", "a.py")
+    meanings.remember()
+    assert Meanings(path).of(b"x = 1", "a.py") == found
+    assert len(json.loads(path.read_bytes())) == 1
+
+
+PYTHONS = [f"python3.{minor}" for minor in (11, 12, 13, 14)]
+PRINT = """
+import ast
+from transformer.core.code import Tree
+from transformer.core.meaning import parsed
+print({name: parsed(ast.parse(Tree().read(name))) for name in Tree().names if name.endswith(".py")})
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_version_of_python_finds_the_same(python: str) -> None:
+    """Of those that are here: nothing but the standard library is needed."""
+    found = [
+        *map(str, Path.home().glob(f".pyenv/versions/{python.removeprefix('python')}.*/bin/python")),
+        shutil.which(python),
+    ]
+    if not found[0]:
+        pytest.skip(f"{python} is not installed")
+    run = subprocess.run(
+        (found[0], "-c", PRINT), cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    tree = Tree()
+    assert run.stdout.strip() == str({name: tree.module(name) for name in tree.names if name.endswith(".py")}), (
+        run.stderr
+    )
+
+
+def test_no_code_reads_docstrings() -> None:
+    """But the page of parameters, which no stage writes: otherwise they would have a meaning."""
+    found = [
+        name
+        for name in Tree().names
+        if name.startswith(CODE) and name.endswith(".py") and "__doc__" in Tree().read(name).decode()
+    ]
+    assert found == []

@@ -1,0 +1,139 @@
+"""What a file of Python means, whatever its comments, docstrings and layout. Only the standard library is imported."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write
+
+BY_NAME = {
+    "family_module": "transformer.families.{family}.{name}",
+    "import_family": "transformer.families.{family}.{name}",
+    "import_module": "{name}",
+    "words_of": "transformer.tasks.{task}.words",
+}
+"""Functions that import the module whose name is a literal in their call."""
+_OWN = Path(__file__).read_bytes()  # another version of this file finds other meanings
+_MOST = 4000  # files in a cache: a few dozen versions of the package
+
+
+class Module(NamedTuple):
+    """What a file of Python means."""
+
+    meaning: str
+    """A hash of its syntax tree, the same in every version of Python from 3.11 on."""
+    update: str
+    """The same without the arguments of `raise`: whoever gets no error has computed the same."""
+    imports: list[str]
+    """The names that it may import, also within functions; `FUNCTION:NAME` for a call from `BY_NAME`."""
+    attributes: list[str]
+    """The names of all attributes that it reads or writes."""
+
+
+class Meanings:
+    """Parses files, and remembers those it has seen: to parse the whole package takes a second."""
+
+    def __init__(self, cache: Path) -> None:
+        """cache: a file that earlier processes have written; one that cannot be read is made again."""
+        self._cache = cache
+        self._known: dict[str, Module] = {}
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            self._known = {key: Module(*values) for key, values in json.loads(cache.read_bytes()).items()}
+        self._before = len(self._known)
+
+    def of(self, content: bytes, name: str) -> Module:
+        """What the file `name` means, with this content. Raises UserError when it is not valid Python."""
+        key = hashlib.sha256(_OWN + content).hexdigest()
+        if key not in self._known:
+            try:
+                tree = ast.parse(content)
+            except (SyntaxError, ValueError) as error:
+                raise UserError(f"{name} is not valid Python: {error}") from error
+            self._known[key] = parsed(tree)
+        return self._known[key]
+
+    def remember(self) -> None:
+        """Write what is new into the cache, if it can be written."""
+        if len(self._known) > self._before and self._cache.parent.is_dir():
+            with suppress(UserError), atomic_write(self._cache) as stream:
+                stream.write(json.dumps(dict([*self._known.items()][-_MOST:])).encode())
+
+
+def parsed(tree: ast.Module) -> Module:
+    """What a syntax tree means."""
+    nodes = [*_running(tree)]
+    return Module(
+        meaning=digest(_normal(tree, raised=True)),
+        update=digest(_normal(tree, raised=False)),
+        imports=sorted({name for node in nodes for name in _imports(node)}),
+        attributes=sorted({node.attr for node in nodes if isinstance(node, ast.Attribute)}),
+    )
+
+
+def digest(content: bytes | str) -> str:
+    """16 hexadecimal digits."""
+    return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()[:16]
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in _counted(ast.iter_child_nodes(node)):
+        yield from _running(child)
+
+
+def _counted(nodes: Iterable[Any]) -> Iterator[Any]:
+    """The nodes without docstrings, and without what only a type checker reads."""
+    for node in nodes:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield from _counted(node.orelse)
+        elif not (isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and _is_text(node.value))):
+            yield node
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
+        given = next((getattr(each, "value", "") for each in node.args if _is_text(each)), "")
+        if given or "{name}" not in BY_NAME[node.func.id]:
+            yield f"{node.func.id}:{given}"
+
+
+def _normal(node: Any, *, raised: bool) -> str:
+    """A syntax tree as text, without positions and empty fields. `ast.dump` differs between versions of Python."""
+    if isinstance(node, list):
+        return f"[{','.join(_normal(each, raised=raised) for each in _counted(node))}]"
+    if not isinstance(node, ast.AST):
+        return ascii(node)
+    if isinstance(node, ast.Raise) and not raised:
+        return "Raise"
+    fields = {name: getattr(node, name, None) for name in node._fields if name not in ("kind", "type_comment")}
+    if isinstance(node, ast.JoinedStr):
+        fields["values"] = _joined(node.values)
+    inner = (f"{name}={_normal(value, raised=raised)}" for name, value in fields.items() if value not in (None, []))
+    return f"{type(node).__name__}({','.join(inner)})"
+
+
+def _joined(nodes: Iterable[Any]) -> list[Any]:
+    """The parts of an f-string, neighbouring texts as one: versions of Python divide them differently."""
+    parts: list[Any] = []
+    for node in nodes:
+        if _is_text(node) and not node.value:  # Python 3.12.1 ends a format so
+            continue
+        if parts and _is_text(node) and _is_text(parts[-1]):
+            parts[-1] = ast.Constant(parts[-1].value + node.value)
+        else:
+            parts.append(node)
+    return parts
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
