@@ -74,19 +74,18 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     workflow = clone.root / "dvc.yaml"
     text = workflow.read_text()
     for line in (
-        "      sentiment: {family: classifier, generation: data/local/none}\n",
-        '      sentiment:\n        {family: classifier, path: "${sentiment.download.path}", sample: samples/sentiment,'
-        ' beside: "${sentiment.download.added}"}\n',
-        '      sentiment: {family: classifier, pretrained: "${sentiment.model.pretrained}"}\n',
-        '      sentiment: {family: classifier, path: "${sentiment.vocab.path}"}\n',
+        '      sentiment: {path: "${sentiment.download.path}", beside: "${sentiment.download.added}",'
+        " sample: samples/sentiment}\n",
+        '      sentiment: {pretrained: "${sentiment.model.pretrained}"}\n',
+        '      sentiment: {path: "${sentiment.vocab.path}"}\n',
     ):
         assert line in text
         text = text.replace(
             line, line + line.replace("samples/sentiment", "data/local/none").replace("sentiment", "topics")
         )
-    workflow.write_text(text)
+    workflow.write_text(text.replace("sentiment, language]", "sentiment, language, topics]"))
     clone.commit("topics")
-    clone.run("transformer", "check")
+    clone.run("transformer", "check", "params.yaml")
     assert len(clone.repro("report@topics")) == len(STAGES)
     return clone
 
