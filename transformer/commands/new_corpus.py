@@ -1,41 +1,37 @@
 """`transformer new-corpus`: looks at a folder of files, and writes a profile with the parameters that fit."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from transformer.commands.profiles import FROM_NOTHING, merged_values, require_free, write_profile
-from transformer.commands.recognise import Found, recognise
-from transformer.commands.rehearsal import Rehearsal, rehearse
+from transformer.commands.recognise import recognise
+from transformer.commands.rehearsal import rehearse, run_stage
 from transformer.core.errors import UserError
-from transformer.core.task import MOST_CLASSES, UNSUPERVISED, open_task
-from transformer.corpora.columns import Columns
-from transformer.corpora.corpus import Corpus, LeftOut, Row, checked_rows, clean_text
-from transformer.corpora.files import read_folder
-from transformer.families.classifier.download import label_name, ordered, with_names
+from transformer.core.files import read_json, read_rows
+from transformer.core.observer import Observer
+from transformer.core.task import UNSUPERVISED, open_task
+from transformer.corpora.select import NEAR
+from transformer.evaluation.leakage import words
+from transformer.families.classifier.download import ordered
 from transformer.families.classifier.tokenize import ANY_LANGUAGE
-from transformer.registry import TASKS
+from transformer.registry import tasks_of
 
-_SHOWN = 3
-_FEW_CUT = 0.01  # of train
-_ALIKE = 0.2  # of train: as many rows are not left out
+_ALIKE = 0.2  # of train: where more rows nearly equal held-out ones, they are kept
+_FEW_CUT = 0.01  # of the rows
 
 
-@dataclass
-class Statistics:
-    """What the rows of one split are like."""
+class _Lines(Observer):
+    """Keeps what a stage says."""
 
-    rows: int = 0
-    lengths: dict[str, list[int]] = field(default_factory=dict)
-    """Words, or characters where a script has no spaces, by column."""
-    labels: Counter[str] = field(default_factory=Counter)
-    repeated: int = 0
-    left_out: LeftOut = field(default_factory=lambda: LeftOut("skip"))
-    words: set[str] = field(default_factory=set)
-    characters: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, line: str) -> None:
+        """Keep it."""
+        self.said.append(line)
 
 
 def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[str] | None) -> Iterator[str]:
@@ -43,162 +39,106 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
 
     columns: as for `recognise`. Raises UserError where the folder cannot be understood.
     """
-    given = name or folder.resolve().name.lower().replace(" ", "-")
-    require_free(root, given)
+    profile = name or folder.resolve().name.lower().replace(" ", "-")
+    require_free(root, profile)
     found = recognise(folder, columns)
-    task = next(open_task(task) for task in TASKS if open_task(task).family == found.family)
-    read = Columns(dict(found.columns))
-    corpus = with_names(read.renamed(read_folder(folder, columns=read)))
-    corpus.require(("train",))
-    yield f"{folder}: {_what(found)}, for the task {task.name}"
-    yield "columns read: " + ", ".join(found.columns.values())
-    statistics = {split: _statistics(corpus, split, found) for split in corpus.splits}
-    for split, each in statistics.items():
-        yield from _told(split, each)
-    if UNSUPERVISED in statistics and found.family == "classifier":
-        yield f"{UNSUPERVISED} is not used; `unsupervised: true` under `download` in the profile changes that"
-    if corpus.ignored:
-        yield f"ignored, since their names are of no layout: {', '.join(corpus.ignored)}"
-    if missing := [split for split in ("validation", "test") if split not in statistics]:
-        yield f"no {' and no '.join(missing)} split: a tenth of train will be held out for each"
-    train = statistics["train"]
-    if not train.rows:
-        raise UserError(f"{folder}: no row of train can be used; the first reasons stand above")
-    if found.family == "classifier" and not 2 <= len(train.labels) <= MOST_CLASSES:
-        raise UserError(
-            f"{folder}: `{found.columns['label']}` has {len(train.labels)} different labels in train, but a classifier"
-            f" needs 2 to {MOST_CLASSES}: correct or join them, or name another column with `--columns`"
-        )
-    section = _parameters(folder, found, statistics)
-    rows = {split: each.rows for split, each in statistics.items()}
-
-    def rehearsed() -> Rehearsal:
-        return rehearse(merged_values(root, given, {task.name: section}), task, corpus, found.columns, rows)
-
+    classifier = found.keys() == {"label", "text"}
+    task = open_task(tasks_of("classifier" if classifier else "seq2seq")[0])
+    what = "labelled texts" if classifier else f"sentence pairs, {' to '.join(found)}"
+    yield f"{folder}: {what}, for the task {task.name}"
+    yield f"columns read: {', '.join(found.values())}"
     yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
-    try:
-        rehearsal = rehearsed()
-        alike = rehearsal.share_alike > _ALIKE
-    except UserError:
-        alike = True  # nothing was left; or for another reason, which is then raised below
-    if alike:
-        section["download"]["near_duplicates"] = "keep"
-        rehearsal = rehearsed()
-        yield (
-            "much of train nearly equals held-out rows and stays (near_duplicates: keep), so the scores say little"
-            " about other texts; give it a test split of its own"
-        )
-    heading = f"{_what(found).capitalize()} of {folder.name}."
-    path = write_profile(root, given, {task.name: section}, heading=heading)
-    yield f"{path.relative_to(root)} written"
-    yield rehearsal.told(section["train"])
+    path = folder.resolve()
+    path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    download: dict[str, Any] = {"source": "files", "path": path.as_posix(), "bad_rows": "skip"}
+    download |= {"labels": "train"} if classifier else {"languages": list(found)}
+    if renamed := {ours: theirs for ours, theirs in found.items() if ours != theirs}:
+        download["columns"] = renamed
+
+    def downloaded(corpus: Path) -> tuple[list[str], dict[str, Any]]:
+        lines = _Lines()
+        content = merged_values(root, profile, {task.name: {"download": download}})
+        run_stage(content, task, "download", output=corpus, observer=lines)
+        return lines.said, read_json(corpus / "provenance.json")
+
+    with TemporaryDirectory() as place:
+        corpus = Path(place, "corpus")
+        try:
+            said, provenance = downloaded(corpus)
+            alike = provenance.get("left_out", {}).get("train", {}).get(NEAR, 0)
+            many_alike = alike > _ALIKE * (alike + provenance["rows"]["train"])
+        except UserError:
+            many_alike = True  # no row was left; or for another reason, which is then raised below
+        if many_alike:
+            download["near_duplicates"] = "keep"
+            said, provenance = downloaded(corpus)
+            yield (
+                "much of train nearly equals held-out rows and stays (near_duplicates: keep), so the scores say little"
+                " about other texts; give it a test split of its own"
+            )
+        yield from said
+        rows, labels = provenance["rows"], provenance.get("labels", {}).get("train", {})
+        yield f"rows: {', '.join(f'{split} {count:,}' for split, count in rows.items())}"
+        if all(reason == NEAR for counts in provenance.get("left_out", {}).values() for reason in counts):
+            del download["bad_rows"]
+        if classifier:
+            download["labels"] = list(ordered(labels))
+        if classifier and UNSUPERVISED in provenance["files"]:
+            yield f"{UNSUPERVISED} is not used; `unsupervised: true` under `download` in the profile changes that"
+        section = {"download": download, **_parameters(corpus / "train.jsonl", labels, [*found])}
+        rehearsal = rehearse(merged_values(root, profile, {task.name: section}), task, corpus, Path(place))
+    written = write_profile(root, profile, {task.name: section}, heading=f"{folder.name}: {what}.")
+    yield f"{written.relative_to(root)} written"
+    yield rehearsal.told(rows["train"], section["train"])
     if rehearsal.cut > _FEW_CUT:
         longest = section["model"]["max_length"]
         yield f"{rehearsal.cut:.0%} of the rows are longer than {longest:,} tokens: only their beginning will be read"
-    if found.family != "classifier":
+    if not classifier:
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
-    yield f"Next: make repro PROFILE={given} TASK={task.name}"
+    yield f"Next: make repro PROFILE={profile} TASK={task.name}"
 
 
-def _what(found: Found) -> str:
-    return "labelled texts" if found.family == "classifier" else f"sentence pairs, {' to '.join(found.columns)}"
+def _parameters(train: Path, labels: Mapping[str, int], columns: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What differs from the default: subwords, which any script has, and a size that the rows can train.
 
-
-def _statistics(corpus: Corpus, split: str, found: Found) -> Statistics:
-    from transformer.evaluation.leakage import words
-
-    result, seen = Statistics(), set[int]()
-
-    def check(row: Row) -> Row:
-        kept = {name: clean_text(row, name) for name in found.texts}
-        if "label" in found.columns and split != UNSUPERVISED:
-            label = label_name(row.get("label"))
-            if label is None:
-                raise ValueError("`label` is missing")
-            kept["label"] = label
-        return kept
-
-    for row in checked_rows(corpus.splits[split], check, result.left_out):
-        result.rows += 1
-        for name in found.texts:
-            split_words = words(row[name])
-            result.lengths.setdefault(name, []).append(len(split_words))
-            result.words.update(split_words)
-            result.characters.update(row[name])
-        if "label" in row:
-            result.labels[row["label"]] += 1
-        key = hash(tuple(row.values()))
-        result.repeated += key in seen
-        seen.add(key)
-    return result
-
-
-def _told(split: str, each: Statistics) -> Iterator[str]:
-    lengths = "; ".join(
-        f"{name} {_quantile(words, 0.5)} words (95 %: at most {_quantile(words, 0.95)})"
-        for name, words in each.lengths.items()
-    )
-    yield f"  {split}: {each.rows:,} rows, {each.repeated:,} of them repeated; median {lengths}"
-    if each.labels:
-        yield f"    labels: {', '.join(f'{label} {each.labels[label]:,}' for label in ordered(each.labels))}"
-    for reason, count in each.left_out.counts.items():
-        yield f"    {count:,} cannot be used: {reason}"
-    for line in each.left_out.shown[:_SHOWN]:
-        yield f"      {line}"
-
-
-def _quantile(lengths: Sequence[int], share: float) -> int:
-    return sorted(lengths)[min(math.ceil(share * len(lengths)), len(lengths)) - 1]
-
-
-def _parameters(folder: Path, found: Found, statistics: Mapping[str, Statistics]) -> dict[str, Any]:
-    """What differs from the default: subwords, which any script has, and a size that the rows can train."""
-    train = statistics["train"]
-    bad = any(each.left_out.counts for split, each in statistics.items() if split != UNSUPERVISED)
-    download: dict[str, Any] = {"source": "files", "path": _path(folder)}
-    renamed = {ours: theirs for ours, theirs in found.columns.items() if ours != theirs}
-    download |= {"columns": renamed} if renamed else {}
-    download |= {"bad_rows": "skip"} if bad else {}
-    large = train.rows >= 10_000
-    longest = max(_quantile(lengths, 0.99) for lengths in train.lengths.values())
-    positions = min(1 << max(6, math.ceil(math.log2(2 * longest + 2))), 1024)
+    train: its rows; labels: how many rows have each, none for sentence pairs; columns: ours.
+    """
+    lengths, different, characters = list[int](), set[str](), set[str]()
+    for row in read_rows(train):
+        texts = [value for value in row.values() if isinstance(value, str)]
+        found = [words(text) for text in texts]
+        lengths.append(max(map(len, found)))
+        different.update(*found)
+        characters.update(*texts)
+    longest = sorted(lengths)[len(lengths) * 99 // 100]
+    positions = min(max(64, 1 << (2 * longest + 1).bit_length()), 1024)
     # Every character is a piece: a script that has thousands of them needs more pieces than words, which it lacks.
-    least = 100 * math.ceil(len(train.characters) * 0.015 + 1)
-    pieces = max(300, least, min(10_000, 100 * round(len(train.words) * 0.007)))
-    rows = 64 if large else 32
-    common = {"batch_size": rows, "schedule": "cosine", "learning_rate": 1e-3, "patience": 5}
-    updates = math.ceil(train.rows / rows)
+    pieces = round(max(300, 100 + len(characters) * 3 // 2, min(10_000, len(different) * 7 // 10)), -2)
+    large = len(lengths) >= 10_000
+    batch_size = 64 if large else 32
+    updates = math.ceil(len(lengths) / batch_size)
     epochs = max(3, min(150, math.ceil(4000 / updates)))
-    common |= {"epochs": epochs, "warmup": max(1, epochs * updates // 20)}
-    if found.family == "classifier":
-        labels = ordered(train.labels)
-        largest = max(train.labels.values()) * len(labels) / train.rows
-        weights = {"class_weights": "balanced"} if largest > 1.5 else {}
+    training: dict[str, Any] = {
+        "batch_size": batch_size,
+        "schedule": "cosine",
+        "learning_rate": 1e-3,
+        "patience": 5,
+        "epochs": epochs,
+        "warmup": max(1, epochs * updates // 20),
+    }
+    if labels:
+        unbalanced = max(labels.values()) * len(labels) > 1.5 * len(lengths)
+        weights = {"class_weights": "balanced"} if unbalanced else {}
         return {
-            "download": download | {"labels": list(labels)},
             "tokenize": ANY_LANGUAGE,
             "vocab": {"kind": "bpe", **FROM_NOTHING["vocab"], "max_size": pieces},
-            "model": {
-                **FROM_NOTHING["model"],
-                "dropout": 0.1,
-                "positions": "none" if longest > 50 else "sinusoidal",
-                "max_length": positions,
-            },
-            "train": common | weights | {"word_dropout": 0.1},
+            "model": {**FROM_NOTHING["model"], "dropout": 0.1, "max_length": positions},
+            "train": training | weights | {"word_dropout": 0.1},
         }
-    languages = list(found.columns)
     return {
-        "download": download | {"languages": languages},
-        "tokenize": {"source": languages[0], "target": languages[1], "kind": "none"},
+        "tokenize": {"source": columns[0], "target": columns[1], "kind": "none"},
         "vocab": {"kind": "bpe", "joint": True, "max_size": pieces},
         "model": {"tie_embeddings": "all", "dropout": 0.3 if large else 0.1, "max_length": positions},
-        "train": common | {"label_smoothing": 0.1},
+        "train": training | {"label_smoothing": 0.1},
         "evaluate": {"method": "beam", "max_length": positions, "batch_size": 64},
     }
-
-
-def _path(folder: Path) -> str:
-    try:
-        return folder.resolve().relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return str(folder.resolve())
