@@ -352,7 +352,7 @@ def test_columns_called_after_two_languages_are_sides_beside_a_third(names: tupl
     for given in (rows, sides(names)):
         found = recognise(write(tmp_path / str(len(given[0])), {"train.jsonl": lines(given)}))
         assert [*found.values()] == [*names]
-    numbered = [{"id": f"tt00{n}", "text": row["review"], "stars": row["stars"]} for n, row in enumerate(STARS)]
+    numbered = [{"id": f"tt00{n}", "review": row["review"], "stars": row["stars"]} for n, row in enumerate(STARS)]
     assert recognise(write(tmp_path / "numbered", {"train.jsonl": lines(numbered)})) == {
         "label": "stars",
         "text": "review",
