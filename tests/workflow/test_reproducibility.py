@@ -109,11 +109,11 @@ def test_exponents_given_with_s_arrive_as_floats(workflow: Clone, reproduced: Cl
     value = read_params(clone.params)["translation"]["train"]["learning_rate"]
     assert isinstance(value, float)
     assert value == 1e-6
-    clone.run("transformer", "check")
+    clone.run("transformer", "check", "params.yaml")
 
 
 def test_verify_computes_the_stages_again_and_names_what_they_did_not_write(workflow: Clone) -> None:
-    """Of the ten that a language model's result needs, one whose scores somebody has changed."""
+    """Of the twelve that a language model's result needs, one whose scores somebody has changed."""
     scores = workflow.root / "reports/language/evaluation.json"
     workflow.run("git", "checkout", "-q", "--detach")
     scores.write_text(scores.read_text().replace("perplexity", "precision", 1))
@@ -123,6 +123,6 @@ def test_verify_computes_the_stages_again_and_names_what_they_did_not_write(work
     finally:
         workflow.run("git", "checkout", "-q", "main")
     assert done.returncode == 1
-    assert done.stdout.count("Running stage '") == 10
+    assert done.stdout.count("Running stage '") == 12
     assert done.stdout.splitlines()[-1] == "evaluate@language: wrote other reports/language/evaluation.json"
-    assert done.stderr.splitlines()[-1] == "error: 1 of 10 stages are not as at HEAD"
+    assert done.stderr.splitlines()[-1] == "error: 1 of 12 stages are not as at HEAD"
