@@ -107,7 +107,9 @@ def main(
     parser.add_argument("--rounds", type=int, default=rounds, help=f"alternating rounds (default: {rounds})")
     arguments(parser)
     found = parser.parse_args()
-    hardware = Hardware(device=found.device, precision=found.precision, threads=found.threads, deterministic=False)
+    hardware = Hardware(
+        device=found.device, precision=found.precision, threads=found.threads, deterministic=False, portable=False
+    )
     try:
         options = Options(found.rounds, found.data, hardware, prepare(hardware), found)
         write(part, measure(options), options, found.output)

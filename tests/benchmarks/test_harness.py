@@ -19,7 +19,7 @@ from transformer.core.schema import Hardware
 
 @pytest.fixture
 def options() -> Options:
-    hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)
+    hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False)
     return Options(3, None, hardware, Compute(torch.device("cpu"), "fp32"), argparse.Namespace())
 
 

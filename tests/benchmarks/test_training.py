@@ -33,7 +33,7 @@ def task(tmp_path: Path) -> Task:
     params = Params(
         model=model,
         train=Seq2SeqTrainParams(**TRAIN | SEQ2SEQ_TRAIN | {"learning_rate": 0.01, "clip": 1.0}),
-        hardware=Hardware(device="cpu", precision="fp32", threads=1, deterministic=False),
+        hardware=Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False),
         runtime=small_runtime(),
     )
     pairs = EncodedPairs(tmp_path / "train", config)

@@ -162,7 +162,12 @@ def test_a_stage_that_dvc_yaml_lacks_is_not_computed(project: Path) -> None:
     [
         ("device: cpu, precision: bf16", {"avx2": True}, "the bytes of bf16 on cpu belong to a kind of machine"),
         ("device: cuda, precision: fp32", {"avx2": True}, "the bytes of fp32 on cuda belong to a kind of machine"),
-        ("device: cpu, precision: fp32", {"avx2": False}, "only x86-64 processors with AVX2 compute the same bytes"),
+        ("device: cpu, precision: fp32, portable: false", {"avx2": True}, "hardware.portable is false, so the bytes"),
+        (
+            "device: cpu, precision: fp32, portable: true",
+            {"avx2": False},
+            "only x86-64 processors with AVX2 compute the same bytes",
+        ),
     ],
 )
 def test_machines_that_cannot_agree_are_told_what_can_be_compared(

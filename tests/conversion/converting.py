@@ -71,7 +71,7 @@ class Conversion:
         self.code: Any = family_module(self.task, "convert")
 
     def params(self, **changes: Any) -> Any:
-        hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)
+        hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False)
         leaves: dict[str, Any] = {"formats": ["ctranslate2", "onnx"], "int8": True, "verify_rows": None}
         convert = ConvertParams(**(leaves | changes))
         return self.code.Params.model_construct(convert=convert, hardware=hardware)

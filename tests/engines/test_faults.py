@@ -79,7 +79,7 @@ def test_more_training_processes_than_the_cluster_holds_are_one_line(cluster: An
 
     start = starter(
         small_runtime(engine="ray", address=cluster.address, trainers=4),
-        Hardware(device="cpu", precision="fp32", threads=1, deterministic=True),
+        Hardware(device="cpu", precision="fp32", threads=1, deterministic=True, portable=False),
     )
     message = r"the Ray cluster has 2 cores, and 3 more training processes need 3: lower runtime.trainers, or add machi"
     with ExitStack() as stack, pytest.raises(UserError, match=message):

@@ -40,10 +40,13 @@ EMBEDDINGS = ("source_embedding.tokens.weight", "target_embedding.tokens.weight"
 def test_a_missing_device_is_one_clear_line() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(UserError, match=r"hardware.device is `cuda`"):
-            prepare(Hardware(device="cuda", precision="fp32", threads=1, deterministic=False))
+            prepare(Hardware(device="cuda", precision="fp32", threads=1, deterministic=False, portable=False))
     threads = torch.get_num_threads()
     try:
-        assert prepare(Hardware(device="cpu", precision="bf16", threads=1, deterministic=False)).precision == "bf16"
+        assert (
+            prepare(Hardware(device="cpu", precision="bf16", threads=1, deterministic=False, portable=False)).precision
+            == "bf16"
+        )
     finally:
         torch.set_num_threads(threads)
         torch.set_deterministic_debug_mode("default")

@@ -146,7 +146,7 @@ class Full(Line):
 
 
 def opened(kind: Callable[[int], Line], argument: int, settings: TrainParams) -> Opened:
-    config = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False)  # any section
+    config = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False)  # any section
     return Opened(trainable=kind(argument), config=config, params=settings, compute=CPU, truncated=0)
 
 

@@ -161,7 +161,7 @@ class Scattered(Line):
 def test_training_gives_back_what_it_has_freed(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an epoch, and periodically in a long one: `grown` is measured before the end of an epoch frees memory."""
     monkeypatch.setattr(loop, "_MEMORY_SECONDS", 0)
-    prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False))
+    prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
     try:
         scattered = Scattered(where)
         run(scattered, epochs=3)
@@ -233,7 +233,7 @@ PRODUCTS = """
 import torch
 from transformer.core.schema import Hardware
 from transformer.checkpoint.device import prepare
-prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False))
+prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
 def product(tokens):
     torch.ones(tokens, 64, dtype=torch.bfloat16) @ torch.ones(64, 64, dtype=torch.bfloat16)
 for tokens in range(100, 250):

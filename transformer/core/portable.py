@@ -19,23 +19,24 @@ PINS = {
     "OPENBLAS_NUM_THREADS": "1",  # else as many as there are cores
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
+_PORTABLE = {"device": "cpu", "precision": "fp32", "portable": True}
 _BEFORE_HARDWARE = ("download", "tokenize", "build_vocab")
 """The stages whose computation `hardware` says nothing about; none uses a GPU or bf16."""
 
 
 def pin_stage(params: Path = Path("params.yaml")) -> None:
-    """Set the pins for this process and those that it starts if it is a stage that computes in float32 on a CPU.
+    """Set the pins for this process and those that it starts if it is a stage that `hardware` says to be portable.
 
     Exits with one line if a variable has another value.
     """
     package, _, stage = getattr(sys.modules["__main__"].__spec__, "name", "").partition(".")
-    if package != "stages" or not has_avx2() or not (stage in _BEFORE_HARDWARE or _float32_on_cpu(params)):
+    if package != "stages" or not has_avx2() or not (stage in _BEFORE_HARDWARE or _portable(params)):
         return
     for name, value in PINS.items():
         if os.environ.setdefault(name, value) != value:
             sys.exit(
                 f"error: {stage}: {name} is {os.environ[name]}, but float32 on CPUs is computed alike on every"
-                f" processor, which needs {value}: unset it"
+                f" processor, which needs {value}: unset it, or set hardware.portable to false"
             )
 
 
@@ -47,11 +48,11 @@ def has_avx2() -> bool:
         return False
 
 
-def _float32_on_cpu(params: Path) -> bool:
+def _portable(params: Path) -> bool:
     from transformer.core.params import read_params
 
     try:
         hardware = read_params(params).get("hardware")
     except UserError:
         return False  # the stage says it
-    return isinstance(hardware, dict) and (hardware.get("device"), hardware.get("precision")) == ("cpu", "fp32")
+    return isinstance(hardware, dict) and hardware | _PORTABLE == hardware

@@ -42,13 +42,18 @@ class Hardware(Section):
     """Where and how the numbers are computed. Declared by the stages that compute: it can change numbers."""
 
     device: Literal["cpu", "cuda", "mps"]
-    """`mps` is Apple's GPU. Only fp32 on a CPU is portable: the same bytes on any x86-64 processor with AVX2."""
+    """`mps` is Apple's GPU."""
     precision: Literal["fp32", "bf16"]
     """Of matrix products in training: bf16 is faster where the hardware has it."""
     threads: int = Field(ge=1, le=1024)
     """CPU threads of torch. A different number sums in a different order, so it can change the last bits."""
     deterministic: bool
     """On CUDA, use deterministic kernels, which are slower. CPU kernels always are deterministic."""
+    portable: bool
+    """In fp32 on a CPU, compute only with what every x86-64 processor with AVX2 has, so that all give the same bytes.
+
+    Costs up to half the speed on some processors with AVX-512.
+    """
 
 
 class Runtime(Section):

@@ -117,6 +117,8 @@ def _kind_of_machine(hardware: Mapping[str, Any], name: str) -> str:
 
     if (hardware["device"], hardware["precision"]) != ("cpu", "fp32"):
         why = f"the bytes of {hardware['precision']} on {hardware['device']} belong to a kind of machine"
+    elif not hardware["portable"]:
+        why = "hardware.portable is false, so the bytes belong to a kind of machine"
     elif platform.machine() not in ("x86_64", "AMD64") or not torch.cpu.get_capabilities().get("avx2"):
         why = "only x86-64 processors with AVX2 compute the same bytes, and this is not one"
     else:
