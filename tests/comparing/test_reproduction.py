@@ -40,7 +40,7 @@ stages:
       cmd: cat scores-${item} > page
       deps: ["scores-${item}", "plots-${item}"]
 """
-PARAMS = "hardware: {device: cpu, precision: fp32, threads: 2}\nruntime: {tracking: true}\n"
+PARAMS = "hardware: {device: cpu, precision: fp32, threads: 2, portable: true}\nruntime: {tracking: true}\n"
 
 
 @pytest.fixture(scope="module")

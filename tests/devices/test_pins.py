@@ -37,9 +37,10 @@ def started(stage: str, folder: Path, hardware: str, **settings: str) -> subproc
 @pytest.mark.parametrize(
     ("stage", "hardware", "pinned"),
     [
-        ("train", "{device: cpu, precision: fp32}", True),
-        ("train", "{device: cpu, precision: bf16}", False),
-        ("evaluate", "{device: cuda, precision: fp32}", False),
+        ("train", "{device: cpu, precision: fp32, portable: true}", True),
+        ("train", "{device: cpu, precision: fp32, portable: false}", False),
+        ("train", "{device: cpu, precision: bf16, portable: true}", False),
+        ("evaluate", "{device: cuda, precision: fp32, portable: true}", False),
         ("build_vocab", "{device: cpu, precision: bf16}", True),
         ("train", "[", False),
     ],
@@ -52,7 +53,7 @@ def test_pins(stage: str, hardware: str, pinned: bool, tmp_path: Path) -> None:
 
 
 def test_another_setting_is_refused_in_one_line(tmp_path: Path) -> None:
-    done = started("train", tmp_path, "{device: cpu, precision: fp32}", MKL_CBWR="AVX2")
+    done = started("train", tmp_path, "{device: cpu, precision: fp32, portable: true}", MKL_CBWR="AVX2")
     assert done.returncode == 1
     assert done.stderr.startswith("error: train: MKL_CBWR is AVX2, but ") and done.stderr.count("\n") == 1
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from transformer.core.code import ran_path
 from transformer.core.errors import UserError
 from transformer.results.chain import Stage, stage_from_entry
 from transformer.results.differences import leaves
@@ -88,7 +89,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _require_inputs(folder: Path, was: Mapping[str, Stage], wanted: list[str]) -> None:
     """Raise UserError if a stage reads what neither git has nor another stage writes."""
-    made = {path for stage in was.values() for path in stage.outs}
+    made = {path for stage in was.values() for path in stage.outs} | {ran_path(*name.split("@")) for name in was}
     read = sorted({path for stage in wanted for path in was[stage].deps} - made)
     if missing := [path for path in read if not (folder / path).exists()]:
         raise UserError(
