@@ -196,7 +196,7 @@ def test_trouble_of_all_ends_in_its_own_line() -> None:
 
 def test_a_process_that_would_run_other_code_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an edit between the start of the stage and that of the process: its part would be another model's."""
-    monkeypatch.setattr("transformer.training.team.code_digest", lambda: "the leader's")
+    monkeypatch.setattr("transformer.training.team.own_code", lambda: "the leader's")
     settings = params(shards=2)
     with (
         Processes(2, partial(opened, Faulty, 9, settings), CPU, retries=3, observer=Watcher()) as team,
