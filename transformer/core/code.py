@@ -84,7 +84,8 @@ def _meanings() -> Meanings:
 def code_at_start() -> Tree:
     """The process's code. `core/start.py` reads it before other modules are loaded: what runs is what was read."""
     tree = Tree()
-    tree.digest()
+    for name in tree.names:
+        tree.read(name)
     return tree
 
 
