@@ -60,7 +60,7 @@ def chain(folder: Path, task: str, *emulator: str) -> dict[str, bytes]:
     content["runtime"] |= {"tracking": False, "progress": False}
     folder.mkdir()
     (folder / "params.yaml").write_text(json.dumps(content))  # JSON is YAML
-    for name in ("samples", "versions", "dvc.yaml"):
+    for name in ("samples", "dvc.yaml"):
         (folder / name).symlink_to(ROOT / name)
     for stage in STAGES:
         command = [*emulator, sys.executable, "-m", f"stages.{stage}", task]
