@@ -18,6 +18,7 @@ import transformer
 from tests.conftest import ROOT
 from transformer.core.files import read_table
 from transformer.registry import TASKS
+from transformer.results.workspace import changed_code
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)
 """A command without options, and its expected output: the translation or the label."""
@@ -41,8 +42,8 @@ def _missing() -> str:
     )
     if status.returncode:
         return f"`dvc status` fails: {status.stderr.strip()}"
-    changed = ", ".join(json.loads(status.stdout))
-    return f"changed since the last run: {changed}" if changed else ""
+    changed = [name for name in (*json.loads(status.stdout), *changed_code(ROOT)) if not name.startswith("code@")]
+    return f"changed since the last run: {', '.join(changed)}" if changed else ""
 
 
 @pytest.fixture(scope="module", autouse=True)
