@@ -62,7 +62,7 @@ def test_a_hyperparameter_takes_three_files(clone: Path) -> None:
     config, positions = clone / "transformer/nn/config.py", clone / "transformer/nn/positions.py"
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")
-    run(clone, "python", "-c", "from transformer.cli import main; main()", "check")
+    run(clone, "python", "-c", "from transformer.cli import main; main()", "check", "params.yaml")
     scaled = run(clone, "python", "-c", FORWARD)
     set_leaves(clone / "params.yaml", {"translation.model.scale_power": 0.5})
     assert run(clone, "python", "-c", FORWARD) != scaled

@@ -59,6 +59,7 @@ def reproduced(elsewhere: Clone) -> Clone:
     they wrote, and has only the report to run.
     """
     elsewhere.change({"runtime.tracking": False})
+    elsewhere.run(sys.executable, "-m", "stages.code", TASK)
     elsewhere.run(sys.executable, "-c", IN_ONE_PROCESS, TASK)
     elsewhere.run("dvc", "commit", "--force", "--with-deps", f"figures@{TASK}", f"convert@{TASK}")
     assert elsewhere.repro(f"report@{TASK}") == [f"report@{TASK}"]

@@ -10,8 +10,8 @@ from transformer.corpora.corpus import Check, LeftOut, Row, checked_rows, clean_
 from transformer.corpora.files import read_folder
 from transformer.corpora.layouts import text_extensions
 
-_LABELS = ("label", "labels", "class", "category", "intent", "topic", "sentiment", "rating", "stars")
-_TEXTS = ("text", "sentence", "review", "comment", "message", "content", "body")
+_LABELS = "label labels class category intent topic sentiment rating stars".split()  # noqa: SIM905  # code names no task
+_TEXTS = "text sentence review comment message content body".split()  # noqa: SIM905
 _CODE = re.compile("(?!id)[a-z]{2}([-_].+)?")  # `id` is Indonesian less often than an identifier
 _SAY = "say `--columns label=COLUMN text=COLUMN`, or for translations `--columns de=COLUMN en=COLUMN`, source first"
 
