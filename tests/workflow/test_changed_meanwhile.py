@@ -108,6 +108,15 @@ def test_what_dvc_records_may_not_change(clone: Clone, name: str) -> None:
     assert done.stderr.splitlines()[-1].startswith(f"error: download@translation: {said} {NOT_RECORDED}: revert the")
 
 
+def test_a_module_that_the_fingerprint_does_not_list_is_one_line(clone: Clone) -> None:
+    """Its edits would go unnoticed."""
+    done = edit(clone, "from importlib import import_module as by; by('.'.join(('transformer', 'figures', 'style')))")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: download@translation: transformer/figures/style.py was imported, but DVC would see no change of it"
+    )
+
+
 @pytest.mark.parametrize("code", ["Path('params.yaml').unlink()", "Path('params.yaml').write_text('[')"])
 def test_a_params_yaml_that_is_no_more_is_one_line(clone: Clone, code: str) -> None:
     done = edit(clone, code)

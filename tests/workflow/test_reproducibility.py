@@ -37,17 +37,20 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 TASK = "translation"
 """The one that `make test` repeats; `make stress` repeats all."""
-IN_ONE_PROCESS = """
+FORKED = """
 import os
 import sys
 from importlib import import_module
 from transformer.core.portable import PINS
 os.environ.update(PINS)
 from transformer.core.stage import main
-for task in sys.argv[1:]:
-    sys.argv = ["", task]
-    for stage in ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert"):
+import datasets, matplotlib.pyplot, onnx, onnxruntime, sacrebleu, scipy.stats, tokenizers, torch
+for stage in ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert"):
+    if not (child := os.fork()):
         main(stage, getattr(import_module(f"stages.{stage}"), stage))
+        sys.stderr.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, stage
 """
 
 
@@ -55,12 +58,12 @@ for task in sys.argv[1:]:
 def reproduced(elsewhere: Clone) -> Clone:
     """The other clone after its own run of a task, without tracking, unlike the shared one (workers: tests/engines).
 
-    All stages but `report` run in one process, which saves half a minute of importing libraries; DVC then hashes what
-    they wrote, and has only the report to run.
+    All stages but `report` are forks of one process, which saves half a minute of importing libraries; DVC then hashes
+    what they wrote, and has only the report to run.
     """
     elsewhere.change({"runtime.tracking": False})
     elsewhere.run(sys.executable, "-m", "stages.code", TASK)
-    elsewhere.run(sys.executable, "-c", IN_ONE_PROCESS, TASK)
+    elsewhere.run(sys.executable, "-c", FORKED, TASK)
     elsewhere.run("dvc", "commit", "--force", "--with-deps", f"figures@{TASK}", f"convert@{TASK}")
     assert elsewhere.repro(f"report@{TASK}") == [f"report@{TASK}"]
     return elsewhere

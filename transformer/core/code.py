@@ -17,7 +17,7 @@ from typing import Any
 
 from transformer.core.files import atomic_write, files_of, json_bytes
 from transformer.core.meaning import BY_NAME, Meanings, Module, digest
-from transformer.core.task import ELSEWHERE, STAGES, Task, open_task
+from transformer.core.task import ELSEWHERE, STAGES, Task
 
 ROOT = Path(__file__).parents[2]
 CODE = ("transformer", "stages")
@@ -42,7 +42,10 @@ _LIBRARIES_WITHOUT_MEANING = {
 """Libraries that check parameters, fetch, show progress, start processes or record results."""
 _PACKAGES = {"sklearn": "scikit-learn"}
 """Packages whose modules have another name."""
-_OF_UPDATES = ("transformer/encoded/", "transformer/families/", "transformer/nn/", "transformer/training/")
+_OF_UPDATES = (
+    *("transformer/checkpoint/", "transformer/core/portable.py", "transformer/encoded/", "transformer/families/"),
+    *("transformer/nn/", "transformer/training/"),
+)
 _KINDS = ("modules", "files", "task", "libraries")
 
 
@@ -153,41 +156,35 @@ def write_code(task: Task) -> list[str]:
 
     Raises UserError, before anything is written, when a module is not valid Python.
     """
-    tree = Tree()
-    contents = {Path(code_path(stage, task.name)): json_bytes(fingerprint(tree, stage, task)) for stage in STAGES}
+    found = workspace_code(ROOT, task)
+    contents = {Path(code_path(stage, task.name)): json_bytes(code) for stage, code in found.items()}
     changed = [path for path, content in contents.items() if not path.is_file() or path.read_bytes() != content]
     for path in changed:
         with atomic_write(path) as stream:
             stream.write(contents[path])
-    _meanings().remember()
     return [path.stem for path in changed]
 
 
-def workspace_code(root: Path, task: str) -> dict[str, dict[str, dict[str, Any]]]:
+def workspace_code(root: Path, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
     """The fingerprints of the code in `root` by stage, whatever the files say."""
-    tree, declared = Tree(root), open_task(task)
-    found = {stage: fingerprint(tree, stage, declared) for stage in STAGES}
+    tree = Tree(root)
+    found = {stage: fingerprint(tree, stage, task) for stage in STAGES}
     _meanings().remember()
     return found
 
 
-def unlisted(found: Mapping[str, Any], before: Iterable[str]) -> list[str]:
-    """The project's files that this process has imported since `before`, and a fingerprint does not list.
+def unlisted(found: Mapping[str, Any]) -> list[str]:
+    """The project's files that this process has imported and a fingerprint does not list.
 
     None beside Ray's engine, which imports what its actors may need.
     """
-    passed = (*_NOT_ENTERED, *_WITHOUT_MEANING, _RESULTS, "*/__init__.py")
-    loaded = loaded_files() - {*before}
-    if any(fnmatch(name, _RAY) for name in loaded):
-        return []
-    return sorted(name for name in loaded - {*found["modules"]} if not _is(name, passed))
-
-
-def loaded_files() -> set[str]:
-    """The project's files that this process has imported, relative to its root."""
     folders = tuple(f"{ROOT}/{folder}/" for folder in CODE)
     files = [getattr(module, "__file__", None) or "" for module in [*sys.modules.values()]]
-    return {Path(file).relative_to(ROOT).as_posix() for file in files if file.startswith(folders)}
+    loaded = {Path(file).relative_to(ROOT).as_posix() for file in files if file.startswith(folders)}
+    if any(fnmatch(name, _RAY) for name in loaded):
+        return []
+    passed = (*_NOT_ENTERED, *_WITHOUT_MEANING, _RESULTS, "*/__init__.py")
+    return sorted(name for name in loaded - {*found["modules"]} if not _is(name, passed))
 
 
 def other_versions(libraries: Mapping[str, str]) -> list[str]:

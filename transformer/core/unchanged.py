@@ -16,7 +16,6 @@ from transformer.core.code import (
     code_at_start,
     code_path,
     fingerprint,
-    loaded_files,
     other_versions,
     ran_path,
     unlisted,
@@ -46,7 +45,6 @@ class Started:
         self._path, self._stage, self._task, self._schema = path, stage, task, schema
         self._sections = declared_sections(content, task.name, schema, where=path)
         self._code = fingerprint(code_at_start(), stage, task)
-        self._loaded = loaded_files()
         self._inputs = [Path(name) for name in dependencies(stage, task.name, content)]
         self._stamps = _stamps(self._inputs)
         self.other_versions = other_versions(self._code["libraries"])
@@ -75,9 +73,13 @@ class Started:
     def record(self) -> None:
         """Write into the stage's outputs what ran: `dvc commit` and `dvc exp save` record what never did.
 
-        Raises AssertionError if a module was imported that the fingerprint does not list.
+        Raises UserError if a module was imported that the fingerprint does not list.
         """
-        assert not (more := unlisted(self._code, self._loaded)), f"core/code.py does not see that {more} are imported"
+        if more := unlisted(self._code):
+            raise UserError(
+                f"{_some(more)} was imported, but DVC would see no change of it: import it by a name that is written"
+                " out (transformer/core/code.py follows those)"
+            )
         sign(self._stage, self._task.name, self._sections)
         if self._stage != STAGES[-1]:
             code = hashlib.md5(json_bytes(self._code), usedforsecurity=False).hexdigest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transformer.core.code import changes, code_path, workspace_code
 from transformer.core.errors import UserError
 from transformer.core.files import files_of, read_json
-from transformer.core.task import task_names
+from transformer.core.task import open_task, task_names
 from transformer.results.dvc_inside import recorded_md5
 from transformer.results.git import is_tracked
 from transformer.results.lockfile import LOCK, parse_lock
@@ -59,7 +59,7 @@ def changed_code(root: Path) -> dict[str, list[str]]:
     """The code that has changed since the stage `code` ran, by the stage that it is of: DVC does not see that."""
     found = {}
     for task in task_names():
-        for stage, now in workspace_code(root, task).items():
+        for stage, now in workspace_code(root, open_task(task)).items():
             path = root / code_path(stage, task)
             if path.is_file() and (changed := changes(read_json(path), now)):
                 found[f"{stage}@{task}"] = changed
