@@ -1,6 +1,7 @@
 """Kills real training runs: `python -m tests.training.killing TASK KILLS SEED` in a folder with the stage's inputs.
 
-Each attempt is a separate process that runs the stage as its script does, forked to import torch only once.
+Each attempt is a separate process that runs the stage as its script does, forked to import torch only once. So nothing
+is imported here that the stage does not: it would fail.
 Prints one JSON line: the number of kills, of training runs and of resumes, and the seconds of an undisturbed training
 run.
 """
@@ -16,7 +17,6 @@ from pathlib import Path
 from shutil import rmtree
 
 import stages.train
-from tests.training.small import outputs
 from transformer.core import stage as workflow
 from transformer.core.task import open_task, stage_code
 
@@ -40,6 +40,7 @@ def start(task: str) -> int:
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
+        os.write(2, f"{end.code}\n".encode())
     finally:
         os._exit(code)
 
@@ -75,6 +76,11 @@ def moment(chance: random.Random, longest: float, task: str, *, first: bool) -> 
     return lambda: any(Path("models").rglob("*"))
 
 
+def outputs(root: str) -> dict[str, bytes]:
+    """All files of a folder, by path."""
+    return {path.as_posix(): path.read_bytes() for path in Path(root).rglob("*") if path.is_file()}
+
+
 def main() -> None:
     """Train undisturbed, then with kills, and compare the outputs with the undisturbed ones whenever a run ends."""
     task, kills, chance = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
@@ -82,7 +88,7 @@ def main() -> None:
     started = time.monotonic()
     assert finished(start(task), lambda: False, signal.SIGKILL)
     longest = time.monotonic() - started
-    expected = {root: outputs(Path(root)) for root in _WRITTEN}
+    expected = {root: outputs(root) for root in _WRITTEN}
     killed = trainings = 0
     ended = True
     while killed < kills or not ended:
@@ -95,7 +101,7 @@ def main() -> None:
         ended = finished(start(task), until, number)
         killed += not ended
         if ended:
-            assert {root: outputs(Path(root)) for root in _WRITTEN} == expected, "the bytes differ"
+            assert {root: outputs(root) for root in _WRITTEN} == expected, "the bytes differ"
             assert not any((_STATES / task).rglob("*.safetensors")), "states are left"
             assert trainings < 10 + kills, "training runs end before they can be killed"
     taken = _LOG.read_text().count("resuming after step")
