@@ -182,29 +182,29 @@ def _attention(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from transformer.results.differences import differences
-    from transformer.results.find import find_results
-    from transformer.results.output import lines
+    from transformer.workflow.differences import differences
+    from transformer.workflow.output import lines
+    from transformer.workflow.results import find_results
 
     if arguments.samples < 0:
         raise UserError(f"--samples ({arguments.samples}) must be 0 or more")
     first, second = (find_results(Path.cwd(), name, arguments.task) for name in (arguments.first, arguments.second))
     wanted = [arguments.task] if arguments.task else TASKS
-    tasks = [task for task in wanted if task in first.chains and task in second.chains]
-    for line in (results.partial[task] for results in (first, second) for task in wanted if task in results.partial):
+    pairs = [(first.results[t], second.results[t]) for t in wanted if t in first.results and t in second.results]
+    for line in (found.partial[task] for found in (first, second) for task in wanted if task in found.partial):
         print(line, file=sys.stderr)
-    for line in filter(None, (results.unrun(task) for results in (first, second) for task in tasks)):
+    for line in filter(None, (result.warning() for pair in pairs for result in pair)):
         print(line, file=sys.stderr)
-    if not tasks:
-        raise UserError(f"{first.name} and {second.name} have no results for the same task: run `dvc repro`")
+    if not pairs:
+        raise UserError(f"{arguments.first} and {arguments.second} have no results for the same task: run `dvc repro`")
     wrong = []
-    for task in tasks:
+    for one, two in pairs:
         try:
-            found = differences(task, first, second, samples=arguments.samples)
+            found = differences(one, two, samples=arguments.samples)
         except UserError as error:  # such as files of this task alone that are not dvc.lock's
             wrong.append(str(error))
             continue
-        for line in lines(found, first.name, second.name, markdown=arguments.markdown):
+        for line in lines(found, one.name, two.name, markdown=arguments.markdown):
             print(line)
         print()
     if wrong:
@@ -212,13 +212,14 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from transformer.results.reproduction import verify
+    from transformer.workflow.reproduction import verify
 
     verify(Path.cwd(), arguments.commit, arguments.task, echo=lambda line: print(line, flush=True))
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from transformer.commands.check import check_params, stale_stages
+    from transformer.commands.check import check_params
+    from transformer.workflow.results import stale_stages
 
     path = arguments.path or Path("params.yaml")
     check_params(path)
@@ -275,26 +276,26 @@ def _new_corpus(arguments: argparse.Namespace) -> None:
 
 
 def _sync(arguments: argparse.Namespace) -> None:
-    from transformer.tracking.store import in_words
-    from transformer.tracking.sync import sync
+    from transformer.workflow.mlflow import in_words
+    from transformer.workflow.sync import sync
 
     try:
         written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
     except UserError:
         raise
     except Exception as error:  # the boundary: MLflow, its database, DVC and the connection raise their own errors
-        raise UserError(f"not all rows written: {in_words(error)}; fix that, then sync again") from error
-    print(f"{written} rows written")
+        raise UserError(f"not all runs written: {in_words(error)}; fix that, then sync again") from error
+    print(f"{written} runs written")
 
 
 def _ui(arguments: argparse.Namespace) -> None:
-    from transformer.tracking.ui import serve
+    from transformer.workflow.serving import show
 
-    serve(Path.cwd(), arguments.port)
+    show(Path.cwd(), TASKS[0], arguments.port)
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    from transformer.tracking.serving import serve
+    from transformer.workflow.serving import serve
 
     serve(Path.cwd(), tasks_of("seq2seq")[0], arguments.model, arguments.port)
 
@@ -306,10 +307,10 @@ def _given_model(text: str) -> str:
 
 def _report(arguments: argparse.Namespace) -> None:
     from transformer.report.build import write_page
-    from transformer.results.find import WORKSPACE, find_results
+    from transformer.workflow.results import WORKSPACE, find_results
 
     own = find_results(Path.cwd(), WORKSPACE, arguments.task)
-    for task in [arguments.task] if arguments.task else own.chains:
+    for task in [arguments.task] if arguments.task else own.results:
         print(write_page(Path.cwd(), task))
     if not arguments.task and own.partial:
         raise UserError("; ".join(own.partial.values()))

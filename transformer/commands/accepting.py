@@ -18,7 +18,7 @@ from transformer.core.code import code_path, write_code
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write, has_conflict
 from transformer.core.task import open_task, task_names
-from transformer.results.lockfile import LOCK, RESOLVE
+from transformer.workflow.pipeline import LOCK, RESOLVE
 
 
 def accept(root: Path, address: str | None = None) -> list[str]:

@@ -60,11 +60,12 @@ def opened(arguments: Namespace) -> Any:
 
 def _warn_of_another_result(model: Path) -> None:
     """Warn when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
-    from transformer.results.chain import CONVERT, VIEWS, bundle_path
-    from transformer.results.workspace import folder_is_as_locked, not_as_locked
+    from transformer.workflow.dvc import not_as_locked
+    from transformer.workflow.pipeline import bundle_path, converted_path
+    from transformer.workflow.results import folder_is_as_locked
 
     root, given = Path.cwd(), model.resolve()
-    outputs = [path for task in TASKS for path in (bundle_path(task), VIEWS[CONVERT].path(task))]
+    outputs = [path for task in TASKS for path in (bundle_path(task), converted_path(task))]
     own = next((path for path in outputs if (root / path).resolve() in (given, given.parent)), None)
     if own and not folder_is_as_locked(root, own):
         print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)

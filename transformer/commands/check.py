@@ -2,9 +2,7 @@
 
 import os
 import reprlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from transformer.commands.profiles import FROM_NOTHING, starts_from_samples
 from transformer.core.errors import UserError
@@ -14,7 +12,6 @@ from transformer.core.schema import Hardware, Runtime, Section
 from transformer.core.task import family_module, open_task, stage_code
 from transformer.core.validation import SHARED_SECTIONS, validate
 from transformer.registry import STAGES, TASKS, is_made
-from transformer.results.workspace import changed_code
 
 _WATCHED = (
     *(("download", leaf) for leaf in ("path", "added", "held_out")),
@@ -62,33 +59,6 @@ def check_params(path: Path) -> None:
             if leaf in content[task][section]:
                 _refuse_missing(content[task][section][leaf], f"{task}.{section}.{leaf}", path)
     _refuse_unknown(content, {*SHARED_SECTIONS, *TASKS}, "", path)
-
-
-def stale_stages(root: Path) -> dict[str, list[str]]:
-    """The stages that would run now, by name, with what has changed; those that would run only after them are not told.
-
-    DVC's own status does not see code before the stage `code` has run.
-    """
-    from dvc.repo import Repo
-
-    found = changed_code(root)
-    with Repo(str(root)) as repo:
-        status = repo.status()
-    for stage, entries in status.items():
-        if not stage.startswith("code@"):
-            named = (each if isinstance(each, dict) else {each: {}} for entry in entries for each in _states(entry))
-            found[stage] = [*found.get(stage, []), *(name for each in named for name in each)]
-    return found
-
-
-def _states(entry: Any) -> Iterator[Any]:
-    """What an entry of DVC's status names: paths, parameters, or a few words."""
-    if isinstance(entry, str):
-        yield entry
-        return
-    for changed in entry.values():
-        for path, state in changed.items():
-            yield state if isinstance(state, dict) else path
 
 
 def _refuse_missing(given: str, name: str, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
-from transformer.results import git
+from transformer.workflow import git
 
 PARAMS = Path("params.yaml")
 DEFAULT_HEAD = "# The default"

@@ -34,7 +34,7 @@ _WITHOUT_MEANING = (
     "stages/allocator.py",
 )
 """Modules that change no byte of an output: they start a stage and its processes, watch them, and say how far it is."""
-_RESULTS = "transformer/results/*"
+_RESULTS = "transformer/workflow/*"
 """The report is made of it; `evaluate` only asks it where another commit has its predictions."""
 _LIBRARIES_WITHOUT_MEANING = {
     *("dvc", "httpx", "mlflow", "pydantic", "pydantic_core", "ray", "ruamel", "threadpoolctl", "tqdm", "yaml"),

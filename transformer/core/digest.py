@@ -1,19 +1,14 @@
-"""The digest of an output's parameters, which ties the output to the parameters that DVC records for it.
+"""The digest of a stage's parameters, which ties its outputs to the parameters that DVC records for them.
 
 `dvc commit --force` and `dvc exp save` can write a dvc.lock that claims outputs for parameters that were never run; the
-digest that a stage writes into one of its outputs (`transformer/core/stage.py`) is of those that were run.
+digest in a stage's record (`unchanged.py`) is of those that were run.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from transformer.core.files import read_json, write_json
-
-KEY = "parameters_sha256"
-"""The key of the digest in an output's JSON."""
 RUNTIME = "runtime"
 """The section that no stage declares: it cannot change a byte."""
 _PLACES_AND_CHECKS = {"download": ("path", "added", "expected_sha256"), "vocab": ("path",)}
@@ -58,45 +53,4 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in values.items():
         path = f"{prefix}.{name}" if prefix else str(name)
         found |= leaves(value, path) if isinstance(value, Mapping) else {path: plain(value)}
-    return found
-
-
-_SIGNED = {
-    "download": ("data/{}/corpus/provenance.json", (KEY,)),
-    "build_vocab": ("reports/{}/vocabulary.json", (KEY,)),
-    "train": ("reports/{}/training.json", (KEY,)),
-    "evaluate": ("reports/{}/evaluation.json", ("signatures", "parameters")),
-    "export": ("models/{}/bundle/config.json", (KEY,)),
-}
-"""Per stage, the output that the fewest later stages read, and the place in it.
-
-`tokenize` stores its parameters in full in pretokenizer.json. `figures` and `report` only show a result.
-"""
-
-
-def sign(stage: str, task: str, sections: Mapping[str, Any]) -> None:
-    """Put the digest of the declared `sections`, by dotted name, into the stage's output."""
-    if stage not in _SIGNED:
-        return
-    path, place = _SIGNED[stage]
-    output = Path(path.format(task))
-    content = read_json(output)
-    *above, key = place
-    inner = content
-    for name in above:
-        inner = inner.setdefault(name, {})
-    inner[key] = parameters_digest(sections)
-    write_json(output, content)
-
-
-def signed_output(stage: str, task: str) -> str | None:
-    """The path of the output that contains the stage's digest; None for a stage that writes none."""
-    return _SIGNED[stage][0].format(task) if stage in _SIGNED else None
-
-
-def signature(content: Mapping[str, Any], stage: str) -> Any:
-    """The digest in a stage's output, given the output's JSON."""
-    found: Any = content
-    for name in _SIGNED[stage][1]:
-        found = found.get(name, {})
     return found

@@ -77,6 +77,8 @@ class Runtime(Section):
     """Seconds between two checkpoints, from which an interrupted run resumes; 0 writes none."""
     tracking: bool
     """Record runs in MLflow."""
+    tracking_seconds: float = Field(gt=0)
+    """How long the last stage waits for MLflow; after that, `transformer sync` writes the run."""
 
 
 class StageParams(Section):

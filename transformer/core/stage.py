@@ -1,8 +1,6 @@
-"""What all stage scripts share: arguments, parameters, progress, tracking and error handling."""
+"""What all stage scripts share: arguments, parameters, progress, live curves and error handling."""
 
-import json
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +18,8 @@ from transformer.core.schema import Runtime, StageParams
 from transformer.core.spinning import watched
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
+from transformer.workflow.live import Live
+from transformer.workflow.times import note_times
 
 T = TypeVar("T")
 Code = TypeVar("Code", bound=StageCode)
@@ -28,16 +28,15 @@ _QUIET = 60.0  # seconds
 
 
 class StageObserver(Observer):
-    """Shows progress on a terminal and sends live metrics to the tracking process (docs/design.md, "Tracking").
+    """Shows progress on a terminal, and sends the curves of a training to MLflow (workflow/live.py)."""
 
-    Tracking runs in a separate process: it cannot delay or break a stage, and is not one of its code dependencies.
-    """
-
-    def __init__(self, task: str, stage: str, runtime: Runtime) -> None:
+    def __init__(self, task: str, stage: str, runtime: Runtime, training: str) -> None:
+        """training: identifies it when it is resumed."""
         self._title = f"{stage}@{task}"
         self._shows = runtime.progress
-        self._tracker = _start_tracking(task, stage) if runtime.tracking else None
-        self._sent: list[dict[str, Any]] = []
+        self._live = Live(task, f"{self._title} {training[:8]}", training) if runtime.tracking else None
+        self.sent: list[dict[str, Any]] = []
+        """All metric events."""
         self._clean_ups: list[Callable[[], None]] = []
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
@@ -66,22 +65,24 @@ class StageObserver(Observer):
             yield item
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Send live metric points to the tracking process."""
+        """Send live metric points."""
         event = {"event": "metrics", "step": step, "time": int(time.time() * 1000), "values": dict(values)}
-        self._sent.append(event)
+        self.sent.append(event)
         self._send(event)
 
     def memory(self) -> list[dict[str, Any]]:
-        """All points so far, so that the MLflow run of a resumed training has complete curves."""
-        return self._sent
+        """All points so far, so that those of a resumed training are complete."""
+        return self.sent
 
     def resume(self, step: int, memory: list[dict[str, Any]]) -> None:
-        """Report it, and resend all points so far: each execution is an MLflow run of its own."""
+        """Report it, and send all points so far again."""
         self.say(f"resuming after step {step}")
-        self._send({"event": "resumed", "step": step})
-        self._sent = memory
-        for event in memory:
-            self._send(event)
+        self.sent = memory
+        self._send({"event": "resumed"}, *memory)
+
+    def _send(self, *events: dict[str, Any]) -> None:
+        if self._live is not None:
+            self._live.send(*events)
 
     def say(self, line: str) -> None:
         """Print a line below the bar."""
@@ -102,25 +103,9 @@ class StageObserver(Observer):
             clean_up()
 
     def end(self, status: str) -> None:
-        """Tell the tracking process how the stage ended, and wait until it has recorded that."""
-        self._send({"event": "end", "status": status})
-        if self._tracker is not None and self._tracker.stdin is not None:
-            try:
-                self._tracker.stdin.close()
-            except OSError:
-                self._tracker = None
-                return
-            self._tracker.wait()
-
-    def _send(self, event: dict[str, Any]) -> None:
-        if self._tracker is None or self._tracker.stdin is None:
-            return
-        try:
-            self._tracker.stdin.write((json.dumps(event) + "\n").encode())
-            self._tracker.stdin.flush()
-        except OSError:
-            self.say("tracking stopped: run `transformer sync` later")
-            self._tracker = None
+        """Say how the stage ended."""
+        if self._live is not None:
+            self._live.end(status)
 
 
 class Stage(Generic[Code]):
@@ -155,11 +140,11 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
 
 def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
     content, declared = read_params(PARAMS), open_task(task)
-    code = cast(Code, stage_code(declared, name))
+    code, start = cast(Code, stage_code(declared, name)), time.time()
     schema = code.Params
     params = stage_params(content, task, schema, where=PARAMS)
     started = Started(PARAMS, content, name, declared, schema)
-    observer = StageObserver(task, name, params.runtime)
+    observer = StageObserver(task, name, params.runtime, started.parameters)
     if started.other_versions:
         observer.say(
             f"warning: {', '.join(started.other_versions)} of requirements.lock: install it, and run"
@@ -168,11 +153,11 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     try:
         metrics = script(Stage(declared, code, params, observer))
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
-        started.record()
+        ran = started.record()
         _require_unchanged(started, observer)
     except KeyboardInterrupt as interrupt:
         _say_stopped(name, task, interrupt)
-        with suppress(KeyboardInterrupt):  # a second one does not wait for the record
+        with suppress(KeyboardInterrupt):  # a second one does not wait
             observer.end("KILLED")
         sys.exit(130)
     except BaseException as error:
@@ -180,10 +165,9 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
         if is_out_of_memory(error):
             raise UserError(OUT_OF_MEMORY) from error
         raise
-    observer.end("FINISHED")
-    # Again, since recording may take seconds, and DVC hashes the inputs only when this process has ended.
-    _require_unchanged(started, observer)
+    note_times(task, name, ran, start, time.time(), observer.sent)
     observer.clean_up()
+    observer.end("FINISHED")
 
 
 def _say_stopped(name: str, task: str, interrupt: KeyboardInterrupt) -> None:
@@ -203,7 +187,3 @@ def _task(name: str) -> str:
 
 def _terminate(number: int, frame: object) -> None:
     raise KeyboardInterrupt
-
-
-def _start_tracking(task: str, stage: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "transformer.tracking.live", task, stage], stdin=subprocess.PIPE)

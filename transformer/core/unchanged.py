@@ -21,7 +21,7 @@ from transformer.core.code import (
     unlisted,
 )
 from transformer.core.declared import dependencies
-from transformer.core.digest import leaves, parameters_digest, sign
+from transformer.core.digest import leaves, parameters_digest
 from transformer.core.errors import UserError
 from transformer.core.files import files_of, json_bytes, read_json, write_json
 from transformer.core.params import declared_sections, read_params
@@ -70,21 +70,26 @@ class Started:
                 f" or keep it, and run `dvc repro` again{note}"
             )
 
-    def record(self) -> None:
-        """Write into the stage's outputs what ran: `dvc commit` and `dvc exp save` record what never did.
+    @property
+    def parameters(self) -> str:
+        """A hash of the stage's parameters."""
+        return parameters_digest(self._sections)
 
-        Raises UserError if a module was imported that the fingerprint does not list.
+    def record(self) -> dict[str, Any]:
+        """Write what ran as an output of the stage: `dvc commit` and `dvc exp save` record what never did.
+
+        Returns it. Raises UserError if a module was imported that the fingerprint does not list.
         """
         if more := unlisted(self._code):
             raise UserError(
                 f"{_some(more)} was imported, but DVC would see no change of it: import it by a name that is written"
                 " out (transformer/core/code.py follows those)"
             )
-        sign(self._stage, self._task.name, self._sections)
+        code = hashlib.md5(json_bytes(self._code), usedforsecurity=False).hexdigest()
+        ran = {"parameters": self.parameters, "other_versions": self.other_versions, "code": code}
         if self._stage != STAGES[-1]:
-            code = hashlib.md5(json_bytes(self._code), usedforsecurity=False).hexdigest()
-            ran = {"parameters": parameters_digest(self._sections), "other_versions": self.other_versions}
-            write_json(Path(ran_path(self._stage, self._task.name)), ran | {"code": code})
+            write_json(Path(ran_path(self._stage, self._task.name)), ran)
+        return ran
 
     def _changed_params(self) -> Iterator[str]:
         now = declared_sections(read_params(self._path), self._task.name, self._schema, where=self._path)

@@ -116,14 +116,14 @@ def _read_at(commit: str, path: Path) -> str:
 def _require_own_model(commit: str, task: str) -> None:
     """Reject predictions of another model than the commit's, which training without `evaluate` leaves there."""
     lock = _git().blob(_root(), commit, "dvc.lock")
-    all_chains = import_module("transformer.results.chain").all_chains  # by name, as below
-    if any(found.task == task and not found.holds("evaluate") for found in all_chains(lock)):
+    pipelines = import_module("transformer.workflow.pipeline").pipelines  # by name, as below
+    if any(found.task == task and "evaluate" in found.stale for found in pipelines(lock, commit)):
         raise UserError(f"commit {commit} contains the predictions of another model than its own (dvc.lock): {_REMEDY}")
 
 
 def _git() -> Any:
     """By name: code that can only reject a result, or find it, and not change a byte is no dependency of evaluate."""
-    return import_module("transformer.results.git")
+    return import_module("transformer.workflow.git")
 
 
 def _root() -> Path:

@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from transformer.checkpoint.device import prepare
-from transformer.core.digest import KEY
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
@@ -163,9 +162,6 @@ def check_bundle(
     return {"verified": float(verified)}
 
 
-_NOT_FOR_PEOPLE = (KEY, f"training.{KEY}", "signatures.parameters")
-
-
 def model_card(
     title: str, use: str, *, provenance: Mapping[str, Any], params: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> str:
@@ -187,7 +183,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
-    shown = {name: value for name, value in rows.items() if name not in _NOT_FOR_PEOPLE}
+    shown = rows
     lines = [f"| {left} | {right} |", "|---|---|"]
     lines += [f"| {_cell(name)} | {_cell(value)} |" for name, value in shown.items()]
     return "\n".join(lines) + "\n"

@@ -41,9 +41,6 @@ class Page:
     """The whole page."""
 
     title: str
-    row_key: str
-    made_from: str
-    """The digest of everything that it shows."""
     headline: str
     """How good the result is, with its interval, in one line."""
     weaknesses: Sequence[str]

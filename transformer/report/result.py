@@ -11,8 +11,8 @@ from transformer.core.files import read_json, read_table
 from transformer.figures.packed import FILE
 from transformer.report.charts import Columns, line_chart
 from transformer.report.content import Picture, Section, Table
-from transformer.results.chain import CONVERT, FIGURES, VIEWS
-from transformer.results.headline import metric_label, splits, with_interval
+from transformer.workflow.headline import metric_label, splits, with_interval
+from transformer.workflow.pipeline import OPTIONAL
 
 _EXPLAINED = {
     "positions": "The sinusoidal table of positions (Vaswani et al. 2017, section 3.5).",
@@ -23,13 +23,13 @@ _EXPLAINED = {
 
 
 @dataclass(frozen=True)
-class Result:
+class Files:
     """The outputs of the stages for one task."""
 
     root: Path
     task: str
-    views: frozenset[str] = frozenset(VIEWS)
-    """The views that the result has; another result's files may lie where a missing one would."""
+    stages: frozenset[str] = frozenset(OPTIONAL)
+    """The stages that the result has; another result's files may lie where a missing one would."""
 
     @property
     def reports(self) -> Path:
@@ -52,7 +52,7 @@ class Result:
     def conversion(self) -> dict[str, dict[str, Any]]:
         """conversion.json; empty where nothing was converted."""
         path = self.reports / "conversion.json"
-        content: dict[str, dict[str, Any]] = read_json(path) if CONVERT in self.views and path.is_file() else {}
+        content: dict[str, dict[str, Any]] = read_json(path) if "convert" in self.stages and path.is_file() else {}
         return content
 
     @cached_property
@@ -81,7 +81,7 @@ class Result:
 
     def attention(self) -> str:
         """The content of attention.json; empty if the model has no attention."""
-        if FIGURES not in self.views:
+        if "figures" not in self.stages:
             return ""
         path = self.reports / "figures" / FILE
         try:
@@ -97,7 +97,7 @@ def columns(rows: Sequence[Mapping[str, str]]) -> Columns:
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
-def scores(result: Result, names: Sequence[str]) -> Section:
+def scores(result: Files, names: Sequence[str]) -> Section:
     """The metrics of every split, with their intervals."""
     evaluation = result.evaluation
     rows = [[split, *(with_interval(name, evaluation[split]) or "–" for name in names)] for split in splits(evaluation)]
@@ -106,20 +106,20 @@ def scores(result: Result, names: Sequence[str]) -> Section:
     return Section("Scores", text, tables=[table])
 
 
-def all_figures(result: Result) -> Section:
+def all_figures(result: Files) -> Section:
     """Every number of evaluation.json."""
     evaluation = result.evaluation
     names = splits(evaluation)
     figures = sorted({figure for split in names for figure in evaluation[split]})
     rows = [[figure, *(_number(evaluation[split].get(figure)) for split in names)] for figure in figures]
     tables = [Table("evaluation.json", ["figure", *names], rows, long=True)]
-    signatures = [[name, text] for name, text in evaluation.get("signatures", {}).items() if name != "parameters"]
+    signatures = [[name, text] for name, text in evaluation.get("signatures", {}).items()]
     if signatures:
         tables.append(Table("Signatures", ["metric", "signature"], signatures))
     return Section("All figures", tables=tables)
 
 
-def learning_curves(result: Result, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
+def learning_curves(result: Files, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
     """Curves over the updates; charts: title, label by column, and the y-axis label.
 
     The training loss is that of the updates, everything else is measured after each epoch.
@@ -154,7 +154,7 @@ def training_times(points: Sequence[Mapping[str, float]]) -> Section:
     return Section("Where training spent its time", text, [chart] if rates else [])
 
 
-def conversions(result: Result) -> Iterator[Section]:
+def conversions(result: Files) -> Iterator[Section]:
     """The model in other formats: size, agreement with the exported model and quality; none where there is none."""
     if not result.conversion:
         return
@@ -171,7 +171,7 @@ def conversions(result: Result) -> Iterator[Section]:
     yield Section("Other formats", " ".join([text, *refused]), tables=tables)
 
 
-def duplicates(result: Result) -> Section:
+def duplicates(result: Files) -> Section:
     """The texts of validation and test that also occur in an earlier split."""
     rows = [list(row.values()) for row in result.table("tables/duplicates.tsv")]
     header = ["split", "similarity", "text", "seen in", "the text seen"]
@@ -180,12 +180,12 @@ def duplicates(result: Result) -> Section:
     return Section("Leaks between the splits", text, tables=[Table("Duplicates", header, rows, long=True)])
 
 
-def explained(result: Result) -> Section:
+def explained(result: Files) -> Section:
     """The figures that explain the model."""
     pictures = []
     for name, alt in _EXPLAINED.items():
         path = result.reports / "figures" / f"{name}.svg"
-        if FIGURES in result.views and path.is_file():
+        if "figures" in result.stages and path.is_file():
             pictures.append(Picture(alt, path.read_bytes()))
     return Section("How it works", "docs/paper.md walks through the paper with these.", pictures)
 
@@ -196,7 +196,7 @@ def parameters(leaves: Mapping[str, str]) -> Section:
     return Section("Parameters", tables=[Table("params.yaml", ["parameter", "value"], rows, long=True)])
 
 
-def facts(result: Result) -> Iterator[tuple[str, str]]:
+def facts(result: Files) -> Iterator[tuple[str, str]]:
     """Facts about the run that every task has."""
     origin = result.provenance
     corpus = " ".join(

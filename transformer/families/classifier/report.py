@@ -6,8 +6,8 @@ from transformer.core.task import Task
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Picture, Section, Table
-from transformer.report.result import Result, learning_curves, scores
-from transformer.results.headline import headline, percent, value
+from transformer.report.result import Files, learning_curves, scores
+from transformer.workflow.headline import headline, percent, value
 
 METRICS_OF_MANY = ("accuracy", "balanced_accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
 METRICS = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
@@ -29,12 +29,12 @@ Params = ReportParams
 run = write_report
 
 
-def summary(result: Result) -> str:
+def summary(result: Files) -> str:
     """How good the result is, in one line."""
     return headline("accuracy", result.evaluation)
 
 
-def weaknesses(task: Task, result: Result) -> Iterator[str]:
+def weaknesses(task: Task, result: Files) -> Iterator[str]:
     """Where it fails, one line each."""
     yield _against_linear(result)
     scored = result.evaluation[result.main_split]
@@ -60,13 +60,13 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         yield f"Weakest by length: accuracy {accuracy} at {worst['words']} words ({of})."
 
 
-def _against_linear(result: Result) -> str:
+def _against_linear(result: Files) -> str:
     """The comparison with the linear baseline."""
     linear = value("accuracy", result.evaluation[result.main_split]["linear_accuracy"])
     return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear', 'it')}."
 
 
-def _lead(result: Result, other: str, called: str) -> str:
+def _lead(result: Files, other: str, called: str) -> str:
     """The difference to another system in points, with its interval."""
     figures, name = result.evaluation[result.main_split], f"accuracy_minus_{other}"
     ends = [figures[f"{name}_{end}"] for end in ("low", "high") if f"{name}_{end}" in figures]
@@ -74,7 +74,7 @@ def _lead(result: Result, other: str, called: str) -> str:
     return f"{100 * figures[name]:+.1f} points from {called}{sure}"
 
 
-def sections(task: Task, result: Result) -> Iterator[Section]:
+def sections(task: Task, result: Files) -> Iterator[Section]:
     """The sections of the page, the most informative first."""
     yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
     if "epochs" in result.training:
@@ -96,7 +96,7 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
         yield Section("Confident errors", text, tables=[Table("The most confident errors", header, rows, long=True)])
 
 
-def _by_class(task: Task, result: Result) -> Iterator[Table]:
+def _by_class(task: Task, result: Files) -> Iterator[Table]:
     names = ("recall", "precision", "f1")
     rows = [
         [row["class"], f"{int(row[task.units]):,}", *(percent(float(row[name])) for name in names)]
@@ -105,7 +105,7 @@ def _by_class(task: Task, result: Result) -> Iterator[Table]:
     yield Table(f"By label, {result.main_split}", ["label", task.units, "recall", "precision", "F1"], rows)
 
 
-def _confusion(task: Task, result: Result) -> Table:
+def _confusion(task: Task, result: Files) -> Table:
     cells = {(row["actual"], row["predicted"]): row[task.units] for row in result.table("plots/confusion.tsv")}
     labels = list(dict.fromkeys(actual for actual, _ in cells))
     rows = [[f"actually {actual}", *(cells[actual, predicted] for predicted in labels)] for actual in labels]
@@ -121,7 +121,7 @@ def _claim(task: Task, *, many: bool = False) -> str:
     return f"{task.classes[1]} {task.units}" if many else f"a {task.classes[1]} {task.unit}"
 
 
-def _charts(task: Task, result: Result) -> Iterator[Picture]:
+def _charts(task: Task, result: Files) -> Iterator[Picture]:
     reliability = {"positive": "as predicted", "calibrated": "perfectly calibrated"}
     calibration = result.columns("plots/reliability.tsv")
     yield line_chart(

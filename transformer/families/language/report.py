@@ -6,8 +6,8 @@ from transformer.core.task import Task
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Section, Table
-from transformer.report.result import Result, learning_curves, scores
-from transformer.results.headline import headline, percent, value
+from transformer.report.result import Files, learning_curves, scores
+from transformer.workflow.headline import headline, percent, value
 
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 _CURVES = (
@@ -21,12 +21,12 @@ Params = ReportParams
 run = write_report
 
 
-def summary(result: Result) -> str:
+def summary(result: Files) -> str:
     """How good the result is, in one line."""
     return headline("perplexity", result.evaluation)
 
 
-def weaknesses(task: Task, result: Result) -> Iterator[str]:
+def weaknesses(task: Task, result: Files) -> Iterator[str]:
     """Where it fails, one line each."""
     figures = result.evaluation[result.main_split]
     right = value("accuracy", figures["accuracy"])
@@ -40,7 +40,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         yield f"{percent(figures['unknown_rate'])} of the tokens are unknown: perplexities flatter it by them."
 
 
-def sections(task: Task, result: Result) -> Iterator[Section]:
+def sections(task: Task, result: Files) -> Iterator[Section]:
     """The sections of the page, the most informative first."""
     yield scores(result, METRICS)
     yield learning_curves(result, _CURVES)
@@ -59,7 +59,7 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     yield _texts(result, "unexpected", "Least expected texts", "The 20 texts of each split with the highest loss.")
 
 
-def _texts(result: Result, name: str, title: str, text: str) -> Section:
+def _texts(result: Files, name: str, title: str, text: str) -> Section:
     rows = result.by_split(f"tables/{name}.tsv")
     header = list(rows[0]) if rows else []
     return Section(title, text, tables=[Table(title, header, [[*row.values()] for row in rows], long=True)])

@@ -6,8 +6,8 @@ from transformer.core.task import Task
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Picture, Section, Table
-from transformer.report.result import Result, columns, learning_curves, scores
-from transformer.results.headline import TEXT_BLEUS, headline, main_first, percent
+from transformer.report.result import Files, columns, learning_curves, scores
+from transformer.workflow.headline import TEXT_BLEUS, headline, main_first, percent
 
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
@@ -25,12 +25,12 @@ Params = ReportParams
 run = write_report
 
 
-def summary(result: Result) -> str:
+def summary(result: Files) -> str:
     """How good the result is, in one line."""
     return headline("bleu", result.evaluation)
 
 
-def weaknesses(task: Task, result: Result) -> Iterator[str]:
+def weaknesses(task: Task, result: Files) -> Iterator[str]:
     """Where it fails, one line each."""
     split = result.main_split
     figures = result.evaluation[split]
@@ -58,7 +58,7 @@ def weaknesses(task: Task, result: Result) -> Iterator[str]:
         )
 
 
-def sections(task: Task, result: Result) -> Iterator[Section]:
+def sections(task: Task, result: Files) -> Iterator[Section]:
     """The sections of the page, the most informative first."""
     names = [name for name in METRICS if name in result.evaluation[result.main_split]]
     yield scores(result, main_first(names, result.evaluation))
@@ -70,13 +70,13 @@ def sections(task: Task, result: Result) -> Iterator[Section]:
     yield Section("Sentences", text, tables=[Table("The worst and the median sentences", header, rows, long=True)])
 
 
-def _charts(result: Result) -> Iterator[Picture]:
+def _charts(result: Files) -> Iterator[Picture]:
     for grouping, (title, label) in _GROUPINGS.items():
         shown = columns(_groups(result, grouping))
         if shown:
             yield bar_chart(title, shown, group="group", value="bleu", count="sentences", label=label, x_label="BLEU")
 
 
-def _groups(result: Result, grouping: str) -> list[dict[str, str]]:
+def _groups(result: Files, grouping: str) -> list[dict[str, str]]:
     rows = result.table("tables/groups.tsv")
     return [row for row in rows if row["split"] == result.main_split and row["grouping"] == grouping]

@@ -15,12 +15,11 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from transformer.core.code import ran_path
+from transformer.core.digest import leaves
 from transformer.core.errors import UserError
-from transformer.results.chain import Stage, stage_from_entry
-from transformer.results.differences import leaves
-from transformer.results.find import commit_of
-from transformer.results.git import blob, git, prefix
-from transformer.results.lockfile import LOCK, parse_lock, require_valid
+from transformer.workflow.git import blob, git, prefix
+from transformer.workflow.pipeline import LOCK, Stage, stages_in_lock
+from transformer.workflow.results import commit_of
 
 _COMMAND = (sys.executable, "-P", "-m", "dvc", "repro", "--force", "--no-run-cache")
 _SHOWN = 3
@@ -33,7 +32,7 @@ def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None])
     Raises UserError if a stage was not computed or anything differs, and if a clone lacks an input.
     """
     commit = commit_of(root, name)
-    was = _stages(blob(root, commit, LOCK), name)
+    was = stages_in_lock(blob(root, commit, LOCK), name)
     wanted = [stage for stage in was if task is None or stage.endswith(f"@{task}")]
     if not wanted:
         raise UserError(f"{name} has no result{f' of {task}' if task else ''} in {LOCK}: run `dvc repro`, and commit")
@@ -43,7 +42,7 @@ def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None])
         if note:
             echo(f"note: {note}")
         failed = _run((*_COMMAND, *([f"report@{task}"] if task else [])), folder)
-        now = _stages((folder / LOCK).read_bytes() if (folder / LOCK).is_file() else b"", name)
+        now = stages_in_lock((folder / LOCK).read_bytes() if (folder / LOCK).is_file() else b"", name)
         changed = git(folder, "diff", "--name-only", "--relative", "-z", "HEAD")
         changed += git(folder, "ls-files", "-z", "--others", "--exclude-standard")
     stages = list(dict.fromkeys((*now, *wanted)))
@@ -55,14 +54,6 @@ def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None])
         why = "`dvc repro` failed: " if failed else ""
         raise UserError(f"{why}{len(different)} of {len(stages)} stages are not as at {name}{note and f'; {note}'}")
     echo(f"{len(stages)} stages computed: every output is that of {name}")
-
-
-def _stages(lock: bytes, name: str) -> dict[str, Stage]:
-    """The stages of a dvc.lock, in its order, which is that in which they ran."""
-    lock = lock or b"stages:"
-    require_valid(lock, name)
-    entries = parse_lock(lock).get("stages") or {}
-    return {stage: stage_from_entry(stage, entry) for stage, entry in entries.items()}
 
 
 @contextmanager

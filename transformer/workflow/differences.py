@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from transformer.core.code import changes
-from transformer.core.digest import leaves as leaves_of
+from transformer.core.digest import leaves
 from transformer.core.task import Task, family_module, open_task
 from transformer.evaluation.bootstrap import Floats, interval, p_value
-from transformer.results.chain import DATA_STAGES, Chain
-from transformer.results.find import Results, Row
-from transformer.results.headline import main_first, measured
-from transformer.results.naming import languages
+from transformer.workflow.headline import main_first, measured
+from transformer.workflow.pipeline import DATA_STAGES, OPTIONAL, Pipeline
+from transformer.workflow.results import Result, Row
 
 ABSENT = "-"
 _ALPHA = 0.05  # the complement of the intervals' 95 %
@@ -89,19 +88,19 @@ class Differences:
         return any(path == f"data/{self.task}/corpus" for path, _, _ in self.data)
 
 
-def differences(task: str, first: Results, second: Results, *, samples: int) -> Differences:
-    """Compare two results; samples: the number of paired bootstrap samples."""
-    one, two = first.chains[task], second.chains[task]
-    views = [view.name for view in one.views if two.view(view.name)]
-    answers = [result.predictions(task) if samples else {} for result in (first, second)]
+def differences(first: Result, second: Result, *, samples: int) -> Differences:
+    """Compare two results of one task; samples: the number of paired bootstrap samples."""
+    one, two = first.pipeline, second.pipeline
+    lacking = [name for name in OPTIONAL if not (name in one.stages and name in two.stages)]
+    answers = [result.predictions() if samples else {} for result in (first, second)]
     return Differences(
-        task=task,
-        params=list(_changed(*(shown_params(chain, views) for chain in (one, two)))),
+        task=first.task,
+        params=list(_changed(*(shown_params(pipeline, lacking) for pipeline in (one, two)))),
         data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(_given(one), _given(two)))],
-        code=_changed_code(first, second, task),
-        scores=list(_scores(task, first, second, answers, samples)),
+        code=_changed_code(first, second),
+        scores=list(_scores(first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
-        baselines=list(_baselines(task, first, second)),
+        baselines=list(_baselines(first, second)),
     )
 
 
@@ -111,10 +110,10 @@ def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tu
             yield name, _shown(first, name), _shown(second, name)
 
 
-def _changed_code(first: Results, second: Results, task: str) -> list[str]:
+def _changed_code(first: Result, second: Result) -> list[str]:
     """The modules and libraries that differ; in place of those of a fingerprint that is not here, its path."""
-    one, two = first.code(task), second.code(task)
-    paths = [path for path, _, _ in _changed(first.chains[task].code, second.chains[task].code)]
+    one, two = first.code(), second.code()
+    paths = [path for path, _, _ in _changed(first.pipeline.code, second.pipeline.code)]
     return sorted({name for path in paths for name in (changes(one.get(path, {}), two.get(path, {})) or [path])})
 
 
@@ -124,25 +123,21 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
     return values[name] if isinstance(values[name], str) else json.dumps(values[name])
 
 
-def leaves(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A chain's parameters by dotted name."""
-    return {name: value for values in params.values() for name, value in leaves_of(values).items()}
+def shown_params(pipeline: Pipeline, lacking: Collection[str] = ()) -> dict[str, Any]:
+    """A pipeline's parameters by dotted name, without those of the stages that another one lacks."""
+    left = Pipeline(pipeline.task, {name: each for name, each in pipeline.stages.items() if name not in lacking})
+    return leaves(left.params)
 
 
-def shown_params(chain: Chain, views: Collection[str]) -> dict[str, Any]:
-    """A chain's parameters, and those of these views, by dotted name."""
-    sections = (view.params for view in chain.views if view.name in views)
-    return {name: value for params in (*sections, chain.params) for name, value in leaves(params).items()}
+def _data(pipeline: Pipeline) -> dict[str, str]:
+    return {path: md5 for name in DATA_STAGES for path, md5 in pipeline.stages[name].outs.items()}
 
 
-def _data(chain: Chain) -> dict[str, str]:
-    return {path: md5 for stage in chain.stages if stage.name in DATA_STAGES for path, md5 in stage.outs.items()}
-
-
-def _given(chain: Chain) -> dict[str, str]:
-    """What the stages below the data read that neither is code nor was written by a stage of the chain."""
-    read = {path: md5 for stage in chain.stages if stage.name not in DATA_STAGES for path, md5 in stage.deps.items()}
-    return {path: md5 for path, md5 in read.items() if path not in chain.outs and path not in chain.code}
+def _given(pipeline: Pipeline) -> dict[str, str]:
+    """What the stages below the data read that neither is code nor was written by a stage of the pipeline."""
+    below = [stage for name, stage in pipeline.stages.items() if name not in (*DATA_STAGES, *OPTIONAL)]
+    read = {path: md5 for stage in below for path, md5 in stage.deps.items()}
+    return {path: md5 for path, md5 in read.items() if path not in {*pipeline.outs, *pipeline.code}}
 
 
 def _in_both(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -151,20 +146,18 @@ def _in_both(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[dict[
     return {path: first[path] for path in both}, {path: second[path] for path in both}
 
 
-def _scores(
-    task: str, first: Results, second: Results, answers: Sequence[dict[str, list[Row]]], samples: int
-) -> Iterator[Score]:
+def _scores(first: Result, second: Result, answers: Sequence[dict[str, list[Row]]], samples: int) -> Iterator[Score]:
     """The headline metrics of the splits that both have; those computed from predictions have intervals."""
-    one, two = first.figures(task), second.figures(task)
-    evaluations = first.evaluation(task), second.evaluation(task)
-    compare: CompareCode = family_module(open_task(task), "evaluation.compare")
-    one_direction = languages(first.chains[task]) == languages(second.chains[task])
+    one, two, task = first.metrics(), second.metrics(), open_task(first.task)
+    evaluations = first.evaluation(), second.evaluation()
+    compare: CompareCode = family_module(task, "evaluation.compare")
+    one_direction = languages(first.pipeline) == languages(second.pipeline)
     for split in (split for split in one if split in two):
         rows = [each[split] for each in answers if split in each]
         same_texts = one_direction and (len(rows) < 2 or compare.texts(rows[0]) == compare.texts(rows[1]))
         paired = _paired(task, split, rows, samples) if len(rows) == 2 and same_texts else {}
         found = {}
-        for metric in dict.fromkeys((*paired, *family_module(open_task(task), "shown").HEADLINE)):
+        for metric in dict.fromkeys((*paired, *family_module(task, "shown").HEADLINE)):
             told = {measured(metric, each) for each in evaluations} - {""}
             alike = same_texts and len(told) <= 1
             if metric in paired and (_agrees(paired[metric], one[split], two[split]) if alike else compare.SCORED_ANEW):
@@ -175,28 +168,33 @@ def _scores(
         yield from (found[metric] for metric in main_first(order, one))
 
 
+def languages(pipeline: Pipeline) -> list[str]:
+    """The codes of the source and target language; empty for a task that does not translate."""
+    section = pipeline.section("tokenize")
+    return [str(section[side]) for side in ("source", "target") if side in section]
+
+
 def _agrees(score: Score, one: Mapping[str, float], two: Mapping[str, float]) -> bool:
     """Whether a metric computed from predictions is what `evaluate` wrote; it knows all labels, also absent ones."""
     told = (score.first, one.get(score.metric)), (score.second, two.get(score.metric))
     return all(wrote is None or math.isclose(own, wrote, rel_tol=1e-3, abs_tol=1e-3) for own, wrote in told)
 
 
-def _baselines(task: str, first: Results, second: Results) -> Iterator[Score]:
+def _baselines(first: Result, second: Result) -> Iterator[Score]:
     """The main metric of the linear baselines where the two results have different ones."""
-    one, two = first.figures(task), second.figures(task)
-    names = [f"linear_{metric}" for metric in family_module(open_task(task), "shown").HEADLINE]
+    one, two = first.metrics(), second.metrics()
+    names = [f"linear_{metric}" for metric in family_module(open_task(first.task), "shown").HEADLINE]
     for split in (split for split in one if split in two):
         name = next((name for name in names if name in one[split] and name in two[split]), None)
         if name and one[split][name] != two[split][name]:
             yield Score(split, name, one[split][name], two[split][name])
 
 
-def _paired(task: str, split: str, answers: Sequence[list[Row]], samples: int) -> dict[str, Score]:
+def _paired(task: Task, split: str, answers: Sequence[list[Row]], samples: int) -> dict[str, Score]:
     """Metrics computed from two systems' predictions for the same texts, by name."""
-    declared = open_task(task)
-    compare: CompareCode = family_module(declared, "evaluation.compare")
+    compare: CompareCode = family_module(task, "evaluation.compare")
     found = {}
-    one, two = compare.scored(declared, answers, samples)
+    one, two = compare.scored(task, answers, samples)
     for metric in (name for name in one if name in two):
         (score, drawn), (other, others) = one[metric], two[metric]
         low, high = interval(others - drawn) or (None, None)

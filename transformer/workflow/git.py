@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.core.errors import UserError
-from transformer.results.lockfile import LOCK
 
 _FATAL = 128
+_LOCK = "dvc.lock"
 _NO_REPOSITORY = "not a git repository (or any"
 _EXPERIMENTS = "refs/exps/??/*/*"
 
@@ -115,11 +115,11 @@ def snapshots(root: Path) -> Iterator[Snapshot]:
     named = experiments(root)
     known: set[bytes] = set()
     history = ("log", "--exclude=refs/exps/*", "--exclude=refs/stash", "--all", *named)
-    lines = git(root, *history, "--full-history", "-m", "--format=%ct %H %P", "--", LOCK).decode().split("\n")
+    lines = git(root, *history, "--full-history", "-m", "--format=%ct %H %P", "--", _LOCK).decode().split("\n")
     oldest_first = dict.fromkeys(line for line in reversed(lines) if line[:1].isdigit())  # also at the same second
     commits = sorted(oldest_first, key=lambda line: int(line.split()[0]))
     for time, commit, *parents in map(str.split, commits):
-        lock = blob(root, commit, LOCK)
+        lock = blob(root, commit, _LOCK)
         if not lock or lock in known:
             continue
         known.add(lock)

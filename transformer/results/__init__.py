@@ -1,1 +1,0 @@
-"""What DVC and git know of results."""

@@ -1,0 +1,409 @@
+"""All that knows MLflow's client: the store, a result's run, its model and the alias of the best. For MLflow 3.17."""
+
+import json
+import logging
+import os
+import re
+import shlex
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+from filelock import FileLock
+
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, read_table, write_json
+from transformer.core.repository import repository
+from transformer.core.task import family_module, open_task
+from transformer.export.converted import CONVERTED
+from transformer.export.serving import BEST
+from transformer.text.pretokenize import read_pretokenizers, read_rules
+from transformer.workflow import run as content
+from transformer.workflow.pipeline import bundle_path, converted_path
+from transformer.workflow.results import Result
+from transformer.workflow.run import Origin, safe
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+    from mlflow.entities.model_registry import ModelVersion
+    from mlflow.models import Model, ModelSignature
+    from mlflow.tracking import MlflowClient
+
+MLFLOW = "3.17"
+_VARIABLE = "MLFLOW_TRACKING_URI"
+_DATABASE, _ARTIFACTS = "mlflow.db", "mlartifacts"
+_SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")
+_SQLITE = re.compile(r"sqlite(?:\+\w+)?:///([^?]+)(\?.*)?")
+_PASSWORD = re.compile(r"//[^/?#\s]+@")
+_LETTERS = 300
+_LOCK_SECONDS = 300
+_SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it may contain a password
+}
+_BUNDLE = "bundle"
+_PACKAGES = (
+    *("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "threadpoolctl", "ctranslate2"),
+    "onnxruntime",
+)
+_POINTS = 1000  # in a request
+_PARAMS = 100
+_DIGEST_LENGTH = 36  # MLflow's limit
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class Store:
+    """One experiment of a tracking store."""
+
+    client: "MlflowClient"
+    experiment_id: str
+    lock: AbstractContextManager[Any]
+    """Held by one writer at a time, in whatever clone; writers on other machines are not locked out."""
+
+    def runs(self, where: str) -> "list[Run]":
+        """The experiment's runs that a filter finds."""
+        search = self.client.search_runs
+        return _pages(lambda token: search([self.experiment_id], where, max_results=1000, page_token=token))
+
+
+def _pages(page: Callable[[str | None], Any]) -> list[Any]:
+    found, token = [], None
+    while True:
+        found += (some := page(token))
+        if not (token := some.token):
+            return found
+
+
+def store_uri(root: Path) -> str:
+    """MLFLOW_TRACKING_URI, or a database in the repository's root; relative paths are resolved against that.
+
+    Raises UserError for SQLite without a file.
+    """
+    given = os.environ.get(_VARIABLE, "")
+    if given and not given.startswith("sqlite"):
+        return given
+    parts = _SQLITE.fullmatch(given or f"sqlite:///{_DATABASE}")
+    if parts is None or parts[1] == ":memory:":
+        raise UserError(
+            f"{_VARIABLE} ({given}) does not name a database file: write sqlite:///PATH, or sqlite:////PATH from /"
+        )
+    path = str((root / unquote(parts[1])).resolve())
+    quoted = quote(path, safe=" +/")  # as SQLAlchemy reads it
+    # Without the driver's name MLflow would create a folder named like the quoted path.
+    return f"{'sqlite' if quoted == path else 'sqlite+pysqlite'}:///{quoted}{parts[2] or ''}"
+
+
+def database_of(uri: str) -> Path | None:
+    """The file of a SQLite database, which is on this machine; None for any other store."""
+    parts = _SQLITE.fullmatch(uri)
+    return Path(unquote(parts[1])) if parts else None
+
+
+def is_server(uri: str) -> bool:
+    """Whether the store is behind a server, which has a place for artifacts and a UI of its own."""
+    return urlsplit(uri).scheme in _SERVERS or uri in _SERVERS
+
+
+def without_password(text: str) -> str:
+    """Mask the password of any address in a text."""
+    return _PASSWORD.sub("//***@", text)
+
+
+def in_words(error: Exception) -> str:
+    """A store's error as one line: the database's own message if there is one, with passwords masked."""
+    found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
+    return without_password(" ".join(str(found).split())[:_LETTERS] or type(error).__name__)
+
+
+def quiet_mlflow() -> None:
+    """Configure mlflow, before it is imported: no telemetry, errors only. The user's own settings stay."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    warnings.filterwarnings("ignore")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow.pyfunc").setLevel(logging.ERROR)  # if mlflow was imported before
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it logs the errors that it raises
+
+
+def open_store(root: Path, experiment: str) -> Store:
+    """Connect, creating the database and the experiment if they do not exist yet.
+
+    Raises UserError when the experiment cannot take runs, and what mlflow, its database or the connection raises.
+    """
+    quiet_mlflow()
+    import mlflow
+
+    uri = store_uri(repository(root) or root)
+    database = database_of(uri)
+    lock = FileLock(f"{database}.lock", timeout=_LOCK_SECONDS) if database else nullcontext()
+    mlflow.set_tracking_uri(uri)  # the registry's database looks models up through the global one
+    client = mlflow.MlflowClient(uri, uri)
+    with lock:
+        return Store(client, _experiment(client, uri, experiment), lock)
+
+
+def _experiment(client: "MlflowClient", uri: str, name: str) -> str:
+    database = database_of(uri)
+    place = (database.parent / _ARTIFACTS).as_uri() if database else None
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        if place is None and not is_server(uri):
+            raise UserError(
+                f"{without_password(uri)} has no place for artifacts: use a server in front of it, or set a place with"
+                f" `mlflow experiments create --experiment-name {name} --artifact-location URI`"
+            )
+        return str(client.create_experiment(name, artifact_location=place))
+    if found.lifecycle_stage != "active":
+        shown = shlex.quote(without_password(uri))
+        raise UserError(
+            f"the experiment `{name}` is deleted in MLflow: restore it with `{_VARIABLE}={shown} mlflow experiments"
+            f" restore --experiment-id {found.experiment_id}`, or rename it there; then `transformer sync`"
+        )
+    if database and found.artifact_location != place and found.artifact_location.endswith(f"/{_ARTIFACTS}"):
+        raise UserError(
+            f"{database} was copied or moved from {unquote(urlsplit(found.artifact_location).path)}, where its files"
+            f" are: move {database.name} and {_ARTIFACTS} away, and `transformer sync` writes all results anew here"
+        )
+    return str(found.experiment_id)
+
+
+def finished_keys(store: Store) -> set[str]:
+    """The keys of the results that have a whole run."""
+    return {run.data.tags["key"] for run in store.runs("tags.key LIKE '%' AND attributes.status = 'FINISHED'")}
+
+
+def write_run(store: Store, result: Result, origin: Origin, folder: Path) -> bool:
+    """Write the run of a result, unless it has one; returns whether it was written. One that was begun is replaced.
+
+    folder: has the result's files at their own paths. Raises what mlflow, its database or the connection raises; then
+    `sync` begins again.
+    """
+    with store.lock:
+        for run in store.runs(f"tags.key = '{result.pipeline.key}'"):
+            if run.info.status == "FINISHED":
+                return False
+            _discard(store, run.info.run_id)
+        start, end = content.work_of(result, origin)
+        tags = safe(content.tags(result, origin, folder))
+        run = store.client.create_run(store.experiment_id, start, tags, content.run_name(result, origin))
+        _fill(store, run, result, folder)
+        _register(store, run.info.run_id, result, origin, folder)
+        store.client.set_terminated(run.info.run_id, "FINISHED", end)
+    return True
+
+
+def _discard(store: Store, run_id: str) -> None:
+    for version in _pages(lambda token: store.client.search_model_versions(f"run_id = '{run_id}'", page_token=token)):
+        store.client.delete_model_version(version.name, version.version)
+    for model in store.client.search_logged_models([store.experiment_id], f"source_run_id = '{run_id}'"):
+        store.client.delete_logged_model(model.model_id)
+    store.client.delete_run(run_id)
+
+
+def _fill(store: Store, run: "Run", result: Result, folder: Path) -> None:
+    """Log parameters, metrics, curves, data sets and files."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
+
+    client, run_id, task, time = store.client, run.info.run_id, result.task, run.info.start_time
+    reports = folder / "reports" / task
+    params = safe(content.hyperparameters(task, result.pipeline.params))
+    for some in _slices([Param(name, value) for name, value in params.items()], _PARAMS):
+        client.log_batch(run_id, params=some)
+    points = [Metric(name, value, time, 0) for name, value in content.metrics(task, reports).items()]
+    points += [Metric(name, value, time, step) for name, value, step in content.curves(reports)]
+    for batch in _slices(points, _POINTS):
+        client.log_batch(run_id, metrics=batch)
+    provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
+    source = json.dumps({key: value for key, value in provenance.items() if isinstance(value, str)}, sort_keys=True)
+    inputs = [
+        DatasetInput(
+            Dataset(f"{task}/{split}", provenance["sha256"][split][:_DIGEST_LENGTH], "corpus", source,
+                    profile=json.dumps({"num_rows": rows})),
+            [InputTag("mlflow.data.context", "testing" if split.startswith(("validation", "test")) else "training")],
+        )
+        for split, rows in sorted(provenance["rows"].items())
+    ]  # fmt: skip
+    client.log_inputs(run_id, inputs)
+    with tempfile.TemporaryDirectory(prefix="run-") as temporary:
+        write_json(Path(temporary, "params.json"), result.pipeline.params)
+        client.log_artifacts(run_id, temporary)
+    page = [f"reports/{task}/report.html"] if content.has_page(reports, result) else []
+    for path in (*(path for path in result.pipeline.outs if path.startswith(f"reports/{task}/")), *page):
+        name = path.removeprefix(f"reports/{task}/")
+        if (folder / path).is_dir():
+            client.log_artifacts(run_id, str(folder / path), f"reports/{name}")
+        else:
+            client.log_artifact(run_id, str(folder / path), "reports")
+    link = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts/reports"
+    note = f"{content.description(task, reports)}\n\n[Report]({link}/report.html) · [answers]({link}/predictions.tsv)"
+    client.set_tag(run_id, "mlflow.note.content", note)
+
+
+def _slices(items: Sequence[_Found], size: int) -> Iterator[Sequence[_Found]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _register(store: Store, run_id: str, result: Result, origin: Origin, folder: Path) -> None:
+    """Log the result's model, register it as a version, and give the alias to the best."""
+    from mlflow.entities import LoggedModelOutput
+    from mlflow.exceptions import MlflowException
+    from mlflow.models import Model
+
+    client, task, name = store.client, result.task, content.registered_name(result.pipeline)
+    logged = client.create_logged_model(store.experiment_id, name=task, source_run_id=run_id)
+    model_id = logged.model_id
+    with tempfile.TemporaryDirectory(prefix="run-") as temporary:
+        local, converted = Path(temporary, "model"), folder / converted_path(task)
+        first = next(read_table(folder / "reports" / task / "predictions.tsv"), {})
+        reference = Model(artifact_path=logged.artifact_location, model_uuid=model_id, run_id=run_id, model_id=model_id)
+        example = first.get(family_module(open_task(task), "serving").QUESTION)
+        save_model(local, folder / bundle_path(task), task, example=example, model=reference)
+        if converted.is_dir() and "convert" in result.pipeline.stages:
+            shutil.copytree(converted, local / "artifacts" / CONVERTED)
+        client.log_model_artifacts(model_id, str(local))
+    client.finalize_logged_model(model_id, status="READY")
+    client.log_outputs(run_id, models=[LoggedModelOutput(model_id, step=0)])
+    tags = content.version_tags(result, origin, folder)
+    try:
+        client.create_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+    client.create_model_version(name, f"models:/{model_id}", run_id, tags, model_id=model_id)
+    place_alias(client, name, tags["alias"])
+
+
+def save_model(
+    local: Path, bundle: Path, task: str, *, example: str | None = None, model: "Model | None" = None
+) -> None:
+    """Save a task's bundle as a pyfunc model. example: a text to ask it; model: how MLflow's database knows it."""
+    import pandas as pd
+    from mlflow import pyfunc
+
+    package, serving = Path(__file__).parents[1], family_module(open_task(task), "serving")
+    packages = (*_PACKAGES, *(["spacy"] if _needs_spacy(bundle) else []))
+    pyfunc.save_model(
+        path=str(local),
+        python_model=str(package / "export" / "pyfunc.py"),
+        artifacts={_BUNDLE: str(bundle)},
+        code_paths=[str(package)],
+        signature=_signature(task, serving.params_of(read_json(bundle / "config.json"))),
+        input_example=None if example is None else pd.DataFrame({"text": [example]}),
+        pip_requirements=[f"{name}=={_public_version(name)}" for name in packages],
+        mlflow_model=model,
+    )
+    for cache in [*local.rglob("__pycache__")]:
+        shutil.rmtree(cache)
+
+
+def _needs_spacy(bundle: Path) -> bool:
+    """Whether the bundle lacks the rules of a side that is split as spaCy does."""
+    rules = read_rules(bundle)
+    return any(side.kind == "spacy" and side.language not in rules for side in read_pretokenizers(bundle).values())
+
+
+def _signature(task: str, params: Sequence[tuple[str, str, Any]]) -> "ModelSignature":
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
+
+    specs = [ParamSpec(name, kind, default) for kind, name, default in (("string", "engine", BEST), *params)]
+    outputs = Schema([ColSpec(kind, name) for kind, name in family_module(open_task(task), "shown").ANSWERS])
+    return ModelSignature(Schema([ColSpec("string", "text")]), outputs, ParamSchema(specs))
+
+
+def _public_version(package: str) -> str:
+    # Local builds such as 2.13.0+cpu are not on any public index.
+    return metadata.version(package).partition("+")[0]
+
+
+def versions_of(client: "MlflowClient", name: str, where: str = "") -> "list[ModelVersion]":
+    """The registered versions of a name whose runs are there."""
+    found = _pages(lambda token: client.search_model_versions(f"name = '{name}'{where}", page_token=token))
+    return [version for version in found if _is_there(client, version.run_id)]
+
+
+def _is_there(client: "MlflowClient", run_id: str) -> bool:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return bool(client.get_run(run_id).info.lifecycle_stage == "active")
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return False
+
+
+def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
+    """Give the alias to the best of the versions that compare with the newest: same validation texts and metric.
+
+    The choice depends on the versions' tags alone, not on the order in which they were registered.
+    """
+    competing = [version for version in versions_of(client, name) if version.tags.get("alias") == alias]
+    if not competing:
+        return
+    group = max(competing, key=_age).tags["group"]
+    best = min((version for version in competing if version.tags["group"] == group), key=_rank)
+    held = client.get_registered_model(name).aliases.get(alias)
+    before = next((version for version in competing if str(version.version) == str(held)), None)
+    if before is None or str(before.version) != str(best.version):
+        client.set_registered_model_alias(name, alias, best.version)
+    if before is not None and before.tags["group"] != group:
+        was, now = json.loads(before.tags["group"]), json.loads(group)
+        other = " and ".join(each for each in now if was[each] != now[each])
+        print(
+            f"{name}@{alias} moved from version {before.version} to {best.version}, whose {other} are others, so their"
+            " scores do not compare: `export.registered_name` gives models names of their own"
+        )
+
+
+def _age(version: "ModelVersion") -> tuple[float, str]:
+    return float(version.tags["made"]), version.tags["key"]
+
+
+def _rank(version: "ModelVersion") -> tuple[float, float, str]:
+    value = float(version.tags["value"])
+    return (-value if version.tags["higher_is_better"] == "true" else value, *_age(version))
+
+
+def follow(store: Store, name: str, training: str, batches: Iterator[list[dict[str, Any]]]) -> None:
+    """Log the curves of a training that is under way, batch by batch, as a run of their own, with system metrics.
+
+    training: identifies it; one that says `resumed` goes on in its run, if that is there, each point once.
+    """
+    from mlflow.entities import Metric
+    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+    client, first = store.client, next(batches)
+    resumed = any(event["event"] == "resumed" for event in first)
+    found = store.runs(f"tags.training = '{training}' AND attributes.status != 'FINISHED'") if resumed else []
+    run = found[0] if found else client.create_run(store.experiment_id, tags={"training": training}, run_name=name)
+    run_id, status = run.info.run_id, "KILLED"
+    own = [each for each in run.data.metrics if not each.startswith("system/")]
+    logged = max((client.get_metric_history(run_id, each)[-1].step for each in own), default=-1)
+    client.update_run(run_id, "RUNNING")
+    monitor = SystemMetricsMonitor(run_id, resume_logging=bool(found))
+    monitor.start()
+    try:
+        for batch in chain([first], batches):
+            status = next((event["status"] for event in batch if event["event"] == "end"), status)
+            new = [event for event in batch if event["event"] == "metrics" and event["step"] > logged]
+            points = [Metric(each, value, e["time"], e["step"]) for e in new for each, value in e["values"].items()]
+            for some in _slices(points, _POINTS):
+                client.log_batch(run_id, metrics=some)
+    finally:
+        monitor.finish()
+    client.set_terminated(run_id, status)

@@ -1,0 +1,311 @@
+"""Finds results by name, and says what speaks against them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from transformer.core.code import CODE, Tree, changes, changes_in, code_path, ran_path, workspace_code
+from transformer.core.code import LOCK as LIBRARIES
+from transformer.core.digest import parameters_digest
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, table_rows
+from transformer.core.task import open_task, task_names
+from transformer.workflow.dvc import cached, changed_since, content_md5, experiment_state, md5_of_folder, not_as_locked
+from transformer.workflow.dvc import read_at as read_from_dvc
+from transformer.workflow.git import blob, blobs, experiments, files, git, head, snapshots
+from transformer.workflow.pipeline import LOCK, Pipeline, pipelines
+
+WORKSPACE = "workspace"
+_SHORT = 10  # digits of a commit
+_NAMED = 3
+_KEY = 8  # digits of a key that find a result
+_WITHOUT_RESULT = {
+    "running": "is still running: compare it when its last stage has ended",
+    "queued": "waits in the queue: `dvc queue start` runs it; compare it when `dvc queue status` says Success",
+    "failed": "failed, so it has no result: `dvc queue logs {name}` says why",
+}
+"""What to say about an experiment without a result, by DVC's state of it."""
+Metrics = dict[str, float]
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A task's result at a commit or in the workspace."""
+
+    root: Path
+    name: str
+    """What it was asked for by: `workspace`, a commit, an experiment, ..."""
+    commit: str | None
+    """None for the workspace."""
+    pipeline: Pipeline
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.pipeline.task
+
+    def read(self, path: str) -> bytes | None:
+        """An output that is a file, from the workspace, git, DVC's cache or its remote; None if none has it."""
+        md5 = {**self.pipeline.outs, **self.pipeline.records}.get(path)
+        if md5 is None:
+            return None
+        content = _read(self.root, self.commit, path)
+        if content_md5(content) == md5:
+            return content
+        if (found := cached(self.root, md5)) is not None or self.commit is None:
+            return found
+        found = read_from_dvc(self.root, self.commit, path)
+        return found if found is not None and content_md5(found) == md5 else None
+
+    def evaluation(self) -> dict[str, dict[str, Any]]:
+        """The parsed evaluation.json. Raises UserError when the result's own is not there."""
+        path = f"reports/{self.task}/evaluation.json"
+        content = self.read(path)
+        if content is None and self.commit is not None:
+            raise UserError(f"{path} at {self.name} is not what {LOCK} says there: choose another commit")
+        if content is None:
+            raise UserError(not_as_locked(self.root, path, missing=not (self.root / path).is_file()))
+        parsed: dict[str, dict[str, Any]] = json.loads(content)
+        return parsed
+
+    def metrics(self) -> dict[str, Metrics]:
+        """The numbers in evaluation.json by split."""
+        numbers = {split: _numbers(values) for split, values in self.evaluation().items()}
+        return {split: values for split, values in numbers.items() if values}
+
+    def predictions(self) -> dict[str, list[Row]]:
+        """The rows of predictions.tsv by split; empty if neither DVC's cache nor its remote has the file."""
+        content = self.read(f"reports/{self.task}/predictions.tsv") or b""
+        rows: dict[str, list[Row]] = {}
+        for row in table_rows(content.decode().split("\n")):
+            rows.setdefault(row["split"], []).append(row)
+        return rows
+
+    def code(self) -> dict[str, dict[str, Any]]:
+        """The fingerprints of the result's code by path, as far as they are here."""
+        found = {path: _read(self.root, self.commit, path) for path in self.pipeline.code}
+        return {p: json.loads(content) for p, content in found.items() if content_md5(content) == self.pipeline.code[p]}
+
+    @cached_property
+    def _ran(self) -> dict[str, dict[str, Any]]:
+        """The records of what ran, by stage, as far as they are here."""
+        found = {stage: self.read(ran_path(stage, self.task)) for stage in self.pipeline.stages}
+        return {stage: json.loads(content) for stage, content in found.items() if content}
+
+    def never_run(self) -> str | None:
+        """Why this is no result: a stage that never ran with its parameters in dvc.lock; None if there is none."""
+        for stage, ran in self._ran.items():
+            if ran["parameters"] != parameters_digest(self.pipeline.stages[stage].params):
+                return (
+                    f"{self.task}: {self.name} has no result: {stage} never ran with the parameters in {LOCK} (`dvc exp"
+                    " save` and `dvc commit` record them without a run); run"
+                    f" `dvc repro --force --single-item {stage}@{self.task}`, then `dvc repro`"
+                )
+        return None
+
+    def accepted(self) -> list[str]:
+        """The stages for which dvc.lock has other code than what ran."""
+        code = {stage: self.pipeline.code.get(code_path(stage, self.task)) for stage in self._ran}
+        return [stage for stage, ran in self._ran.items() if ran["code"] != code[stage]]
+
+    def warning(self) -> str | None:
+        """Why the result is not that of the parameters, code and data that are there; None if it is."""
+        if changed := self._changed():
+            named = [f"{stage}: {_some(what)}" for stage, what in changed.items()]
+            return (
+                f"{self.task}: the result of {self.name} is older than what has changed since"
+                f" ({_some(named, '; ')}); `dvc repro report@{self.task}` makes the new one"
+            )
+        if accepted := self.accepted():
+            return (
+                f"{self.task}: {', '.join(accepted)} of {self.name} ran with other code than {LOCK} has (`transformer"
+                " accept`, `dvc exp save` and `dvc commit` record it without a run);"
+                f" `dvc repro --force report@{self.task}` runs it"
+            )
+        if self.commit is not None and self._ran.keys() != self.pipeline.stages.keys() and self.pipeline.records:
+            return (
+                f"{self.task}: what {self.name} ran with cannot be checked: its records are not here"
+                " (`dvc fetch --all-commits` brings them)"
+            )
+        return None
+
+    def _changed(self) -> dict[str, list[str]]:
+        if self.commit is None:
+            changed = _workspace_changes(self.root)
+            names = (f"{stage}@{self.task}" for stage in self.pipeline.stages)
+            return {name: changed[name] for name in names if name in changed}
+        tree = code_at(self.root, self.commit)
+        found = {Path(path).stem: changes_in(tree, code) for path, code in self.code().items()}
+        return {f"{stage}@{self.task}": changed for stage, changed in found.items() if changed}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a dvc.lock has of all tasks."""
+
+    results: dict[str, Result]
+    """By task."""
+    partial: dict[str, str]
+    """By task: why its stages are not a result, and what to run."""
+
+
+def results_at(root: Path, name: str, commit: str | None) -> Found:
+    """The results of a commit, or of the workspace (None); there may be none.
+
+    Raises UserError when dvc.lock has conflict markers or is not valid.
+    """
+    found = Found({}, {})
+    for pipeline in pipelines(_read(root, commit, LOCK), name):
+        result = Result(root, name, commit, pipeline)
+        why = pipeline.why_partial(name) if pipeline.stale else result.never_run()
+        if why:
+            found.partial[pipeline.task] = why
+        else:
+            found.results[pipeline.task] = result
+    return found
+
+
+def find_results(root: Path, name: str, task: str | None = None) -> Found:
+    """Resolve `name`: `workspace`, a DVC experiment, a commit, branch or tag, or an MLflow run by (part of) its key.
+
+    A run's name ends in the start of its key. Raises UserError when there is no result, or none of `task`.
+    """
+    found = results_at(root, name, None if name == WORKSPACE else commit_of(root, name))
+    if task in found.results or (task is None and found.results):
+        return found
+    if partial := [line for other, line in found.partial.items() if task in (None, other)]:
+        raise UserError("; ".join(partial))
+    what = f"no complete result of {task}" if task else "no complete result"
+    raise UserError(f"{name} has {what} in {LOCK}: run `dvc repro` there and commit, or choose another")
+
+
+def result_before(result: Result) -> Result | None:
+    """The newest other result of the task in HEAD's history; None if there is none.
+
+    Passed over are commits of dvc.lock without the metrics that belong to it, or with parameters that never ran.
+    """
+    for commit in git(result.root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
+        try:
+            other = results_at(result.root, commit[:_SHORT], commit).results.get(result.task)
+            if other is not None and other.pipeline.key != result.pipeline.key and other.evaluation():
+                return other
+        except UserError:
+            continue
+    return None
+
+
+def all_results(root: Path) -> dict[str, tuple[Result, str | None, str | None]]:
+    """Every result of the commits and experiments, by key, oldest first: it, what it was made on, its experiment.
+
+    Results that never ran with their parameters are left out.
+    """
+    found: dict[str, tuple[Result, str | None, str | None]] = {}
+    for snapshot in snapshots(root):
+        try:
+            here = results_at(root, snapshot.commit[:_SHORT], snapshot.commit).results
+        except UserError:  # a broken dvc.lock was committed
+            continue
+        for result in here.values():
+            found.setdefault(result.pipeline.key, (result, snapshot.baseline, snapshot.experiment))
+    return found
+
+
+def stale_stages(root: Path, *, outputs: bool = True) -> dict[str, list[str]]:
+    """The stages that would run now, by name, with what has changed; not those that would run only after them.
+
+    DVC's own status does not see code before the stage `code` has run. outputs: as for `changed_since`.
+    """
+    found = changed_code(root)
+    for name, changed in changed_since(root, outputs=outputs).items():
+        found[name] = [*found.get(name, []), *changed]
+    return found
+
+
+def changed_code(root: Path) -> dict[str, list[str]]:
+    """The code that has changed since the stage `code` ran, by the stage that it is of."""
+    found = {}
+    for task in task_names():
+        for stage, now in workspace_code(root, open_task(task)).items():
+            path = root / code_path(stage, task)
+            if path.is_file() and (changed := changes(read_json(path), now)):
+                found[f"{stage}@{task}"] = changed
+    return found
+
+
+def code_at(root: Path, commit: str) -> Tree:
+    """The code of a commit."""
+    names = [*(f"{folder}/{name}" for folder in CODE for name in files(root, commit, folder)), LIBRARIES]
+    contents = zip(names, blobs(root, commit, names), strict=True)
+    return Tree(root, {name: content for name, content in contents if content is not None})
+
+
+def folder_is_as_locked(root: Path, path: str) -> bool:
+    """Whether a folder matches dvc.lock; also True if dvc.lock cannot be read or does not list it."""
+    try:
+        locked = [each.outs[path] for each in pipelines(_read(root, None, LOCK), WORKSPACE) if path in each.outs]
+    except UserError:
+        return True
+    return not locked or locked[0] == md5_of_folder(root / path)
+
+
+def commit_of(root: Path, name: str) -> str:
+    """The commit of a git revision, DVC experiment or MLflow run. Raises UserError if there is none."""
+    revision = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if found := git(root, *revision).decode().strip() or _experiment(root, name):  # in DVC's order
+        return found
+    key = name.split()[-1] if name.split() else ""
+    if len(key) >= _KEY:
+        for other, (result, _, _) in all_results(root).items():
+            if other.startswith(key) and result.commit:
+                return result.commit
+    if (state := experiment_state(root, name)) in _WITHOUT_RESULT:
+        raise UserError(f"experiment {name!r} {_WITHOUT_RESULT[state].format(name=name)}")
+    raise UserError(
+        f"{name!r} is not a commit, experiment or MLflow run: give `{WORKSPACE}`, a git revision, an experiment from"
+        " `dvc exp list`, or a run's name or tag `key` (a run can be found only if a commit has its result)"
+    )
+
+
+def _experiment(root: Path, name: str) -> str | None:
+    """The commit of the experiment with this name: like DVC, the one based on HEAD, else the only one."""
+    found = {baseline: commit for commit, (named, baseline) in experiments(root).items() if named == name}
+    checked_out = head(root)
+    if checked_out in found:
+        return found[checked_out]
+    if len(found) > 1:
+        commits = ", ".join(commit[:_SHORT] for commit in found.values())
+        raise UserError(f"{len(found)} experiments are named {name!r}: choose one by its commit ({commits})")
+    return next(iter(found.values()), None)
+
+
+@lru_cache(maxsize=1)
+def _workspace_changes(root: Path) -> dict[str, list[str]]:
+    """What has changed in the workspace; nothing if DVC cannot say."""
+    from dvc.exceptions import DvcException
+
+    try:
+        return stale_stages(root, outputs=False)
+    except (DvcException, OSError):
+        return {}
+
+
+def _read(root: Path, commit: str | None, path: str) -> bytes:
+    """A file's content in the workspace or at a commit; empty if there is none."""
+    if commit is not None:
+        return blob(root, commit, path)
+    file = root / path
+    return file.read_bytes() if file.is_file() else b""
+
+
+def _numbers(values: Any) -> Metrics:
+    items = values.items() if isinstance(values, Mapping) else ()
+    return {name: value for name, value in items if isinstance(value, int | float)}
+
+
+def _some(names: Sequence[str], separator: str = ", ") -> str:
+    more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return separator.join([*names[:_NAMED], *more])

@@ -1,0 +1,243 @@
+"""What the run of a result shows in MLflow. Nothing here knows MLflow's client."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from ruamel.yaml.error import YAMLError
+
+from transformer.core.code import CODE
+from transformer.core.digest import leaves
+from transformer.core.files import read_json, read_table
+from transformer.core.params import parse
+from transformer.core.task import PRETRAINING, family_module, open_task
+from transformer.workflow.differences import languages
+from transformer.workflow.git import blob, git, head
+from transformer.workflow.headline import TEXT_BLEUS, headline, measured, shortfall, splits
+from transformer.workflow.pipeline import Pipeline, bundle_path
+from transformer.workflow.results import Result
+from transformer.workflow.times import Times, times_of
+
+_SECTIONS = ("tokenize", "vocab", "model", "train", "evaluate", "hardware")
+_PLACES = {"vocab.path", "vocab.repository", "vocab.revision"}
+_NAMED = 4
+_KEY = 8
+_MOST_METRICS = 40
+_TRAINING = ("parameters", "steps", "epochs", "best_epoch")
+_NOT_IN_NAMES = re.compile(r"[^\w\-. :]")  # MLflow takes a slash only where it makes a path
+_NAME_LENGTH = 250  # MLflow's limits
+VALUE_LENGTH = 5000
+_UNFIT = re.compile(r"[^\w.-]+")
+_CORPUS_LENGTH = 100
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a result was made."""
+
+    commit: str | None
+    """That was checked out then."""
+    experiment: str | None
+    """DVC's name."""
+    time: float
+    """Seconds since 1970."""
+    dirty: bool = False
+    """Whether the code had changes that were not committed."""
+
+
+def current_origin(root: Path) -> Origin:
+    """That of what runs now: the experiment that DVC names in the environment, or the checked-out commit."""
+    commit = os.environ.get("DVC_EXP_BASELINE_REV") or head(root)
+    dirty = bool(git(root, "status", "--porcelain", "--untracked-files=no", "--", *CODE))
+    return Origin(commit, os.environ.get("DVC_EXP_NAME"), time.time(), dirty)
+
+
+def work_of(result: Result, origin: Origin) -> tuple[int, int]:
+    """When the stages' work began and ended, in milliseconds; what they waited for each other is left out."""
+    found = [times for stage in result.pipeline.stages if (times := times_of(result, stage))]
+    end = max((times.end for times in found), default=origin.time)
+    return int(1000 * (end - sum(map(_seconds, found)))), int(1000 * end)
+
+
+def _seconds(times: Times) -> float:
+    return times.end - times.start
+
+
+def run_name(result: Result, origin: Origin) -> str:
+    """What differs from the committed parameters, the experiment, and the start of the key.
+
+    Such as `d_model=512 dropout=0.3 0b1f7a52`; without differences `translation de-en 0b1f7a52`.
+    """
+    pipeline = result.pipeline
+    changed = changes(pipeline, _committed(result.root, pipeline, origin.commit))
+    unchanged = [pipeline.task, "-".join(languages(pipeline))]
+    return " ".join(filter(None, [*(changed or unchanged), origin.experiment, pipeline.key[:_KEY]]))
+
+
+def _committed(root: Path, pipeline: Pipeline, commit: str | None) -> dict[str, Any]:
+    """The pipeline's sections in the params.yaml of a commit; empty if there is none."""
+    try:
+        content = parse(blob(root, commit, "params.yaml").decode()) if commit else None
+    except (YAMLError, ValueError):
+        return {}
+    return {name: value for name in pipeline.params if (value := _at(content, name)) is not None}
+
+
+def _at(content: Any, name: str) -> Any:
+    for part in name.split("."):
+        content = content.get(part) if isinstance(content, Mapping) else None
+    return content
+
+
+def changes(pipeline: Pipeline, committed: Mapping[str, Any]) -> list[str]:
+    """The hyperparameters that differ, such as `d_model=512`: at most four, and the number of the others.
+
+    A name appears without its section if no other section has the same name.
+    """
+    own, other = (hyperparameters(pipeline.task, params) for params in (pipeline.params, committed))
+    named = Counter(name.rpartition(".")[2] for name in own)
+    short = {name: leaf if named[leaf] == 1 else name for name in own for leaf in (name.rpartition(".")[2],)}
+    found = [f"{short[name]}={_text(value)}" for name, value in own.items() if other and other.get(name, ...) != value]
+    return [*found[:_NAMED], *([f"+{len(found) - _NAMED}"] if len(found) > _NAMED else [])]
+
+
+def hyperparameters(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that affect a result, by name in params.yaml without the task; no places on a machine."""
+    own = {name.removeprefix(f"{task}."): value for name, value in params.items()}
+    wanted = {name: value for name, value in own.items() if name.partition(".")[0] in _SECTIONS}
+    return {name: value for name, value in sorted(leaves(wanted).items()) if name not in _PLACES}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def safe(values: Mapping[str, Any], length: int = VALUE_LENGTH) -> dict[str, str]:
+    """Names and values as MLflow and its databases take them, whatever their characters and length.
+
+    Names that would be the same then, or are too long, end in a hash of what they were.
+    """
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        allowed = _NOT_IN_NAMES.sub("_", name) or "_"
+        if allowed in found or len(allowed) > _NAME_LENGTH:
+            allowed = f"{allowed[: _NAME_LENGTH - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        found[allowed] = _text(value).replace("\0", "\N{SYMBOL FOR NULL}")[:length]
+    return found
+
+
+def metrics(task: str, reports: Path) -> dict[str, float]:
+    """The metrics that people choose by, at most 40 with the curves; all others are in evaluation.json.
+
+    reports: the folder with the task's reports.
+    """
+    evaluation, training = read_json(reports / "evaluation.json"), read_json(reports / "training.json")
+    main = family_module(open_task(task), "shown").HEADLINE
+    wanted = (*main, *TEXT_BLEUS, *(f"{metric}_minus_linear" for metric in main))
+    found = {name: training[name] for name in _TRAINING if name in training}
+    order = sorted(splits(evaluation), key=lambda split: not split.startswith(("validation", "test")))
+    for split in order:
+        found |= {f"{split}.{name}": evaluation[split][name] for name in wanted if name in evaluation[split]}
+    if (reports / "conversion.json").is_file():
+        sizes = read_json(reports / "conversion.json")
+        found |= {f"{engine}.bytes": each["bytes"] for engine, each in sizes.items() if "bytes" in each}
+    free = _MOST_METRICS - len({name for name, _, _ in curves(reports)})
+    finite = [(name, float(value)) for name, value in found.items() if math.isfinite(value)]
+    return dict(finite[:free])
+
+
+def curves(reports: Path) -> list[tuple[str, float, int]]:
+    """The points of history.tsv: every column but `epoch` and `step`, its value and step; empty cells are skipped."""
+    return [
+        (column, float(cell), int(float(row["step"])))
+        for row in read_table(reports / "history.tsv")
+        for column, cell in row.items()
+        if column not in ("epoch", "step") and cell and math.isfinite(float(cell))
+    ]
+
+
+def tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]:
+    """What a run says about its result in words; folder: has the result's files at their own paths."""
+    task, pipeline = result.task, result.pipeline
+    provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
+    corpus = " ".join(str(provenance[name]) for name in ("source", "configuration", "revision") if provenance.get(name))
+    pretraining = folder / bundle_path(task) / "model" / PRETRAINING
+    found = {
+        "mlflow.source.name": "dvc.yaml",
+        "task": task,
+        "key": pipeline.key,
+        "corpus": corpus + (f" and {provenance['added_rows']} added rows" if "added_rows" in provenance else ""),
+        "code": hashlib.sha256(json.dumps(pipeline.code, sort_keys=True).encode()).hexdigest()[:16],
+        "code.accepted": ", ".join(result.accepted()),
+        "git.commit": origin.commit,
+        "git.dirty": "true" if origin.dirty else "",
+        "dvc.experiment": origin.experiment,
+        "pretraining": read_json(pretraining)["sha256"] if pretraining.is_file() else "",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def description(task: str, reports: Path) -> str:
+    """The headline, and the baselines that the model does not beat."""
+    evaluation = read_json(reports / "evaluation.json")
+    main = family_module(open_task(task), "shown").HEADLINE
+    line = next(filter(None, (headline(name, evaluation) for name in main)), "")
+    return ". ".join(filter(None, (line, shortfall(evaluation))))
+
+
+def has_page(reports: Path, result: Result) -> bool:
+    """Whether the page in a folder of reports shows this result."""
+    noted = reports / "result.json"
+    return (reports / "report.html").is_file() and noted.is_file() and read_json(noted)["key"] == result.pipeline.key
+
+
+def version_tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]:
+    """What a registered version competes with, and on what: versions of one group are comparable."""
+    task = result.task
+    metric = read_json(folder / bundle_path(task) / "config.json")["main_metric"]
+    evaluation = read_json(folder / "reports" / task / "evaluation.json")
+    provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
+    group = {
+        "validation texts": provenance["sha256"]["validation"],
+        "languages": "-".join(languages(result.pipeline)),
+        "metric": metric["name"],
+        "metric's settings": measured(metric["name"].partition(".")[2], evaluation),
+    }
+    return {
+        "key": result.pipeline.key,
+        "alias": str(result.pipeline.section("export")["alias"]),
+        "group": json.dumps(group),
+        "value": str(metric["value"]),
+        "higher_is_better": str(metric["higher_is_better"]).lower(),
+        "made": f"{origin.time:.3f}",
+    }
+
+
+def registered_name(pipeline: Pipeline) -> str:
+    """`export.registered_name`, or a name made of the task, the languages and the corpus.
+
+    Examples are `translation-de-en-multi30k` and `sentiment-imdb`. The corpus is `sample`, or the last part of the Hub
+    repository's (and its configuration) or local folder's name.
+    """
+    given = pipeline.section("export")["registered_name"]
+    if given is not None:
+        return str(given)
+    return "-".join([pipeline.task, *languages(pipeline), _corpus(pipeline.section("download"))])
+
+
+def _corpus(download: Mapping[str, Any]) -> str:
+    source = download["source"]
+    if source == "sample":
+        return "sample"
+    name = PurePath(str(download["repository" if source == "hub" else "path"])).name
+    if source == "hub" and (configuration := download.get("configuration")):
+        name = f"{name}-{configuration}"
+    return _UNFIT.sub("-", name).strip("-.")[:_CORPUS_LENGTH] or "local"

@@ -1,0 +1,109 @@
+"""Runs MLflow's own servers in place of this process: its UI, and its scoring server with a registered model."""
+
+import json
+import os
+import shlex
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from transformer.core.errors import UserError
+from transformer.workflow.mlflow import in_words, is_server, open_store, store_uri, versions_of, without_password
+from transformer.workflow.results import WORKSPACE, find_results
+from transformer.workflow.run import registered_name
+
+_HOST = "127.0.0.1"
+_EXAMPLE = "serving_input_example.json"
+
+
+def show(root: Path, task: str, port: int) -> None:
+    """Become `mlflow ui`, local access only. Raises UserError for a server, which has a UI of its own."""
+    uri = store_uri(root)
+    if is_server(uri):
+        raise UserError(f"the results are on a server, which has a UI of its own: open {without_password(uri)}")
+    _require_free(port)
+    try:
+        open_store(root, task)
+    except UserError:
+        raise
+    except Exception as error:  # the boundary: what the database or the file system raises
+        raise UserError(f"{without_password(uri)} cannot be opened: {in_words(error)}") from error
+    _become("ui", "--host", _HOST, "--port", str(port), MLFLOW_BACKEND_STORE_URI=uri)
+
+
+def serve(root: Path, task: str, model: str | None, port: int) -> None:
+    """Become `mlflow models serve`, local access only, after saying how to ask it.
+
+    model: a URI such as models:/NAME@ALIAS, or a folder; None for the registered model of the task's result in the
+    workspace. Raises UserError when there is no such model, or the port is taken.
+    """
+    _require_free(port)
+    try:
+        uri = _own(root, task) if model is None else _given(root, task, model)
+        request = _request(uri)
+    except UserError:
+        raise
+    except Exception as error:  # the boundary: what the database, the connection or MLflow raises
+        raise UserError(f"{model or f'the model of {task}'} cannot be served: {in_words(error)}") from error
+    address = f"http://{_HOST}:{port}/invocations"
+    print(f"serving {uri}; once the log says that Uvicorn runs, ask it with\n", flush=True)
+    print(f"    curl {address} -H 'Content-Type: application/json' -d {shlex.quote(request)}\n", flush=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # MLflow runs uvicorn
+    command = ("models", "serve", "--model-uri", uri, "--env-manager", "local", "--host", _HOST, "--port", str(port))
+    _become(*command, PATH=path, MLFLOW_TRACKING_URI=store_uri(root))
+
+
+def _become(*command: str, **environment: str) -> NoReturn:
+    """Run a command of mlflow. What may contain a password goes through the environment: commands are public."""
+    os.environ.update(environment)
+    os.execv(sys.executable, [sys.executable, "-m", "mlflow", *command])
+
+
+def _require_free(port: int) -> None:
+    """Raises UserError if no server can take the port."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((_HOST, port))
+        except (OSError, OverflowError) as error:
+            raise UserError(f"port {port} is taken or not allowed: choose another with --port (make: PORT=)") from error
+
+
+def _own(root: Path, task: str) -> str:
+    """The version registered for the task's result in dvc.lock."""
+    pipeline = find_results(root, WORKSPACE, task).results[task].pipeline
+    name = registered_name(pipeline)
+    found = versions_of(open_store(root, task).client, name, f" AND tags.key = '{pipeline.key}'")
+    if not found:
+        raise UserError(f"the workspace's result of {task} is not registered as {name}: run `transformer sync`")
+    return f"models:/{name}/{found[0].version}"
+
+
+def _given(root: Path, task: str, model: str) -> str:
+    """The model of a URI, or in a folder; an alias as the version that has it."""
+    client = open_store(root, task).client
+    from mlflow.models import get_model_info
+
+    if model.startswith("models:/") and "@" in model:
+        version = client.get_model_version_by_alias(*model.removeprefix("models:/").rsplit("@", 1))
+        return f"models:/{version.name}/{version.version}"
+    if ":/" not in model and not (Path(model) / "MLmodel").is_file():
+        raise UserError(
+            f"{model} is neither an MLflow model (MLmodel is missing) nor a URI like models:/NAME@best; without a model"
+            " (make: MODEL=), the workspace's own is served"
+        )
+    get_model_info(model)
+    return model
+
+
+def _request(uri: str) -> str:
+    """The model's example as a request's body."""
+    from mlflow.artifacts import load_text
+    from mlflow.exceptions import MlflowException
+
+    try:
+        content = json.loads(load_text(f"{uri}/{_EXAMPLE}"))
+    except (MlflowException, OSError):  # a model without an example
+        content = {"dataframe_split": {"columns": ["text"], "data": [["..."]]}}
+    return json.dumps(content, ensure_ascii=False)
