@@ -23,7 +23,7 @@ from tests.kit import clean_environment, copy_working_tree, set_leaves
 from tests.warm import FOLDER, OWNER, with_warm_commands
 from transformer.commands.profiles import profile_params
 from transformer.registry import STAGES, TASKS
-from transformer.tracking.store import open_store
+from transformer.workflow.mlflow import open_store
 
 # Before torch is loaded: the test processes share the cores, so more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,80 +1,71 @@
 """Provides a tiny repository with the shape of the real pipeline, which DVC really runs."""
 
+import json
 import os
+import re
 import shutil
+import signal
 import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import made_once
-from tests.kit import ROOT, clean_environment
+from tests.kit import ROOT, clean_environment, free_port
 from tests.tracking.services import Deployed, Postgres, running
 from tests.warm import with_warm_commands
-from transformer.tracking.store import Store, open_store
+from transformer.workflow.mlflow import Store, open_store
 
-DVC_YAML = """\
-stages:
-  download:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py download ${item.task}
-    deps: [pipeline.py]
-    params: ["${item.task}.download"]
-    outs: ["data/${item.task}/corpus"]
-  tokenize:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py tokenize ${item.task}
-    deps: ["data/${item.task}/corpus"]
-    params: ["${item.task}.tokenize"]
-    outs: ["data/${item.task}/tokens"]
-  build_vocab:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py build_vocab ${item.task}
-    deps: ["data/${item.task}/tokens"]
-    params: ["${item.task}.vocab"]
-    outs: ["data/${item.task}/vocab", "data/${item.task}/encoded"]
-    metrics: ["reports/${item.task}/vocabulary.json": {cache: false}]
-  train:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py train ${item.task}
-    deps: ["data/${item.task}/encoded", "data/${item.task}/vocab"]
-    params: ["${item.task}.model", "${item.task}.train", hardware]
-    outs: ["models/${item.task}/trained"]
-    metrics: ["reports/${item.task}/training.json": {cache: false}]
-    plots: ["reports/${item.task}/history.tsv": {cache: false}]
-  figures:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py figures ${item.task}
-    deps: ["models/${item.task}/trained", "reports/${item.task}/history.tsv"]
-    params: ["${item.task}.figures", "${item.task}.train"]
-    outs: ["reports/${item.task}/figures"]
-  evaluate:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py evaluate ${item.task}
-    deps: ["models/${item.task}/trained", "data/${item.task}/encoded", "reports/${item.task}/training.json"]
-    params: ["${item.task}.train", "${item.task}.evaluate", hardware]
-    outs: ["reports/${item.task}/predictions.tsv"]
-    metrics: ["reports/${item.task}/evaluation.json": {cache: false}]
-    plots: ["reports/${item.task}/plots"]
-  export:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py export ${item.task}
-    deps: ["models/${item.task}/trained", "reports/${item.task}/evaluation.json", "data/${item.task}/vocab"]
-    params: ["${item.task}.export"]
-    outs: ["models/${item.task}/bundle"]
-  convert:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py convert ${item.task}
-    deps: ["models/${item.task}/bundle", "reports/${item.task}/predictions.tsv"]
-    params: ["${item.task}.convert"]
-    outs: ["models/${item.task}/converted"]
-    metrics: ["reports/${item.task}/conversion.json": {cache: false}]
-  report:
-    matrix: {task: [translation, sentiment]}
-    cmd: python pipeline.py report ${item.task}
-    deps: ["models/${item.task}/bundle", "reports/${item.task}/figures"]
-"""
+STAGES = {
+    "download": ("download", [], ["data/T/corpus"], []),
+    "tokenize": ("tokenize", ["data/T/corpus"], ["data/T/tokens"], []),
+    "build_vocab": ("vocab", ["data/T/tokens"], ["data/T/vocab"], ["reports/T/vocabulary.json"]),
+    "train": (
+        "model train",
+        ["data/T/vocab"],
+        ["models/T/trained"],
+        ["reports/T/training.json", "reports/T/history.tsv"],
+    ),
+    "figures": ("figures train", ["models/T/trained", "reports/T/history.tsv"], ["reports/T/figures"], []),
+    "evaluate": (
+        "evaluate train",
+        ["models/T/trained", "reports/T/training.json"],
+        ["reports/T/predictions.tsv"],
+        ["reports/T/evaluation.json"],
+    ),
+    "export": ("export", ["models/T/trained", "reports/T/evaluation.json"], ["models/T/bundle"], []),
+    "convert": ("convert", ["models/T/bundle"], ["models/T/converted"], ["reports/T/conversion.json"]),
+}
+"""Each stage's sections, dependencies, outputs and metrics."""
+
+
+def pipeline() -> str:
+    """The dvc.yaml of a tiny pipeline with the real one's files."""
+    stages: dict[str, Any] = {}
+    made: list[str] = []
+    for name, (sections, deps, outs, metrics) in STAGES.items():
+        own = [*outs, f"reports/T/ran/{name}.json"]
+        made += [*own, *metrics]
+        stages[name] = {
+            "deps": deps or ["pipeline.py"],
+            "params": [f"T.{section}" for section in sections.split()],
+            "outs": own,
+            "metrics": [{path: {"cache": False}} for path in metrics],
+        }
+    stages["report"] = {"deps": made, "outs": [{"reports/T/result.json": {"cache": False}}]}
+    groups = {
+        name: {"foreach": list(TASKS), "do": {"cmd": f"python pipeline.py {name} T", **stage}}
+        for name, stage in stages.items()
+    }
+    return re.sub(r"\bT\b", "${item}", json.dumps({"stages": groups}, indent=1))
+
+
 TASK_PARAMS = """\
 {task}:
   download: {{seed: 1, source: sample}}
@@ -87,9 +78,8 @@ TASK_PARAMS = """\
   export: {{registered_name: {task}-model, alias: best}}
   convert: {{formats: [onnx]}}
 """
-PARAMS = "hardware: {device: cpu, threads: 2}\nruntime: {tracking: true}\n" + "".join(
-    TASK_PARAMS.format(task=task) for task in ("translation", "sentiment")
-)
+TASKS = ("translation", "sentiment")
+PARAMS = "runtime: {tracking: true, tracking_seconds: 60}\n" + "".join(TASK_PARAMS.format(task=task) for task in TASKS)
 Run = Callable[..., str]
 
 
@@ -118,18 +108,11 @@ def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> s
 def make_repository(root: Path) -> None:
     """Set up git, DVC and the tiny pipeline, committed."""
     shutil.copy(Path(__file__).with_name("pipeline.py"), root)
-    (root / "dvc.yaml").write_text(DVC_YAML)
+    (root / "dvc.yaml").write_text(pipeline())
     (root / "params.yaml").write_text(PARAMS)
     ignored = (
-        "mlflow.db*",
-        "mlartifacts",
-        "data",
-        "models",
-        "predictions.tsv",
-        "plots",
-        "figures",
-        "report.html",
-        "__pycache__",
+        *("mlflow.db*", "mlartifacts", "data", "models", "predictions.tsv", "figures", "ran", "report.html"),
+        *("result.json", "__pycache__"),
     )
     (root / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
     run_in(root, "git", "init", "--quiet")
@@ -169,20 +152,42 @@ def fresh_repository(empty_database: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def evaluated(fresh_repository: Path) -> Path:
-    """The tiny repository in which the stages up to `evaluate` of translation have run: there is no row yet."""
+def converted(fresh_repository: Path) -> Path:
+    """The tiny repository in which the stages of sentiment up to the last one have run: there is no run yet."""
 
     def make(folder: Path) -> None:
         shutil.copytree(fresh_repository, folder)
-        run_in(folder, "dvc", "repro", "evaluate@translation")
+        run_in(folder, "dvc", "repro", "convert@sentiment", "figures@sentiment")
 
-    return made_once("evaluated", make)
+    return made_once("converted", make)
 
 
 @pytest.fixture
 def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
     """A copy of the tiny repository for one test."""
     return Path(shutil.copytree(fresh_repository, tmp_path / "repository"))
+
+
+@pytest.fixture
+def server_of_its_own(tmp_path: Path) -> Iterator[str]:
+    """The address of `mlflow server` with a database and artifacts of its own."""
+    folder, port = tmp_path / "server", free_port()
+    folder.mkdir()
+    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port)]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--artifacts-destination", f"{folder}/files"]
+    with (folder / "log").open("ab") as log:
+        server = subprocess.Popen(
+            command, env=environment(), stdout=log, stderr=log, cwd=folder, start_new_session=True
+        )
+    deadline, uri = time.monotonic() + 120, f"http://127.0.0.1:{port}"
+    while True:
+        with suppress(OSError), urllib.request.urlopen(f"{uri}/health", timeout=1):
+            break
+        assert time.monotonic() < deadline, (folder / "log").read_text()
+        time.sleep(0.2)
+    yield uri
+    os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from transformer.core.portable import PINS
-from transformer.tracking.store import _SETTINGS
+from transformer.workflow.mlflow import _SETTINGS
 
 FOLDER, OWNER = "TESTS_WARM_FOLDER", "TESTS_WARM_OWNER"
 """Environment variables with the server's folder, and with the process that it ends with."""

@@ -105,14 +105,14 @@ def files_of(result: Result) -> Iterator[Path]:
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                if (content := result.read(path)) is not None:  # not what git has where dvc.lock says otherwise
-                    target.write_bytes(content)
-                elif path in outs and not outs[path].endswith(".dir"):
-                    raise MissingError(path)
-                else:
+                if outs.get(path, ".dir").endswith(".dir"):
                     files.get(f"{above}{path}", str(target), recursive=True)
+                elif (content := result.read(path)) is not None:  # git may have another result's
+                    target.write_bytes(content)
             except Exception as error:  # the clients of S3 and other remotes have errors of their own
                 raise MissingError(path) from error
+            if not target.exists():
+                raise MissingError(path)
         yield Path(folder)
 
 
