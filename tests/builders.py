@@ -148,5 +148,5 @@ def language(objective: str = "masked", **changes: Any) -> LanguageTransformer:
 def small_runtime(**changes: Any) -> Runtime:
     """Nothing in other processes, nothing shown or recorded."""
     given: dict[str, Any] = {"workers": 0, "trainers": 1, "engine": "processes", "address": None, "retries": 0}
-    given |= {"log_every": 1, "progress": False, "save_every": 0, "tracking": False}
+    given |= {"log_every": 1, "progress": False, "save_every": 0, "tracking": False, "tracking_seconds": 60}
     return Runtime(**given | changes)

@@ -32,7 +32,7 @@ from transformer.families.seq2seq import train as seq2seq_train
 from transformer.families.seq2seq.evaluation import compare as seq2seq_compare
 from transformer.families.seq2seq.evaluation import evaluate as seq2seq_evaluate
 from transformer.report.build import PageCode
-from transformer.results.differences import CompareCode
+from transformer.workflow.differences import CompareCode
 
 DOWNLOAD: tuple[task.DownloadCode, ...] = (classifier_download, language_download, seq2seq_download)
 TOKENIZE: tuple[task.TokenizeCode, ...] = (classifier_tokenize, language_tokenize, seq2seq_tokenize)

@@ -14,14 +14,15 @@ from transformer.cli import run_command
 from transformer.core.task import open_task
 from transformer.families.classifier.evaluation.compare import scored
 from transformer.report.build import in_common
-from transformer.results.differences import Differences, Score, differences
-from transformer.results.find import find_results
-from transformer.results.output import lines, tables
-from transformer.results.workspace import content_md5
+from transformer.workflow.differences import Differences, Score, differences
+from transformer.workflow.dvc import content_md5
+from transformer.workflow.output import lines, tables
+from transformer.workflow.results import find_results
 
 
 def compared(root: Path, first: str, second: str = "workspace", samples: int = 200) -> Differences:
-    return differences("sentiment", find_results(root, first), find_results(root, second), samples=samples)
+    one, two = (find_results(root, name).results["sentiment"] for name in (first, second))
+    return differences(one, two, samples=samples)
 
 
 def test_parameters_code_and_scores_differ_and_data_do_not(repository: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_remote_that_cannot_be_reached_does_not_have_the_predictions(
     (repository / f"{PREDICTIONS}.dvc").write_text(json.dumps(pointer))
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "with a remote")
-    assert find_results(repository, "HEAD").predictions("sentiment") == {}
+    assert find_results(repository, "HEAD").results["sentiment"].predictions() == {}
 
 
 def test_scores_of_different_corpora_have_no_difference(repository: Path) -> None:
@@ -241,7 +242,7 @@ def test_texts_of_any_length_are_compared(repository: Path) -> None:
     before = content_md5(path.read_bytes())
     path.write_text(path.read_text().replace("text 0", "long " * 40_000))
     lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
-    assert len(find_results(repository, "workspace").predictions("sentiment")["test"]) == 60
+    assert len(find_results(repository, "workspace").results["sentiment"].predictions()["test"]) == 60
 
 
 def test_scores_of_another_direction_do_not_compare(repository: Path) -> None:

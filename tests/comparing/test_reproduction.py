@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from tests.kit import clean_environment, git
 from tests.tracking.conftest import run_in
 from transformer.core.errors import UserError
-from transformer.results.reproduction import verify
+from transformer.workflow.reproduction import verify
 
 DVC_YAML = """\
 stages:

@@ -12,7 +12,7 @@ from transformer.core.observer import Observer
 from transformer.core.validation import validate
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.inputs import ScoringParams
-from transformer.results.chain import STAGES
+from transformer.workflow.pipeline import REQUIRED
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")
 HEADER = "split\tsource\thypothesis\n"
@@ -145,7 +145,7 @@ def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(
             "deps": [{"path": "models/translation/trained", "md5": "old"}] if stage == "evaluate" else [],
             "outs": [{"path": "models/translation/trained", "md5": "old"}] if stage == "train" else [],
         }
-        for stage in STAGES
+        for stage in REQUIRED
     }
 
     def committed() -> str:

@@ -22,7 +22,7 @@ from transformer.families.seq2seq.evaluation.metrics import (
     worst_and_median,
 )
 from transformer.families.seq2seq.evaluation.scores import length_ratio, text_metrics, token_metrics
-from transformer.results.headline import shortfall
+from transformer.workflow.headline import shortfall
 
 COUNT = 60
 _WORDS = ("A", "man", ",", "two", "dogs", "and", "Women", "run", "sleep", "over", "the", "small", "red", "hill", ".")

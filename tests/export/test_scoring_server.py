@@ -26,7 +26,7 @@ from transformer.core.files import write_table
 from transformer.core.observer import Observer
 from transformer.export.bundle import open_bundle
 from transformer.export.converted import engines_of
-from transformer.tracking.model import save_model
+from transformer.workflow.mlflow import save_model
 
 TASK = "translation"
 TEXTS = [f"ein {colour} {animal} schläft ." for colour in ("roter", "grauer") for animal in ("Hund", "Vogel", "Fuchs")]

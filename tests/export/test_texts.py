@@ -88,7 +88,7 @@ def served(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
     """The MLflow model of each bundle, loaded."""
     from mlflow import pyfunc
 
-    from transformer.tracking.model import save_model
+    from transformer.workflow.mlflow import save_model
 
     models = {}
     for task in TASKS:

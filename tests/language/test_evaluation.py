@@ -20,7 +20,7 @@ from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.evaluation import compare
 from transformer.families.language.evaluation.evaluate import _signatures
 from transformer.families.language.evaluation.scores import METRICS, Texts, differing, split_figures
-from transformer.report.result import Result
+from transformer.report.result import Files
 
 CHANGES: dict[str, Any] = {
     "train.epochs": 2,
@@ -157,7 +157,7 @@ def test_onnx_holds_the_model_and_ctranslate2_says_why_not(chain: Path, bundle: 
 
 
 def test_the_report_says_how_good_the_model_is(chain: Path) -> None:
-    task, result = open_task("language"), Result(chain, "language")
+    task, result = open_task("language"), Files(chain, "language")
     assert report.summary(result).startswith("Perplexity ")
     assert "of the tokens right" in next(report.weaknesses(task, result))
     titles = [section.title for section in report.sections(task, result)]

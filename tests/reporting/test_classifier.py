@@ -6,13 +6,13 @@ from pathlib import Path
 from transformer.core.files import write_json
 from transformer.core.task import Task
 from transformer.families.classifier.report import sections, weaknesses
-from transformer.report.result import Result
+from transformer.report.result import Files
 
 TASK = Task(name="reviews", family="classifier", classes=("bad", "good"), unit="review")
 CONFUSION = "actual\tpredicted\treviews\nbad\tbad\t3\nbad\tgood\t1\ngood\tbad\t2\ngood\tgood\t4\n"
 
 
-def written(root: Path, scored: dict[str, float], **more: str) -> Result:
+def written(root: Path, scored: dict[str, float], **more: str) -> Files:
     """A result with these figures and little else. more: tables by name."""
     reports = root / "reports" / "reviews"
     write_json(reports / "evaluation.json", {"test": scored, "validation": scored})
@@ -31,7 +31,7 @@ def written(root: Path, scored: dict[str, float], **more: str) -> Result:
     }.items():
         (reports / path).parent.mkdir(exist_ok=True)
         (reports / path).write_text(text)
-    return Result(root, "reviews")
+    return Files(root, "reviews")
 
 
 SCORED = {

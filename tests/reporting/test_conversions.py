@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from transformer.core.files import write_json
-from transformer.report.result import Result, conversions, explained
+from transformer.report.result import Files, conversions, explained
 
 FOUND = {
     "ctranslate2": {"bytes": 1_500_000, "rows": 1000},
@@ -14,7 +14,7 @@ FOUND = {
 
 def test_each_engine_has_its_size(tmp_path: Path) -> None:
     write_json(tmp_path / "reports" / "t" / "conversion.json", FOUND)
-    (section,) = conversions(Result(tmp_path, "t"))
+    (section,) = conversions(Files(tmp_path, "t"))
     assert section.text.endswith("Not onnx: it is too large.")
     assert [[*row] for row in section.tables[0].rows] == [
         ["ctranslate2", "1.50", "1,000"],
@@ -23,9 +23,9 @@ def test_each_engine_has_its_size(tmp_path: Path) -> None:
 
 
 def test_without_conversions_there_is_no_section(tmp_path: Path) -> None:
-    assert not [*conversions(Result(tmp_path, "t"))]
+    assert not [*conversions(Files(tmp_path, "t"))]
     write_json(tmp_path / "reports" / "t" / "conversion.json", {})
-    assert not [*conversions(Result(tmp_path, "t"))]
+    assert not [*conversions(Files(tmp_path, "t"))]
 
 
 def test_files_that_are_not_this_results_are_not_shown(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_files_that_are_not_this_results_are_not_shown(tmp_path: Path) -> None:
     write_json(reports / "conversion.json", FOUND)
     write_json(reports / "figures" / "attention.json", {})
     (reports / "figures" / "masks.svg").write_text("<svg/>")
-    own, other = Result(tmp_path, "t"), Result(tmp_path, "t", views=frozenset())
+    own, other = Files(tmp_path, "t"), Files(tmp_path, "t", stages=frozenset())
     assert own.conversion
     assert own.attention()
     assert explained(own).pictures

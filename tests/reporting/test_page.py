@@ -15,7 +15,7 @@ from transformer.report.charts import _course, bar_chart, line_chart
 from transformer.report.content import Page, Picture, Section, Table
 from transformer.report.render import render
 from transformer.report.result import training_times
-from transformer.results.headline import headline, shortfall, splits, value, with_interval
+from transformer.workflow.headline import headline, shortfall, splits, value, with_interval
 
 HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
 
@@ -68,8 +68,6 @@ def page(text: str) -> str:
     return render(
         Page(
             text,
-            "0123456789abcdef",
-            "0" * 16,
             text,
             [text],
             [(text, text)],
@@ -90,7 +88,7 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
 
 def test_a_cell_of_a_megabyte_is_cut() -> None:
     table = Table("errors", ["label", "text"], [["1", "x" * 1_000_000], ["2", "y" * 20_000]])
-    parsed = Parsed(render(Page("t", "0", "1", "h", [], [], [Section("s", tables=[table])], [], "")))
+    parsed = Parsed(render(Page("t", "h", [], [], [Section("s", tables=[table])], [], "")))
     assert "".join(parsed.text["td"]) == "x" * 19_997 + "..." + "y" * 20_000
 
 
@@ -300,7 +298,7 @@ def test_a_very_long_word_of_a_table_may_be_broken(length: int) -> None:
     word = f"https://example.org/{'<&' * length}"[:length]
     text = f"see {word} or  {word}"
     table = Table("Sentences", ["split", "source"], [["test", text]], long=True)
-    html = render(Page("", "", "", "", [], [], [Section("Sentences", tables=[table])], [], ""))
+    html = render(Page("", "", [], [], [Section("Sentences", tables=[table])], [], ""))
     (cell,) = re.findall(r"<td dir=\"auto\">(.*?)</td>", html)
     assert unescape(cell.replace("<wbr>", "")) == text
     assert max(len(unescape(piece)) for piece in re.split(r"<wbr>|\s", cell)) <= 30

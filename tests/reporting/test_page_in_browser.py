@@ -44,8 +44,6 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     )
     content = Content(
         title=HOSTILE,
-        row_key="0" * 16,
-        made_from="0" * 16,
         headline="BLEU 1.0",
         weaknesses=[HOSTILE],
         facts=[("data", HOSTILE)],
@@ -105,7 +103,7 @@ def test_a_very_long_word_leaves_the_other_columns_their_place(width: int, brows
     rows = [["test", "worst", "1.0", sentence, sentence, address], ["test", "worst", "2.0", address, sentence, "x"]]
     page = browser.new_page(viewport={"width": width, "height": 800})
     table = Table("Sentences", header, rows, long=True)
-    page.set_content(render(Content("", "", "", "", [], [], [Section("Sentences", tables=[table])], [], "")))
+    page.set_content(render(Content("", "", [], [], [Section("Sentences", tables=[table])], [], "")))
     assert page.evaluate("document.querySelector('table').offsetWidth") <= 3 * width
     for column in page.locator("tbody tr").first.locator("td").all()[2:]:
         box = column.bounding_box()

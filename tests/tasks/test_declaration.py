@@ -16,8 +16,7 @@ from transformer.core.repository import refuse_other_repository
 from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
 from transformer.core.unchanged import Started
 from transformer.families.classifier.combinations import Params, check
-from transformer.results.chain import EMPTY
-from transformer.results.workspace import hashes
+from transformer.workflow.dvc import _recorded_md5, content_md5
 
 NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
 
@@ -70,8 +69,8 @@ def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypat
         (folder / ".dvc").mkdir(parents=True)
         (folder / "train.de").touch()
     with Repo(str(tmp_path)) as repo:
-        found = hashes(repo, ("registry", "data/registry"))
-        assert found["registry"] == EMPTY != found["data/registry"]
+        empty, whole = (_recorded_md5(repo, tmp_path / folder) for folder in ("registry", "data/registry"))
+        assert empty == f"{content_md5(b'[]')}.dir" != whole
     for fine in ("data/registry", str(tmp_path / "registry"), "../registry", "."):
         refuse_other_repository(Path(fine))
     WORKFLOW.write_text((ROOT / WORKFLOW).read_text())

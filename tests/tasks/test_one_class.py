@@ -8,7 +8,7 @@ import pytest
 from tests.stages import Stages
 from transformer.core.task import open_task
 from transformer.families.classifier.report import _charts, weaknesses
-from transformer.report.result import Result
+from transformer.report.result import Files
 
 
 def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
@@ -32,7 +32,7 @@ def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
     stages.observer.lines.clear()
     stages.run("evaluate")
     assert {positive, negative} <= {*stages.observer.lines}
-    task, result = open_task("sentiment"), Result(stages.folder, "sentiment")
+    task, result = open_task("sentiment"), Files(stages.folder, "sentiment")
     assert result.evaluation["validation"]["truncated_rate"] == result.evaluation["test"]["truncated_rate"] == 0.25
     said = [*weaknesses(task, result)]
     assert "25.0 % of the reviews are longer than model.max_length: the rest was not read." in said

@@ -101,7 +101,7 @@ def main() -> None:
     content = YAML(typ="safe", pure=True).load(Path("params.yaml").read_text())
     globals()[stage](task, content[task] | content)
     sections = {f"{task}.{name}": content[task][name] for name in DECLARED.get(stage, (stage,)) if stage != "report"}
-    ran = {"parameters": parameters_digest(sections), "code": None, "other_versions": []}
+    ran: dict[str, Any] = {"parameters": parameters_digest(sections), "code": None, "other_versions": []}
     if stage != "report":
         write_json(Path(ran_path(stage, task)), ran)
         note_times(task, stage, ran, start - 1, time.time(), [])

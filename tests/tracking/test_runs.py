@@ -78,8 +78,10 @@ def test_a_result_is_one_complete_run(story: Story) -> None:
     assert run["curves"]["onnx.bytes"] == [(0, len(str({"formats": ["onnx"]})))]
     contexts = (("test", "testing"), ("train", "training"), ("validation", "testing"))
     assert [(name, context) for name, _, context in run["inputs"]] == [(f"translation/{s}", c) for s, c in contexts]
-    reports = ("conversion.json", "evaluation.json", "figures/attention_1.svg", "history.tsv", "predictions.tsv")
-    reports += ("report.html", "training.json", "vocabulary.json")
+    reports = (
+        *("conversion.json", "evaluation.json", "figures/attention_1.svg", "history.tsv", "predictions.tsv"),
+        *("report.html", "training.json", "vocabulary.json"),
+    )
     assert run["files"] == ["params.json", *(f"reports/{name}" for name in reports)]
     assert {"MLmodel", "artifacts/bundle/config.json", "artifacts/converted/onnx/model/weights"} <= {*run["model"]}
     assert [name for name, _, _ in run["versions"]] == ["translation-model"]

@@ -18,7 +18,7 @@ import transformer
 from tests.conftest import ROOT
 from transformer.core.files import read_table
 from transformer.registry import TASKS
-from transformer.results.workspace import changed_code
+from transformer.workflow.results import changed_code
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)
 """A command without options, and its expected output: the translation or the label."""

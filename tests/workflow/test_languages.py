@@ -70,7 +70,7 @@ def ask(address: str, text: str) -> dict[str, Any]:
 
 def served_answer(clone: Clone, task: str, text: str) -> dict[str, Any]:
     """The answer of a server for the workspace's bundle."""
-    from transformer.tracking.model import save_model
+    from transformer.workflow.mlflow import save_model
 
     folder = clone.root / "served"
     save_model(folder, clone.root / "models" / task / "bundle", task)

@@ -25,7 +25,7 @@ RATES = ("5e-3", "2e-2")
 ROWS = """
 import json
 from pathlib import Path
-from transformer.tracking.store import open_store
+from transformer.workflow.mlflow import open_store
 store = open_store(Path.cwd(), "sentiment")
 found = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
 own = [{"experiment": store.experiment_id, "run": run.info.run_id, "name": run.info.run_name} for run in found]

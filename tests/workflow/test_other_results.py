@@ -4,13 +4,12 @@ Above each test stands what `make test` has in its place.
 """
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Clone
 from tests.workflow.rows import rows
-from transformer.core.files import json_bytes, read_json
+from transformer.core.files import read_json
 from transformer.registry import TASKS
 
 pytestmark = pytest.mark.stress
@@ -24,7 +23,7 @@ NEVER_RUN = {
 """A leaf of each stage."""
 
 
-# tests/tracking/test_workflow.py does the same with a tiny pipeline
+# tests/tracking/test_runs.py does the same with a tiny pipeline
 def test_another_evaluation_adds_one_row(restored: Clone) -> None:
     restored.run("transformer", "sync")
     before = rows(restored)
@@ -35,42 +34,22 @@ def test_another_evaluation_adds_one_row(restored: Clone) -> None:
     assert sorted(restored.repro()) == sorted(f"{stage}@translation" for stage in stages)
     added = [row for row in rows(restored) if row not in before]
     assert len(added) == 1
-    assert added[0]["name"] == f"de-en evaluate.max_length=9 {added[0]['tags']['row_key'][:8]}"
+    assert added[0]["name"] == f"evaluate.max_length=9 {added[0]['tags']['key'][:8]}"
     compared = restored.run("transformer", "compare", "HEAD", "--task", "translation", "--markdown").stdout
     assert re.search(r"\| translation\.evaluate\.max_length +\| \d+ +\| 9 +\|", compared)
     assert re.search(r"\| test +\| chrf +\|( -?[\d.]+ +\|){2} [-+][\d.]+ +\| \S+ to \S+ +\| [01]\.\d{3} \|", compared)
     assert "**Code:** the same" in compared
     assert len(added[0]["curves"]["train_loss"]) >= 2
-    assert added[0]["tags"]["trained_by"] in {row["tags"]["trained_by"] for row in before}
 
 
-# tests/tracking/test_workflow.py loses the database of a tiny pipeline
+# tests/tracking/test_runs.py loses the database of a tiny pipeline
 def test_a_lost_database_comes_back(restored: Clone) -> None:
     restored.run("transformer", "sync")
     everything = rows(restored)
     (restored.root / "mlflow.db").unlink()
     restored.run("transformer", "sync")
     assert rows(restored) == everything
-    assert restored.run("transformer", "sync").stdout == "0 rows written\n"
-
-
-# tests/workflow/test_remote.py does the same in a fresh clone
-def test_a_clone_without_pages_gets_them_in_the_end(restored: Clone) -> None:
-    pages = [restored.root / f"reports/{task}/report.html" for task in TASKS]
-    restored.run("transformer", "summary")  # another test may have left the page of another result
-    before = [page.read_bytes() for page in pages]
-    for page in pages:
-        page.unlink()
-    assert restored.repro() == []
-    restored.run("transformer", "summary")
-    assert [page.read_bytes() for page in pages] == before
-
-
-def without_digest(path: Path) -> bytes:
-    """The output of evaluate, without the digest of its parameters."""
-    content = read_json(path)
-    assert len(content["signatures"].pop("parameters")) == 64
-    return json_bytes(content)
+    assert restored.run("transformer", "sync").stdout == "0 runs written\n"
 
 
 # tests/decoding/test_decode.py compares batch sizes without the workflow
@@ -118,7 +97,7 @@ def test_a_result_does_not_differ_from_its_own_commit_or_file(restored: Clone) -
             assert {key: after[split][key] for key in before[task][split]} == before[task][split]
 
 
-# tests/results/test_never_run.py has the same without a pipeline
+# tests/comparing/test_finding.py has the same without a pipeline
 @pytest.mark.parametrize("leaf", list(NEVER_RUN))
 def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: str) -> None:
     """Like `dvc exp save`, `dvc commit --force` writes the current parameters into dvc.lock."""
@@ -128,7 +107,7 @@ def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: st
     said = restored.run("transformer", "compare", "HEAD", "--task", "translation", check=False).stderr
     stage = NEVER_RUN[leaf]
     assert f"{stage} never ran with the parameters in dvc.lock" in said
-    assert "dvc.lock has parameters for them that were never run" in restored.run("transformer", "sync").stderr
+    assert f"{stage} never ran with the parameters" in restored.run("transformer", "sync").stderr
     assert rows(restored) == before
 
 
@@ -137,9 +116,9 @@ def test_parameters_that_were_never_run_make_no_result(restored: Clone, leaf: st
 def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: str) -> None:
     restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3})
     assert restored.repro("export@translation") == ["evaluate@translation", "export@translation"]
-    figures = without_digest(restored.root / "reports/translation/evaluation.json")
+    figures = (restored.root / "reports/translation/evaluation.json").read_bytes()
     predictions = (restored.root / "reports/translation/predictions.tsv").read_bytes()
     restored.change({"translation.evaluate.batch_size": 3})
     restored.repro("evaluate@translation")
-    assert without_digest(restored.root / "reports/translation/evaluation.json") == figures
+    assert (restored.root / "reports/translation/evaluation.json").read_bytes() == figures
     assert (restored.root / "reports/translation/predictions.tsv").read_bytes() == predictions

@@ -11,7 +11,7 @@ from tests.conftest import Clone, clone_at, make_clone
 from tests.training.small import outputs
 from transformer.core.params import read_params
 from transformer.registry import STAGES, TASKS
-from transformer.results.lockfile import parse_lock
+from transformer.workflow.pipeline import stages_in_lock
 
 BLOCKER = """
 import socket
@@ -71,7 +71,7 @@ def reproduced(elsewhere: Clone) -> Clone:
 
 def assert_same(here: Clone, there: Clone, tasks: Sequence[str]) -> None:
     """The same entries of dvc.lock and outputs."""
-    mine, other = (parse_lock((clone.root / "dvc.lock").read_bytes())["stages"] for clone in (here, there))
+    mine, other = (stages_in_lock((clone.root / "dvc.lock").read_bytes(), "a clone") for clone in (here, there))
     names = [f"{stage}@{task}" for stage in STAGES for task in tasks]
     assert [mine[name] for name in names] == [other[name] for name in names]
     for folder in (f"{folder}/{task}" for folder in ("data", "models", "reports") for task in tasks):

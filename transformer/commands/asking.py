@@ -60,11 +60,13 @@ def opened(arguments: Namespace) -> Any:
 
 def _warn_of_another_result(model: Path) -> None:
     """Warn when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
+    root, given = Path.cwd(), model.resolve()
+    if not (root / "dvc.lock").is_file():
+        return
     from transformer.workflow.dvc import not_as_locked
     from transformer.workflow.pipeline import bundle_path, converted_path
     from transformer.workflow.results import folder_is_as_locked
 
-    root, given = Path.cwd(), model.resolve()
     outputs = [path for task in TASKS for path in (bundle_path(task), converted_path(task))]
     own = next((path for path in outputs if (root / path).resolve() in (given, given.parent)), None)
     if own and not folder_is_as_locked(root, own):

@@ -31,7 +31,7 @@ _WITHOUT_MEANING = (
     "transformer/core/unchanged.py",
     *("transformer/core/interpreter.py", "transformer/core/spinning.py", "transformer/core/start.py"),
     *("transformer/core/observer.py", "transformer/core/repository.py", "transformer/core/stage.py"),
-    "stages/allocator.py",
+    *("stages/allocator.py", "transformer/workflow/recording.py"),
 )
 """Modules that change no byte of an output: they start a stage and its processes, watch them, and say how far it is."""
 _RESULTS = "transformer/workflow/*"

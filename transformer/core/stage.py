@@ -18,7 +18,7 @@ from transformer.core.schema import Runtime, StageParams
 from transformer.core.spinning import watched
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
-from transformer.workflow.live import Live
+from transformer.workflow.recording import Live
 from transformer.workflow.times import note_times
 
 T = TypeVar("T")

@@ -114,7 +114,11 @@ class Result:
 
     def warning(self) -> str | None:
         """Why the result is not that of the parameters, code and data that are there; None if it is."""
-        if changed := self._changed():
+        try:
+            changed = self._changed()
+        except UserError as error:
+            return f"{self.task}: what has changed since cannot be told: {error}"
+        if changed:
             named = [f"{stage}: {_some(what)}" for stage, what in changed.items()]
             return (
                 f"{self.task}: the result of {self.name} is older than what has changed since"
@@ -284,13 +288,13 @@ def _experiment(root: Path, name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _workspace_changes(root: Path) -> dict[str, list[str]]:
-    """What has changed in the workspace; nothing if DVC cannot say."""
+    """What has changed in the workspace. Raises UserError when DVC cannot say, as while a stage runs."""
     from dvc.exceptions import DvcException
 
     try:
         return stale_stages(root, outputs=False)
-    except (DvcException, OSError):
-        return {}
+    except (DvcException, OSError) as error:
+        raise UserError(f"DVC says: {' '.join(str(error).split())}") from error
 
 
 def _read(root: Path, commit: str | None, path: str) -> bytes:

@@ -143,8 +143,8 @@ def metrics(task: str, reports: Path) -> dict[str, float]:
     main = family_module(open_task(task), "shown").HEADLINE
     wanted = (*main, *TEXT_BLEUS, *(f"{metric}_minus_linear" for metric in main))
     found = {name: training[name] for name in _TRAINING if name in training}
-    order = sorted(splits(evaluation), key=lambda split: not split.startswith(("validation", "test")))
-    for split in order:
+    first, *rest = splits(evaluation)
+    for split in (first, *sorted(rest, key=lambda split: not split.startswith("validation"))):
         found |= {f"{split}.{name}": evaluation[split][name] for name in wanted if name in evaluation[split]}
     if (reports / "conversion.json").is_file():
         sizes = read_json(reports / "conversion.json")

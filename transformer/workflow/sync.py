@@ -68,6 +68,8 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
         except (MissingError, UserError):  # the workspace's own may be missing, too
             missing.append(f"{task} of {result.name}")
         done[task].add(key)
+    for line in results_at(root, WORKSPACE, None).partial.values():
+        echo(line)
     if others:
         echo(f"results of {', '.join(sorted(others))} not looked at: the code here has no such task")
     if missing:

@@ -1,0 +1,197 @@
+"""What a run shows: names, parameters, metrics; and which pipelines are one result."""
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import Param
+
+from transformer.core.files import write_json
+from transformer.workflow.mlflow import Store, place_alias
+from transformer.workflow.pipeline import OPTIONAL, REQUIRED, STAGES, Pipeline, Stage, pipelines
+from transformer.workflow.run import changes, hyperparameters, metrics, registered_name, safe
+
+PARAMS: dict[str, dict[str, Any]] = {
+    "download": {"source": "sample", "path": "data/local/x", "repository": "a/multi30k"},
+    "tokenize": {"source": "de", "target": "en"},
+    "build_vocab": {"min_frequency": 2, "path": "data/local/none"},
+    "train": {"learning_rate": 1e-3, "batch_size": 32, "epochs": 4, "warmup": 7, "seed": 1, "shards": 1},
+    "evaluate": {"batch_size": 64},
+    "export": {"registered_name": None, "alias": "best"},
+}
+SECTIONS = {"build_vocab": "vocab"}
+
+
+def pipeline(**changed: Any) -> Pipeline:
+    """A result; changed: parameters of `train`."""
+    stages: dict[str, Stage] = {}
+    above: Mapping[str, str] = {}
+    for name in STAGES:
+        section = PARAMS.get(name, {}) | (changed if name == "train" else {})
+        params = {f"translation.{SECTIONS.get(name, name)}": section} if name in PARAMS else {}
+        stages[name] = Stage(params, dict(above), {f"out/{name}": name})
+        above = above if name in OPTIONAL else stages[name].outs
+    return Pipeline("translation", stages)
+
+
+def lock_of(found: Pipeline) -> bytes:
+    stages = {
+        f"{name}@{found.task}": {
+            "params": {"params.yaml": stage.params},
+            "deps": [{"path": path, "md5": md5} for path, md5 in stage.deps.items()],
+            "outs": [{"path": path, "md5": md5} for path, md5 in stage.outs.items()],
+        }
+        for name, stage in found.stages.items()
+    }
+    return json.dumps({"schema": "2.0", "stages": stages}).encode()
+
+
+def test_a_pipeline_is_read_as_it_is_locked() -> None:
+    (found,) = pipelines(lock_of(pipeline()), "a lock")
+    assert found == pipeline() and found.complete and not found.stale
+    assert pipelines(b"", "an empty lock") == ()
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_result_lacks_no_stage_and_each_read_what_those_above_wrote(name: str) -> None:
+    below = REQUIRED[REQUIRED.index(name) :]
+    whole = pipeline().stages
+    lacking = Pipeline("translation", {each: stage for each, stage in whole.items() if each != name})
+    assert lacking.stale == below and f"{name} has not run" in lacking.why_partial("main")
+    if name != "export":
+        other = replace(whole[name], outs={f"out/{name}": "other"})
+        (found,) = pipelines(lock_of(Pipeline("translation", {**whole, name: other})), "a lock")
+        assert found.stale == below[1:]
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_what_was_made_of_another_result_is_not_of_this_one(name: str) -> None:
+    whole = pipeline().stages
+    other = replace(whole[name], deps=dict.fromkeys(whole[name].deps, "other"))
+    (found,) = pipelines(lock_of(Pipeline("translation", {**whole, name: other})), "a lock")
+    assert name not in found.stages and not found.stale and not found.complete
+
+
+def test_parameters_that_two_stages_declare_must_be_the_same() -> None:
+    whole = pipeline().stages
+    section = {"translation.train": whole["train"].params["translation.train"] | {"epochs": 9}}
+    other = replace(whole["evaluate"], params={**whole["evaluate"].params, **section})
+    (found,) = pipelines(lock_of(Pipeline("translation", {**whole, "evaluate": other})), "a lock")
+    assert found.stale == ("evaluate", "export")
+
+
+def test_the_key_is_of_parameters_and_outputs_but_not_of_figures_and_code() -> None:
+    whole = pipeline().stages
+    same = Pipeline(
+        "translation",
+        {
+            name: replace(stage, deps={**stage.deps, "code.json": "x"}, ran="y")
+            for name, stage in {**whole, "figures": replace(whole["figures"], outs={"out/figures": "other"})}.items()
+        },
+    )
+    assert same.key == pipeline().key == pipeline(epochs=4.0).key, "DVC treats 4 and 4.0 as equal"
+    others = [pipeline(epochs=5)]
+    for name in STAGES:
+        if name != "figures":
+            outs = {f"out/{name}": "other"}
+            others.append(Pipeline("translation", {**whole, name: replace(whole[name], outs=outs)}))
+    assert len({each.key for each in (pipeline(), *others)}) == 1 + len(others)
+
+
+def test_changes_are_named_shortly_and_at_most_four() -> None:
+    committed = pipeline().params
+    assert changes(pipeline(), committed) == [] == changes(pipeline(epochs=5), {})
+    assert changes(pipeline(batch_size=64), committed) == ["train.batch_size=64"], "`evaluate` has one, too"
+    many = pipeline(epochs=5, learning_rate=2e-4, warmup=0, seed=2, shards=4)
+    assert changes(many, committed) == ["epochs=5", "learning_rate=0.0002", "seed=2", "shards=4", "+1"]
+
+
+def test_places_on_a_machine_are_no_hyperparameters() -> None:
+    found = hyperparameters("translation", pipeline().params)
+    assert found["vocab.min_frequency"] == 2
+    assert not [name for name in found if "path" in name or name.startswith(("download", "export"))]
+
+
+@pytest.mark.parametrize(
+    ("download", "name"),
+    [
+        ({}, "translation-de-en-sample"),
+        ({"source": "hub"}, "translation-de-en-multi30k"),
+        ({"source": "hub", "configuration": "v 2"}, "translation-de-en-multi30k-v-2"),
+        ({"source": "files", "path": "/corpora/Über uns/"}, "translation-de-en-Über-uns"),
+        ({"source": "files", "path": "/"}, "translation-de-en-local"),
+    ],
+)
+def test_a_model_is_named_after_its_corpus(download: dict[str, Any], name: str) -> None:
+    whole = pipeline()
+    stage = replace(whole.stages["download"], params={"translation.download": PARAMS["download"] | download})
+    assert registered_name(Pipeline("translation", {**whole.stages, "download": stage})) == name
+
+
+LETTERS = "aé中🎬\u0301/\\.:- \0\n\t\"'%#?&=<>{}[]()_~" + "x" * 5
+
+
+def test_mlflow_takes_every_name_and_value_and_none_is_lost(store: Store) -> None:
+    chance = random.Random(1)
+    names = ["", ".", "..", "/", "a/../b", "a//b", "x" * 1000, "x" * 1001, "🎬", "🎥", "a\0b", "a_b"]
+    names += ["".join(chance.choices(LETTERS, k=chance.randint(1, 400))) for _ in range(200)]
+    values = {name: "".join(chance.choices(LETTERS, k=9000)) for name in names}
+    found = safe({f"train.class_weights.{name}": value for name, value in values.items()})
+    assert len(found) == len(values)
+    run_id = store.client.create_run(store.experiment_id).info.run_id
+    pairs = [*found.items()]
+    for start in range(0, len(pairs), 100):
+        store.client.log_batch(run_id, params=[Param(*pair) for pair in pairs[start : start + 100]])
+    assert store.client.get_run(run_id).data.params == found
+
+
+def test_at_most_40_metrics_are_those_that_people_choose_by(tmp_path: Path) -> None:
+    scores = {"bleu": 30.0, "chrf": 50.0, "perplexity": 7.0, "bleu_low": 29.0, "repetition": 0.1, "sentences": 500}
+    splits = [f"test_{number}" for number in range(20)]
+    write_json(
+        tmp_path / "evaluation.json", dict.fromkeys(["test", "validation", *splits], scores) | {"signatures": {}}
+    )
+    write_json(
+        tmp_path / "training.json", {"parameters": 100, "epochs": 2, "best_epoch": 2, "steps": 9, "device": "cpu"}
+    )
+    (tmp_path / "history.tsv").write_text("epoch\tstep\ttrain_loss\tvalidation_loss\n1\t5\t2.0\t\n2\t9\t1.0\t1.5\n")
+    found = metrics("translation", tmp_path)
+    assert len(found) == 38, "the curves have two more"
+    first = ["parameters", "steps", "epochs", "best_epoch"]
+    first += [f"{split}.{name}" for split in ("test", "validation") for name in ("bleu", "chrf", "perplexity")]
+    assert [*found][:10] == first
+
+
+def version(store: Store, value: float, made: int, **group: str) -> str:
+    """Register a version of the model `m`."""
+    if not store.client.search_registered_models():
+        store.client.create_registered_model("m")
+    run_id = store.client.create_run(store.experiment_id).info.run_id
+    tags = {"key": str(made), "alias": "best", "value": str(value), "higher_is_better": "true", "made": str(made)}
+    tags["group"] = json.dumps({"validation texts": "v", "metric": "validation.bleu"} | group)
+    return str(store.client.create_model_version("m", "/x", run_id, tags).version)
+
+
+def best(store: Store) -> str:
+    place_alias(store.client, "m", "best")
+    return str(store.client.get_model_version_by_alias("m", "best").version)
+
+
+def test_the_alias_compares_like_with_like(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = version(store, 30.0, made=2), version(store, 29.0, made=3)
+    assert best(store) == first, "the better one"
+    earlier = version(store, 30.0, made=1)
+    assert best(store) == earlier, "of equal ones the older, in whatever order they are registered"
+    other = version(store, 10.0, made=4, **{"validation texts": "w"})
+    assert capsys.readouterr().out == ""
+    assert best(store) == other, "the newest result is on other texts, where it is the best"
+    assert (
+        f"m@best moved from version {earlier} to {other}, whose validation texts are others" in capsys.readouterr().out
+    )
+    store.client.delete_run(str(store.client.get_model_version("m", other).run_id))
+    assert best(store) == earlier, "a deleted run does not count"
+    assert second != earlier
