@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 from mlflow.entities import Param
 
+from tests.kit import git
 from transformer.core.files import write_json
 from transformer.workflow.mlflow import Store, place_alias
 from transformer.workflow.pipeline import OPTIONAL, REQUIRED, STAGES, Pipeline, Stage, pipelines
-from transformer.workflow.run import changes, hyperparameters, metrics, registered_name, safe
+from transformer.workflow.run import changes, current_origin, hyperparameters, metrics, registered_name, safe
 
 PARAMS: dict[str, dict[str, Any]] = {
     "download": {"source": "sample", "path": "data/local/x", "repository": "a/multi30k"},
@@ -195,3 +197,16 @@ def test_the_alias_compares_like_with_like(store: Store, capsys: pytest.CaptureF
     store.client.delete_run(str(store.client.get_model_version("m", other).run_id))
     assert best(store) == earlier, "a deleted run does not count"
     assert second != earlier
+
+
+def test_code_that_was_not_committed_is_told(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    module = tmp_path / "transformer" / "module.py"
+    module.parent.mkdir()
+    module.write_text("x = 1\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "code")
+    assert not current_origin(tmp_path).dirty
+    module.write_text("x = 2\n")
+    assert current_origin(tmp_path).dirty
+    assert current_origin(tmp_path).commit == git(tmp_path, "rev-parse", "HEAD").strip()

@@ -184,3 +184,17 @@ def test_what_is_no_result_gets_no_run(dvc_repository: Path) -> None:
     (dvc_repository / "reports/translation/evaluation.json").write_text("{}")
     assert sync(dvc_repository).endswith("2 runs written\n"), "git has the file as it was"
     assert shown(dvc_repository).keys() == first.keys()
+
+
+def test_files_of_another_result_are_refused_until_they_are_checked_out(dvc_repository: Path) -> None:
+    edit(dvc_repository, "tracking: true", "tracking: false")
+    run_in(dvc_repository, "dvc", "repro", "report@sentiment")
+    bundle = dvc_repository / "models/sentiment/bundle/config.json"
+    before = bundle.read_bytes()
+    bundle.unlink()
+    bundle.write_bytes(before + b" ")
+    said = sync(dvc_repository)
+    assert "models/sentiment/bundle is not what dvc.lock says: run `dvc checkout`" in said
+    assert said.endswith("0 runs written\n")
+    run_in(dvc_repository, "dvc", "checkout", "--quiet", "--force")
+    assert sync(dvc_repository).endswith("1 runs written\n")

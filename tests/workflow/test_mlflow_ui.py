@@ -1,4 +1,4 @@
-"""MLflow's pages as a user sees them: the default workflow's store after a small sweep. `make stress`.
+"""MLflow's pages as a user sees them: the default workflow's store after ten experiments. `make stress`.
 
 SCREENSHOTS=docs/screenshots retakes the screenshots in docs/.
 """
@@ -21,13 +21,22 @@ from tests.conftest import Clone
 from tests.kit import free_port
 
 pytestmark = pytest.mark.stress
-RATES = ("5e-3", "2e-2")
+EXPERIMENTS = [
+    f"sentiment.{change}"
+    for change in (
+        *(f"train.learning_rate={rate}" for rate in ("5e-3", "2e-2", "5e-2")),
+        *(f"train.epochs={epochs}" for epochs in (2, 3)),
+        *(f"train.batch_size={size}" for size in (16, 64)),
+        *(f"model.dropout={share}" for share in (0.2, 0.3)),
+        "train.seed=2",
+    )
+]
 ROWS = """
 import json
 from pathlib import Path
 from transformer.workflow.mlflow import open_store
 store = open_store(Path.cwd(), "sentiment")
-found = store.client.search_runs([store.experiment_id], "tags.kind = 'result'")
+found = store.client.search_runs([store.experiment_id], "tags.key LIKE '%'")
 own = [{"experiment": store.experiment_id, "run": run.info.run_id, "name": run.info.run_name} for run in found]
 print(json.dumps(own))
 """
@@ -36,10 +45,9 @@ Show = Callable[[str, str], Page]
 
 @pytest.fixture(scope="module")
 def swept(workflow: Clone) -> Clone:
-    """The shared clone, with two experiments in its store."""
-    for rate in RATES:
-        change = f"sentiment.train.learning_rate={rate}"
-        workflow.run("dvc", "exp", "run", "--temp", "--name", f"rate-{rate}", "--set-param", change)
+    """The shared clone, with ten experiments in its store."""
+    for change in EXPERIMENTS:
+        workflow.run("dvc", "exp", "run", "--temp", "--set-param", change, "report@sentiment")
     return workflow
 
 
@@ -86,9 +94,9 @@ def show(browser: Browser, address: str, tmp_path: Path) -> Iterator[Show]:
 
 @pytest.fixture(scope="module")
 def sentiment(swept: Clone) -> list[dict[str, str]]:
-    """The rows of the task: name, run and experiment."""
+    """The runs of the task's results: name, run and experiment."""
     found = json.loads(swept.run(sys.executable, "-c", ROWS).stdout)
-    assert len(found) >= 1 + len(RATES)
+    assert len(found) == 1 + len(EXPERIMENTS)
     return list(found)
 
 
@@ -118,7 +126,7 @@ def test_curves_of_runs_lie_in_one_chart(show: Show, sentiment: list[dict[str, s
 
 
 def test_the_report_is_shown_among_the_artifacts(show: Show, sentiment: list[dict[str, str]]) -> None:
-    row = next(row for row in sentiment if row["name"] == f"rate-{RATES[0]}")
+    row = next(row for row in sentiment if row["name"].startswith("learning_rate=0.005 "))
     path = f"/experiments/{row['experiment']}/runs/{row['run']}/artifacts/reports/report.html"
     page = show(path, "mlflow_report")
     headline = page.frame_locator("iframe").first.locator(".headline")

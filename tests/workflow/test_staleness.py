@@ -265,7 +265,7 @@ def test_code_that_dvc_records_without_a_run_is_told_apart(edited: Clone, comman
     finally:
         path.write_bytes(before)
     assert (
-        f"sentiment: train, evaluate, export, figures, convert of {name} ran with other code than dvc.lock has" in said
+        f"sentiment: train, figures, evaluate, export, convert of {name} ran with other code than dvc.lock has" in said
     )
     edited.run("git", "checkout", "-q", "dvc.lock", "reports")
 

@@ -65,7 +65,9 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
         try:
             with files_of(result) as folder:
                 written += write_run(stores[task], result, origin, folder)
-        except (MissingError, UserError):  # the workspace's own may be missing, too
+        except UserError as error:
+            echo(str(error))
+        except MissingError:
             missing.append(f"{task} of {result.name}")
         done[task].add(key)
     for line in results_at(root, WORKSPACE, None).partial.values():
