@@ -291,7 +291,7 @@ def _sync(arguments: argparse.Namespace) -> None:
 def _ui(arguments: argparse.Namespace) -> None:
     from transformer.workflow.serving import show
 
-    show(Path.cwd(), TASKS[0], arguments.port)
+    show(Path.cwd(), TASKS, arguments.port)
 
 
 def _serve(arguments: argparse.Namespace) -> None:

@@ -25,10 +25,10 @@ EXPERIMENTS = [
     f"sentiment.{change}"
     for change in (
         *(f"train.learning_rate={rate}" for rate in ("5e-3", "2e-2", "5e-2")),
-        *(f"train.epochs={epochs}" for epochs in (2, 3)),
-        *(f"train.batch_size={size}" for size in (16, 64)),
-        *(f"model.dropout={share}" for share in (0.2, 0.3)),
-        "train.seed=2",
+        *(f"train.epochs={epochs}" for epochs in (4, 5)),
+        *(f"train.batch_size={size}" for size in (24, 48)),
+        *(f"model.dropout={share}" for share in (0.25, 0.35)),
+        "train.seed=7",
     )
 ]
 ROWS = """
@@ -76,7 +76,7 @@ def address(swept: Clone) -> Iterator[str]:
 @pytest.fixture
 def show(browser: Browser, address: str, tmp_path: Path) -> Iterator[Show]:
     """Opens a path of the UI; takes a screenshot when the test has passed."""
-    page = browser.new_page(viewport={"width": 1300, "height": 800})
+    page = browser.new_page(viewport={"width": 1500, "height": 800})
     taken: list[str] = []
 
     def open_path(path: str, name: str) -> Page:
@@ -101,7 +101,8 @@ def sentiment(swept: Clone) -> list[dict[str, str]]:
 
 
 def test_the_run_table_names_what_was_run(show: Show, sentiment: list[dict[str, str]]) -> None:
-    page = show(f"/experiments/{sentiment[0]['experiment']}/runs", "mlflow_runs")
+    page = show(f"/experiments/{sentiment[0]['experiment']}/runs?viewStateShareKey=results", "mlflow_runs")
+    expect(page.get_by_text("test.accuracy").first).to_be_visible(timeout=30_000)
     for row in sentiment:
         expect(page.get_by_text(row["name"][:14]).first).to_be_visible(timeout=30_000)
 

@@ -60,6 +60,17 @@ _PACKAGES = (
     *("torch", "numpy", "pandas", "safetensors", "tokenizers", "pydantic", "threadpoolctl", "ctranslate2"),
     "onnxruntime",
 )
+VIEW = "results"
+"""The name of the shared view of an experiment's table that has scores as columns: MLflow's own has none."""
+_VIEW_STATE = {
+    **{"searchFilter": "", "orderByKey": "attributes.start_time", "orderByAsc": False, "startTime": "ALL"},
+    **{"lifecycleFilter": "Active", "datasetsFilter": [], "modelVersionFilter": "All Runs", "columnOrder": []},
+    **{"columnWidths": {}, "runsExpanded": {}, "runsPinned": [], "runsHidden": [], "runsVisibilityMap": {}},
+    **{"runsHiddenMode": "FIRST_10_RUNS", "viewMaximized": False, "runListHidden": False, "groupBy": None},
+    **{"isAccordionReordered": False, "groupsExpanded": {}, "autoRefreshEnabled": True},
+    **{"useGroupedValuesInCharts": True},
+}
+_COLUMNS = 6
 _POINTS = 1000  # in a request
 _PARAMS = 100
 _DIGEST_LENGTH = 36  # MLflow's limit
@@ -252,6 +263,9 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path) -> None:
     link = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts/reports"
     note = f"{content.description(task, reports)}\n\n[Report]({link}/report.html) · [answers]({link}/predictions.tsv)"
     client.set_tag(run_id, "mlflow.note.content", note)
+    scores = [name for name in content.metrics(task, reports) if "." in name][:_COLUMNS]
+    view = {**_VIEW_STATE, "selectedColumns": [f"metrics.`{name}`" for name in scores]}
+    client.set_experiment_tag(store.experiment_id, f"mlflow.sharedViewState.{VIEW}", json.dumps(view))
 
 
 def _slices(items: Sequence[_Found], size: int) -> Iterator[Sequence[_Found]]:

@@ -5,11 +5,20 @@ import os
 import shlex
 import socket
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
 from transformer.core.errors import UserError
-from transformer.workflow.mlflow import in_words, is_server, open_store, store_uri, versions_of, without_password
+from transformer.workflow.mlflow import (
+    VIEW,
+    in_words,
+    is_server,
+    open_store,
+    store_uri,
+    versions_of,
+    without_password,
+)
 from transformer.workflow.results import WORKSPACE, find_results
 from transformer.workflow.run import registered_name
 
@@ -17,14 +26,19 @@ _HOST = "127.0.0.1"
 _EXAMPLE = "serving_input_example.json"
 
 
-def show(root: Path, task: str, port: int) -> None:
-    """Become `mlflow ui`, local access only. Raises UserError for a server, which has a UI of its own."""
+def show(root: Path, tasks: Iterable[str], port: int) -> None:
+    """Become `mlflow ui`, local access only, after saying where each task's results are.
+
+    Raises UserError for a server, which has a UI of its own.
+    """
     uri = store_uri(root)
     if is_server(uri):
         raise UserError(f"the results are on a server, which has a UI of its own: open {without_password(uri)}")
     _require_free(port)
     try:
-        open_store(root, task)
+        for task in tasks:
+            place = f"http://{_HOST}:{port}/#/experiments/{open_store(root, task).experiment_id}/runs"
+            print(f"{task}: {place}?viewStateShareKey={VIEW}", flush=True)
     except UserError:
         raise
     except Exception as error:  # the boundary: what the database or the file system raises
