@@ -10,6 +10,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest, Result
 
 from transformer.core.task import open_task
+from transformer.evaluation.headline import shortfall
 from transformer.evaluation.leakage import Duplicates, words
 from transformer.families.seq2seq.evaluation.adequacy import over_translation, repetition, under_translation
 from transformer.families.seq2seq.evaluation.compare import scored
@@ -22,7 +23,6 @@ from transformer.families.seq2seq.evaluation.metrics import (
     worst_and_median,
 )
 from transformer.families.seq2seq.evaluation.scores import length_ratio, text_metrics, token_metrics
-from transformer.workflow.headline import shortfall
 
 COUNT = 60
 _WORDS = ("A", "man", ",", "two", "dogs", "and", "Women", "run", "sleep", "over", "the", "small", "red", "hill", ".")

@@ -104,7 +104,7 @@ def main() -> None:
     ran: dict[str, Any] = {"parameters": parameters_digest(sections), "code": None, "other_versions": []}
     if stage != "report":
         write_json(Path(ran_path(stage, task)), ran)
-        note_times(task, stage, ran, start - 1, time.time(), [])
+        note_times(task, stage, start - 1, time.time(), [])
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "train": {"learning_rate": 1e-3, "batch_size": 32, "epochs": 4, "warmup": 7, "seed": 1, "shards": 1},
     "evaluate": {"batch_size": 64},
     "export": {"registered_name": None, "alias": "best"},
+    "convert": {"formats": []},
 }
 SECTIONS = {"build_vocab": "vocab"}
 
@@ -96,6 +97,9 @@ def test_the_key_is_of_parameters_and_outputs_but_not_of_figures_and_code() -> N
         },
     )
     assert same.key == pipeline().key == pipeline(epochs=4.0).key, "DVC treats 4 and 4.0 as equal"
+    elsewhere = {"translation.download": PARAMS["download"] | {"path": "/elsewhere"}}
+    there = Pipeline("translation", {**whole, "download": replace(whole["download"], params=elsewhere)})
+    assert there.key == pipeline().key, "the same corpus from another place"
     others = [pipeline(epochs=5)]
     for name in STAGES:
         if name != "figures":
@@ -115,7 +119,8 @@ def test_changes_are_named_shortly_and_at_most_four() -> None:
 def test_places_on_a_machine_are_no_hyperparameters() -> None:
     found = hyperparameters("translation", pipeline().params)
     assert found["vocab.min_frequency"] == 2
-    assert not [name for name in found if "path" in name or name.startswith(("download", "export"))]
+    assert found["download.source"] == "sample"
+    assert not [name for name in found if "path" in name or "repository" in name or name.startswith("export")]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.kit import ROOT, clean_environment, free_port
 from tests.tracking.conftest import environment, run_in
 from tests.tracking.faults import faulty
 from tests.tracking.runs import edit, shown, sync
+from transformer.workflow.mlflow import in_words, without_password
 
 SECONDS = 8
 SPARE = 20_000  # bytes besides an empty store: fewer than a run takes
@@ -145,3 +146,12 @@ def test_a_password_in_the_address_is_never_shown(ready: Path) -> None:
     assert done.returncode == 1 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert SECRET not in line + done.stderr + done.stdout
     assert not [path for path in ready.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://u:hunter2@host/path", "postgresql://u:p/hunter2?x#y@host/db", "mysql://host/db?user=u&password=hunter2"],
+)
+def test_passwords_are_masked_wherever_they_stand(address: str) -> None:
+    for text in (address, f"{'x' * 280} {address} cannot be reached", f"Connection to {address}: refused"):
+        assert SECRET not in in_words(ValueError(text)) and "host" in without_password(text)

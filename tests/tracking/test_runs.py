@@ -63,6 +63,8 @@ def test_a_result_is_one_complete_run(story: Story) -> None:
     note = run["tags"]["mlflow.note.content"]
     assert note.startswith("BLEU 0.1 on test") and "](#RUN/artifacts/reports/report.html)" in note
     assert run["params"] == {
+        "download.seed": "1",
+        "download.source": "sample",
         "tokenize.kind": "whitespace",
         "vocab.minimum": "2",
         "model.d_model": "8",
@@ -72,6 +74,7 @@ def test_a_result_is_one_complete_run(story: Story) -> None:
         "train.schedule": "null",
         "evaluate.bonus": "0",
         "evaluate.batch_size": "1",
+        "convert.formats": '["onnx"]',
     }
     assert [step for step, _ in run["curves"]["train_loss"]] == [10, 20, 30]
     assert run["curves"]["validation.bleu"] == [(0, pytest.approx(0.1))]
@@ -196,5 +199,5 @@ def test_files_of_another_result_are_refused_until_they_are_checked_out(dvc_repo
     said = sync(dvc_repository)
     assert "models/sentiment/bundle is not what dvc.lock says: run `dvc checkout`" in said
     assert said.endswith("0 runs written\n")
-    run_in(dvc_repository, "dvc", "checkout", "--quiet", "--force")
+    run_in(dvc_repository, "dvc", "checkout", "--quiet", "--force", "export@sentiment")
     assert sync(dvc_repository).endswith("1 runs written\n")

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Clone
 from transformer.cli import run_command
 from transformer.core.files import read_json
-from transformer.workflow.headline import shortfall
+from transformer.evaluation.headline import shortfall
 
 
 def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Path) -> None:

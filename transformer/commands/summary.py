@@ -12,8 +12,8 @@ from transformer.core.digest import leaves
 from transformer.core.errors import UserError
 from transformer.core.files import read_table
 from transformer.core.task import family_module, open_task
+from transformer.evaluation.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.registry import TASKS, tasks_of
-from transformer.workflow.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.workflow.mlflow import is_server, store_uri, without_password
 from transformer.workflow.pipeline import bundle_path
 from transformer.workflow.results import WORKSPACE, Result, find_results, results_at

@@ -1,5 +1,6 @@
 """What all stage scripts share: arguments, parameters, progress, live curves and error handling."""
 
+import hashlib
 import signal
 import sys
 import time
@@ -18,8 +19,9 @@ from transformer.core.schema import Runtime, StageParams
 from transformer.core.spinning import watched
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
 from transformer.core.unchanged import Started
+from transformer.workflow.pipeline import STAGES as MADE
 from transformer.workflow.recording import Live
-from transformer.workflow.times import note_times
+from transformer.workflow.times import note_times, run_of
 
 T = TypeVar("T")
 Code = TypeVar("Code", bound=StageCode)
@@ -144,7 +146,8 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     schema = code.Params
     params = stage_params(content, task, schema, where=PARAMS)
     started = Started(PARAMS, content, name, declared, schema)
-    observer = StageObserver(task, name, params.runtime, started.parameters)
+    training = hashlib.sha256(f"{run_of(task, 'build_vocab')} {started.parameters}".encode()).hexdigest()
+    observer = StageObserver(task, name, params.runtime, training)
     if started.other_versions:
         observer.say(
             f"warning: {', '.join(started.other_versions)} of requirements.lock: install it, and run"
@@ -153,7 +156,7 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     try:
         metrics = script(Stage(declared, code, params, observer))
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
-        ran = started.record()
+        started.record()
         _require_unchanged(started, observer)
     except KeyboardInterrupt as interrupt:
         _say_stopped(name, task, interrupt)
@@ -165,9 +168,11 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
         if is_out_of_memory(error):
             raise UserError(OUT_OF_MEMORY) from error
         raise
-    note_times(task, name, ran, start, time.time(), observer.sent)
     observer.clean_up()
     observer.end("FINISHED")
+    if name in MADE:
+        with suppress(UserError):  # of a full disk: the outputs are there
+            note_times(task, name, start, time.time(), observer.sent)
 
 
 def _say_stopped(name: str, task: str, interrupt: KeyboardInterrupt) -> None:

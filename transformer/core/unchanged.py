@@ -75,10 +75,10 @@ class Started:
         """A hash of the stage's parameters."""
         return parameters_digest(self._sections)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> None:
         """Write what ran as an output of the stage: `dvc commit` and `dvc exp save` record what never did.
 
-        Returns it. Raises UserError if a module was imported that the fingerprint does not list.
+        Raises UserError if a module was imported that the fingerprint does not list.
         """
         if more := unlisted(self._code):
             raise UserError(
@@ -89,7 +89,6 @@ class Started:
         ran = {"parameters": self.parameters, "other_versions": self.other_versions, "code": code}
         if self._stage != STAGES[-1]:
             write_json(Path(ran_path(self._stage, self._task.name)), ran)
-        return ran
 
     def _changed_params(self) -> Iterator[str]:
         now = declared_sections(read_params(self._path), self._task.name, self._schema, where=self._path)

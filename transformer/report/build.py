@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from transformer.core.files import atomic_write, write_json
+from transformer.core.files import atomic_write, read_json, write_json
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.core.task import Task, family_module, open_task, with_labels
+from transformer.evaluation.headline import shortfall
 from transformer.report.content import Page, Section, Table
 from transformer.report.render import render
 from transformer.report.result import (
@@ -23,7 +24,6 @@ from transformer.report.result import (
 from transformer.workflow.differences import differences, shown_params
 from transformer.workflow.dvc import require_outputs
 from transformer.workflow.git import is_shallow
-from transformer.workflow.headline import shortfall
 from transformer.workflow.output import SAME, Shown, tables
 from transformer.workflow.pipeline import Pipeline
 from transformer.workflow.results import WORKSPACE, Result, find_results, result_before
@@ -53,8 +53,7 @@ class ReportParams(StageParams):
 def write_report(task: Task, params: ReportParams, *, root: Path, observer: Observer) -> dict[str, float]:
     """As `write_page`, and the result's key into result.json; returns the page's size as a metric."""
     page = write_page(root, task.name)
-    key = find_results(root, WORKSPACE, task.name).results[task.name].pipeline.key
-    write_json(page.with_name("result.json"), {"key": key})
+    write_json(page.with_name("result.json"), {"key": _key(root, task.name)})
     return {"kilobytes": round(page.stat().st_size / 1000)}
 
 
@@ -64,9 +63,16 @@ def write_page(root: Path, task: str) -> Path:
     Raises UserError when dvc.lock has no consistent result, or the workspace's files are not those of the result.
     """
     page, target = render(_page(root, task)), root / "reports" / task / "report.html"
+    noted = target.with_name("result.json")
+    if noted.is_file() and read_json(noted)["key"] != _key(root, task):
+        noted.unlink()  # so that the stage runs when its result comes back
     with atomic_write(target) as stream:
         stream.write(page.encode())
     return target
+
+
+def _key(root: Path, task: str) -> str:
+    return find_results(root, WORKSPACE, task).results[task].pipeline.key
 
 
 def _page(root: Path, task: str) -> Page:

@@ -8,10 +8,10 @@ from typing import Any
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
+from transformer.evaluation.headline import metric_label, splits, with_interval
 from transformer.figures.packed import FILE
 from transformer.report.charts import Columns, line_chart
 from transformer.report.content import Picture, Section, Table
-from transformer.workflow.headline import metric_label, splits, with_interval
 from transformer.workflow.pipeline import OPTIONAL
 
 _EXPLAINED = {

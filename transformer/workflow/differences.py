@@ -10,7 +10,7 @@ from transformer.core.code import changes
 from transformer.core.digest import leaves
 from transformer.core.task import Task, family_module, open_task
 from transformer.evaluation.bootstrap import Floats, interval, p_value
-from transformer.workflow.headline import main_first, measured
+from transformer.evaluation.headline import main_first, measured
 from transformer.workflow.pipeline import DATA_STAGES, OPTIONAL, Pipeline
 from transformer.workflow.results import Result, Row
 

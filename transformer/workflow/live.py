@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from transformer.workflow.mlflow import follow, in_words, open_store
-
 _READ = 1 << 16
 
 
@@ -28,6 +26,8 @@ def main() -> None:
     """Log what a training sends; an error ends in one line."""
     task, name, training = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training says how it ended
+    from transformer.workflow.mlflow import follow, in_words, open_store  # seconds, in which Ctrl-C may come
+
     try:
         follow(open_store(Path.cwd(), f"{task} (live)"), name, training, batches(sys.stdin.buffer))
     except Exception as error:  # the boundary: what MLflow, its database and the connection raise

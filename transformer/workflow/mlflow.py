@@ -8,7 +8,7 @@ import shlex
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
@@ -42,7 +42,7 @@ _VARIABLE = "MLFLOW_TRACKING_URI"
 _DATABASE, _ARTIFACTS = "mlflow.db", "mlartifacts"
 _SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")
 _SQLITE = re.compile(r"sqlite(?:\+\w+)?:///([^?]+)(\?.*)?")
-_PASSWORD = re.compile(r"//[^/?#\s]+@")
+_PASSWORD = re.compile(r"(?<=//)\S+(?=@)|(?<=password=)[^&\s]+|(?<=token=)[^&\s]+")
 _LETTERS = 300
 _LOCK_SECONDS = 300
 _SETTINGS = {
@@ -132,13 +132,13 @@ def is_server(uri: str) -> bool:
 
 def without_password(text: str) -> str:
     """Mask the password of any address in a text."""
-    return _PASSWORD.sub("//***@", text)
+    return _PASSWORD.sub("***", text)
 
 
 def in_words(error: Exception) -> str:
     """A store's error as one line: the database's own message if there is one, with passwords masked."""
     found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
-    return without_password(" ".join(str(found).split())[:_LETTERS] or type(error).__name__)
+    return without_password(" ".join(str(found).split()))[:_LETTERS] or type(error).__name__
 
 
 def quiet_mlflow() -> None:
@@ -169,6 +169,8 @@ def open_store(root: Path, experiment: str) -> Store:
 
 
 def _experiment(client: "MlflowClient", uri: str, name: str) -> str:
+    from mlflow.exceptions import MlflowException
+
     database = database_of(uri)
     place = (database.parent / _ARTIFACTS).as_uri() if database else None
     found = client.get_experiment_by_name(name)
@@ -178,7 +180,11 @@ def _experiment(client: "MlflowClient", uri: str, name: str) -> str:
                 f"{without_password(uri)} has no place for artifacts: use a server in front of it, or set a place with"
                 f" `mlflow experiments create --experiment-name {name} --artifact-location URI`"
             )
-        return str(client.create_experiment(name, artifact_location=place))
+        try:
+            return str(client.create_experiment(name, artifact_location=place))
+        except MlflowException:
+            if (found := client.get_experiment_by_name(name)) is None:  # else another machine was faster
+                raise
     if found.lifecycle_stage != "active":
         shown = shlex.quote(without_password(uri))
         raise UserError(
@@ -198,10 +204,13 @@ def finished_keys(store: Store) -> set[str]:
     return {run.data.tags["key"] for run in store.runs("tags.key LIKE '%' AND attributes.status = 'FINISHED'")}
 
 
-def write_run(store: Store, result: Result, origin: Origin, folder: Path) -> bool:
+def write_run(
+    store: Store, result: Result, origin: Origin, folder: Path, confirm: Callable[[], None] = lambda: None
+) -> bool:
     """Write the run of a result, unless it has one; returns whether it was written. One that was begun is replaced.
 
-    folder: has the result's files at their own paths. Raises what mlflow, its database or the connection raises; then
+    folder: has the result's files at their own paths; confirm: called at the end, raises if they are others by now.
+    Raises what mlflow, its database or the connection raises; then
     `sync` begins again.
     """
     with store.lock:
@@ -211,9 +220,11 @@ def write_run(store: Store, result: Result, origin: Origin, folder: Path) -> boo
             _discard(store, run.info.run_id)
         start, end = content.work_of(result, origin)
         tags = safe(content.tags(result, origin, folder))
+        points = content.metrics(result.task, folder / "reports" / result.task)  # before there is a run to leave behind
         run = store.client.create_run(store.experiment_id, start, tags, content.run_name(result, origin))
-        _fill(store, run, result, folder)
+        _fill(store, run, result, folder, points)
         _register(store, run.info.run_id, result, origin, folder)
+        confirm()
         store.client.set_terminated(run.info.run_id, "FINISHED", end)
     return True
 
@@ -226,7 +237,7 @@ def _discard(store: Store, run_id: str) -> None:
     store.client.delete_run(run_id)
 
 
-def _fill(store: Store, run: "Run", result: Result, folder: Path) -> None:
+def _fill(store: Store, run: "Run", result: Result, folder: Path, metrics: Mapping[str, float]) -> None:
     """Log parameters, metrics, curves, data sets and files."""
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
@@ -235,7 +246,7 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path) -> None:
     params = safe(content.hyperparameters(task, result.pipeline.params))
     for some in _slices([Param(name, value) for name, value in params.items()], _PARAMS):
         client.log_batch(run_id, params=some)
-    points = [Metric(name, value, time, 0) for name, value in content.metrics(task, reports).items()]
+    points = [Metric(name, value, time, 0) for name, value in metrics.items()]
     points += [Metric(name, value, time, step) for name, value, step in content.curves(reports)]
     for batch in _slices(points, _POINTS):
         client.log_batch(run_id, metrics=batch)
@@ -261,9 +272,10 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path) -> None:
         else:
             client.log_artifact(run_id, str(folder / path), "reports")
     link = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts/reports"
-    note = f"{content.description(task, reports)}\n\n[Report]({link}/report.html) · [answers]({link}/predictions.tsv)"
+    links = [f"[Report]({link}/report.html)"] * bool(page) + [f"[answers]({link}/predictions.tsv)"]
+    note = f"{content.description(task, reports)}\n\n{' · '.join(links)}"
     client.set_tag(run_id, "mlflow.note.content", note)
-    scores = [name for name in content.metrics(task, reports) if "." in name][:_COLUMNS]
+    scores = [name for name in metrics if "." in name][:_COLUMNS]
     view = {**_VIEW_STATE, "selectedColumns": [f"metrics.`{name}`" for name in scores]}
     client.set_experiment_tag(store.experiment_id, f"mlflow.sharedViewState.{VIEW}", json.dumps(view))
 
@@ -346,16 +358,16 @@ def _public_version(package: str) -> str:
 
 
 def versions_of(client: "MlflowClient", name: str, where: str = "") -> "list[ModelVersion]":
-    """The registered versions of a name whose runs are there."""
-    found = _pages(lambda token: client.search_model_versions(f"name = '{name}'{where}", page_token=token))
-    return [version for version in found if _is_there(client, version.run_id)]
+    """The registered versions of a name."""
+    return _pages(lambda token: client.search_model_versions(f"name = '{name}'{where}", page_token=token))
 
 
-def _is_there(client: "MlflowClient", run_id: str) -> bool:
+def is_there(client: "MlflowClient", version: "ModelVersion") -> bool:
+    """Whether a version's run is there, and not in the trash."""
     from mlflow.exceptions import MlflowException
 
     try:
-        return bool(client.get_run(run_id).info.lifecycle_stage == "active")
+        return bool(client.get_run(str(version.run_id)).info.lifecycle_stage == "active")
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
@@ -367,11 +379,13 @@ def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
 
     The choice depends on the versions' tags alone, not on the order in which they were registered.
     """
-    competing = [version for version in versions_of(client, name) if version.tags.get("alias") == alias]
-    if not competing:
+    competing = [each for each in versions_of(client, name) if each.tags.get("alias") == alias and "group" in each.tags]
+    newest = next((each for each in sorted(competing, key=_age, reverse=True) if is_there(client, each)), None)
+    if newest is None:
         return
-    group = max(competing, key=_age).tags["group"]
-    best = min((version for version in competing if version.tags["group"] == group), key=_rank)
+    group = newest.tags["group"]
+    ranked = sorted((each for each in competing if each.tags["group"] == group), key=_rank)
+    best = next(each for each in ranked if is_there(client, each))
     held = client.get_registered_model(name).aliases.get(alias)
     before = next((version for version in competing if str(version.version) == str(held)), None)
     if before is None or str(before.version) != str(best.version):
@@ -421,4 +435,4 @@ def follow(store: Store, name: str, training: str, batches: Iterator[list[dict[s
                 client.log_batch(run_id, metrics=some)
     finally:
         monitor.finish()
-    client.set_terminated(run_id, status)
+        client.set_terminated(run_id, status)

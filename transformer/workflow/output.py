@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
+from transformer.evaluation.headline import value
 from transformer.workflow.differences import Differences, Score
-from transformer.workflow.headline import value
 
 _CODE_SHOWN = 20
 _MD5 = 8

@@ -10,7 +10,7 @@ from typing import Any
 from ruamel.yaml.error import YAMLError
 
 from transformer.core.code import code_path, ran_path
-from transformer.core.digest import plain
+from transformer.core.digest import parameters_digest, plain
 from transformer.core.errors import UserError
 from transformer.core.files import has_conflict
 from transformer.core.params import parse
@@ -101,24 +101,17 @@ class Pipeline:
 
         Other code that gives the same bytes gives the same result, and so do other figures.
         """
-        stages = {name: [plain(stage.params), dict(stage.outs)] for name, stage in self.stages.items()}
+        stages = {name: [parameters_digest(stage.params), dict(stage.outs)] for name, stage in self.stages.items()}
         stages.pop("figures", None)
         canonical = json.dumps([self.task, stages], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def why_partial(self, where: str) -> str:
         """Why a pipeline with stale stages is not a result, and what to run; where: a commit, the workspace, ..."""
-        first, trained = self.stale[0], REQUIRED.index("train")
-        if first not in self.stages:
-            what = f"{first} has not run"
-        elif REQUIRED.index(first) > trained + 1:
-            what = "the scores are newer than the exported model"
-        elif REQUIRED.index(first) > trained:
-            what = "the model is newer than its scores"
-        else:
-            what = f"{first} has not read what the stages above it wrote"
-        stages = ", ".join(self.stale)
-        return f"{self.task}: {where} has no consistent result: {what}; run `dvc repro report@{self.task}` ({stages})"
+        first = self.stale[0]
+        what = "has not read what the stages above it wrote" if first in self.stages else "has not run"
+        run = f"`dvc repro report@{self.task}` ({', '.join(self.stale)})"
+        return f"{self.task}: {where} has no consistent result: {first} {what}; run {run}"
 
 
 def bundle_path(task: str) -> str:

@@ -1,11 +1,14 @@
 """Starts what writes to MLflow, in processes of its own that are given up when MLflow does not answer."""
 
 import json
+import os
 import queue
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from subprocess import PIPE, STDOUT
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
@@ -21,16 +24,14 @@ def record_result(task: str, seconds: float) -> str:
     seconds: after which it is given up.
     """
     command = [sys.executable, "-m", "transformer.workflow.sync", task]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        said, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return f"MLflow has not taken the run in {seconds:g} s: `transformer sync` writes it later"
-    finally:
-        process.kill()
-        process.wait()
-    more = "" if process.returncode == 0 else "; `transformer sync` writes the run later"
-    return f"{' '.join(said.split())}{more}"
+    with TemporaryDirectory(prefix="run-") as place:  # what it leaves there when it is killed goes as well
+        env = {**os.environ, "TMPDIR": place}
+        try:
+            done = subprocess.run(command, stdout=PIPE, stderr=STDOUT, text=True, timeout=seconds, env=env, check=False)
+        except subprocess.TimeoutExpired:
+            return f"MLflow has not taken the run in {seconds:g} s: `transformer sync` writes it later"
+    more = "" if done.returncode == 0 else "; `transformer sync` writes the run later"
+    return f"{' '.join(done.stdout.split())}{more}"
 
 
 class Live:

@@ -15,7 +15,7 @@ from transformer.core.files import read_json, table_rows
 from transformer.core.task import open_task, task_names
 from transformer.workflow.dvc import cached, changed_since, content_md5, experiment_state, md5_of_folder, not_as_locked
 from transformer.workflow.dvc import read_at as read_from_dvc
-from transformer.workflow.git import blob, blobs, experiments, files, git, head, snapshots
+from transformer.workflow.git import Snapshot, blob, blobs, experiments, files, git, head, snapshots
 from transformer.workflow.pipeline import LOCK, Pipeline, pipelines
 
 WORKSPACE = "workspace"
@@ -48,15 +48,18 @@ class Result:
         """The task's name."""
         return self.pipeline.task
 
-    def read(self, path: str) -> bytes | None:
-        """An output that is a file, from the workspace, git, DVC's cache or its remote; None if none has it."""
+    def read(self, path: str, *, remote: bool = False) -> bytes | None:
+        """An output that is a file, from the workspace, git or DVC's cache; None if none has it.
+
+        remote: whether to ask DVC's remote, too, which may take minutes to answer.
+        """
         md5 = {**self.pipeline.outs, **self.pipeline.records}.get(path)
         if md5 is None:
             return None
         content = _read(self.root, self.commit, path)
         if content_md5(content) == md5:
             return content
-        if (found := cached(self.root, md5)) is not None or self.commit is None:
+        if (found := cached(self.root, md5)) is not None or self.commit is None or not remote:
             return found
         found = read_from_dvc(self.root, self.commit, path)
         return found if found is not None and content_md5(found) == md5 else None
@@ -79,7 +82,7 @@ class Result:
 
     def predictions(self) -> dict[str, list[Row]]:
         """The rows of predictions.tsv by split; empty if neither DVC's cache nor its remote has the file."""
-        content = self.read(f"reports/{self.task}/predictions.tsv") or b""
+        content = self.read(f"reports/{self.task}/predictions.tsv", remote=True) or b""
         rows: dict[str, list[Row]] = {}
         for row in table_rows(content.decode().split("\n")):
             rows.setdefault(row["split"], []).append(row)
@@ -92,13 +95,16 @@ class Result:
 
     @cached_property
     def _ran(self) -> dict[str, dict[str, Any]]:
-        """The records of what ran, by stage, as far as they are here."""
-        found = {stage: self.read(ran_path(stage, self.task)) for stage in self.pipeline.stages}
+        return self.ran()
+
+    def ran(self, *, remote: bool = False) -> dict[str, dict[str, Any]]:
+        """The records of what the stages ran with, as far as they are found; remote: as for `read`."""
+        found = {stage: self.read(ran_path(stage, self.task), remote=remote) for stage in self.pipeline.stages}
         return {stage: json.loads(content) for stage, content in found.items() if content}
 
-    def never_run(self) -> str | None:
+    def never_run(self, *, remote: bool = False) -> str | None:
         """Why this is no result: a stage that never ran with its parameters in dvc.lock; None if there is none."""
-        for stage, ran in self._ran.items():
+        for stage, ran in (self.ran(remote=True) if remote else self._ran).items():
             if ran["parameters"] != parameters_digest(self.pipeline.stages[stage].params):
                 return (
                     f"{self.task}: {self.name} has no result: {stage} never ran with the parameters in {LOCK} (`dvc exp"
@@ -130,7 +136,7 @@ class Result:
                 " accept`, `dvc exp save` and `dvc commit` record it without a run);"
                 f" `dvc repro --force report@{self.task}` runs it"
             )
-        if self.commit is not None and self._ran.keys() != self.pipeline.stages.keys() and self.pipeline.records:
+        if len(self._ran) < len(self.pipeline.records):
             return (
                 f"{self.task}: what {self.name} ran with cannot be checked: its records are not here"
                 " (`dvc fetch --all-commits` brings them)"
@@ -157,13 +163,15 @@ class Found:
     """By task: why its stages are not a result, and what to run."""
 
 
-def results_at(root: Path, name: str, commit: str | None) -> Found:
-    """The results of a commit, or of the workspace (None); there may be none.
+def results_at(root: Path, name: str, commit: str | None, task: str | None = None) -> Found:
+    """The results of a commit, or of the workspace (None); there may be none. task: only this.
 
     Raises UserError when dvc.lock has conflict markers or is not valid.
     """
     found = Found({}, {})
     for pipeline in pipelines(_read(root, commit, LOCK), name):
+        if task not in (None, pipeline.task):
+            continue
         result = Result(root, name, commit, pipeline)
         why = pipeline.why_partial(name) if pipeline.stale else result.never_run()
         if why:
@@ -178,7 +186,7 @@ def find_results(root: Path, name: str, task: str | None = None) -> Found:
 
     A run's name ends in the start of its key. Raises UserError when there is no result, or none of `task`.
     """
-    found = results_at(root, name, None if name == WORKSPACE else commit_of(root, name))
+    found = results_at(root, name, None if name == WORKSPACE else commit_of(root, name), task)
     if task in found.results or (task is None and found.results):
         return found
     if partial := [line for other, line in found.partial.items() if task in (None, other)]:
@@ -194,7 +202,7 @@ def result_before(result: Result) -> Result | None:
     """
     for commit in git(result.root, "log", "--format=%H", "HEAD", "--", LOCK).decode().split():
         try:
-            other = results_at(result.root, commit[:_SHORT], commit).results.get(result.task)
+            other = results_at(result.root, commit[:_SHORT], commit, result.task).results.get(result.task)
             if other is not None and other.pipeline.key != result.pipeline.key and other.evaluation():
                 return other
         except UserError:
@@ -202,19 +210,19 @@ def result_before(result: Result) -> Result | None:
     return None
 
 
-def all_results(root: Path) -> dict[str, tuple[Result, str | None, str | None]]:
-    """Every result of the commits and experiments, by key, oldest first: it, what it was made on, its experiment.
+def all_results(root: Path) -> dict[str, tuple[Result, Snapshot]]:
+    """Every result of the commits and experiments, by key, each with the oldest that has it, oldest first.
 
     Results that never ran with their parameters are left out.
     """
-    found: dict[str, tuple[Result, str | None, str | None]] = {}
+    found: dict[str, tuple[Result, Snapshot]] = {}
     for snapshot in snapshots(root):
         try:
             here = results_at(root, snapshot.commit[:_SHORT], snapshot.commit).results
         except UserError:  # a broken dvc.lock was committed
             continue
         for result in here.values():
-            found.setdefault(result.pipeline.key, (result, snapshot.baseline, snapshot.experiment))
+            found.setdefault(result.pipeline.key, (result, snapshot))
     return found
 
 
@@ -263,7 +271,7 @@ def commit_of(root: Path, name: str) -> str:
         return found
     key = name.split()[-1] if name.split() else ""
     if len(key) >= _KEY:
-        for other, (result, _, _) in all_results(root).items():
+        for other, (result, _) in all_results(root).items():
             if other.startswith(key) and result.commit:
                 return result.commit
     if (state := experiment_state(root, name)) in _WITHOUT_RESULT:

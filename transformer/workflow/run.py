@@ -19,15 +19,16 @@ from transformer.core.digest import leaves
 from transformer.core.files import read_json, read_table
 from transformer.core.params import parse
 from transformer.core.task import PRETRAINING, family_module, open_task
+from transformer.evaluation.headline import TEXT_BLEUS, headline, measured, shortfall, splits
 from transformer.workflow.differences import languages
 from transformer.workflow.git import blob, git, head
-from transformer.workflow.headline import TEXT_BLEUS, headline, measured, shortfall, splits
 from transformer.workflow.pipeline import Pipeline, bundle_path
 from transformer.workflow.results import Result
 from transformer.workflow.times import Times, times_of
 
-_SECTIONS = ("tokenize", "vocab", "model", "train", "evaluate", "hardware")
-_PLACES = {"vocab.path", "vocab.repository", "vocab.revision"}
+_SECTIONS = ("download", "tokenize", "vocab", "model", "train", "evaluate", "convert", "hardware")
+_PLACES = {"path", "added", "held_out", "repository", "revision", "expected_sha256"}
+"""Leaves of `download` and `vocab` that say where a corpus is; the data sets and the tag `corpus` say which."""
 _NAMED = 4
 _KEY = 8
 _MOST_METRICS = 40
@@ -79,7 +80,8 @@ def run_name(result: Result, origin: Origin) -> str:
     pipeline = result.pipeline
     changed = changes(pipeline, _committed(result.root, pipeline, origin.commit))
     unchanged = [pipeline.task, "-".join(languages(pipeline))]
-    return " ".join(filter(None, [*(changed or unchanged), origin.experiment, pipeline.key[:_KEY]]))
+    name = " ".join(filter(None, [*(changed or unchanged), origin.experiment])).replace("\0", "")
+    return f"{name[: _NAME_LENGTH - _KEY - 1]} {pipeline.key[:_KEY]}"
 
 
 def _committed(root: Path, pipeline: Pipeline, commit: str | None) -> dict[str, Any]:
@@ -113,7 +115,8 @@ def hyperparameters(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that affect a result, by name in params.yaml without the task; no places on a machine."""
     own = {name.removeprefix(f"{task}."): value for name, value in params.items()}
     wanted = {name: value for name, value in own.items() if name.partition(".")[0] in _SECTIONS}
-    return {name: value for name, value in sorted(leaves(wanted).items()) if name not in _PLACES}
+    every = sorted(leaves(wanted).items())
+    return {n: v for n, v in every if not (n.startswith(("download.", "vocab.")) and n.split(".")[1] in _PLACES)}
 
 
 def _text(value: Any) -> str:

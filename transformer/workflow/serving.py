@@ -14,6 +14,7 @@ from transformer.workflow.mlflow import (
     VIEW,
     in_words,
     is_server,
+    is_there,
     open_store,
     store_uri,
     versions_of,
@@ -88,7 +89,8 @@ def _own(root: Path, task: str) -> str:
     """The version registered for the task's result in dvc.lock."""
     pipeline = find_results(root, WORKSPACE, task).results[task].pipeline
     name = registered_name(pipeline)
-    found = versions_of(open_store(root, task).client, name, f" AND tags.key = '{pipeline.key}'")
+    client = open_store(root, task).client
+    found = [v for v in versions_of(client, name, f" AND tags.key = '{pipeline.key}'") if is_there(client, v)]
     if not found:
         raise UserError(f"the workspace's result of {task} is not registered as {name}: run `transformer sync`")
     return f"models:/{name}/{found[0].version}"

@@ -4,16 +4,17 @@ The last stage runs the latter in a process of its own, so that a store that doe
 """
 
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from transformer.core.errors import UserError
 from transformer.core.repository import repository
 from transformer.registry import TASKS
-from transformer.workflow.dvc import file_system, require_outputs
-from transformer.workflow.git import prefix, snapshots
+from transformer.workflow.dvc import content_md5, file_system, md5_of_folder, require_outputs
+from transformer.workflow.git import prefix
 from transformer.workflow.mlflow import (
     Store,
     finished_keys,
@@ -27,6 +28,8 @@ from transformer.workflow.pipeline import bundle_path, converted_path
 from transformer.workflow.results import WORKSPACE, Result, all_results, find_results, results_at
 from transformer.workflow.run import Origin, current_origin
 
+_NAMED = 3
+
 
 class MissingError(Exception):
     """Files of a result are in neither git, DVC's cache nor its remote."""
@@ -38,86 +41,119 @@ def record(root: Path, task: str) -> str:
     Raises UserError when there is no result, or its files are not here, and what MLflow raises.
     """
     result = find_results(root, WORKSPACE, task).results[task]
-    with files_of(result) as folder:
-        written = write_run(open_store(root, task), result, current_origin(root), folder)
+    _require_complete(result)
+    with files_of(result) as (folder, confirm):
+        written = write_run(open_store(root, task), result, current_origin(root), folder, confirm)
     where = without_password(store_uri(repository(root) or root))
     return f"run {result.pipeline.key} {'written to' if written else 'is in'} {where}"
+
+
+def _require_complete(result: Result) -> None:
+    if not result.pipeline.complete:
+        raise UserError(
+            f"{result.task}: the result of {result.name} has no figures or converted models yet, and so no run:"
+            f" `dvc repro report@{result.task}`"
+        )
 
 
 def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     """Write the missing runs of the commits, the experiments and the workspace, oldest first. Returns their number.
 
-    Results whose files are missing are skipped, with one notice through `echo`. Raises what MLflow raises.
+    What cannot be written is said through `echo`, and the rest is. Raises what MLflow raises.
     """
+    own = results_at(root, WORKSPACE, None)
+    said: dict[str, str] = dict(own.partial)
+    """By key, or task: why nothing was written."""
+    missing: dict[str, str] = {}
     stores: dict[str, Store] = {}
-    done: dict[str, set[str]] = {}
-    written, missing, others = 0, [], set()
-    for result, origin in _sources(root):
+    done: set[str] = set()
+    written = 0
+    for result, origin in _sources(root, own.results):
         task, key = result.task, result.pipeline.key
-        if task not in TASKS:
-            others.add(task)
-            continue
-        if task not in stores:
-            stores[task] = open_store(root, task)
-            done[task] = finished_keys(stores[task])
-        if key in done[task]:
-            continue
         try:
-            with files_of(result) as folder:
-                written += write_run(stores[task], result, origin, folder)
-        except UserError as error:
-            echo(str(error))
+            if task not in stores:
+                stores[task] = open_store(root, task)
+                done |= finished_keys(stores[task])
+            if key in done:
+                continue
+            _require_complete(result)
+            with files_of(result) as (folder, confirm):
+                written += write_run(stores[task], result, origin, folder, confirm)
+            done.add(key)
+            said.pop(key, None)
         except MissingError:
-            missing.append(f"{task} of {result.name}")
-        done[task].add(key)
-    for line in results_at(root, WORKSPACE, None).partial.values():
-        echo(line)
-    if others:
-        echo(f"results of {', '.join(sorted(others))} not looked at: the code here has no such task")
+            said.pop(key, None)
+            missing[key] = f"{task} of {result.name}"
+        except UserError as error:
+            said[key] = str(error)
+        except (KeyError, TypeError, ValueError) as error:
+            said[key] = (
+                f"{task} of {result.name}: not recorded, since another version of this project made it ({error!r})"
+            )
     if missing:
-        echo(
-            f"{len(missing)} results not recorded ({', '.join(missing[:3])}{', ...' * (len(missing) > 3)}): their files"
-            " are not here; `dvc fetch --all-commits` brings them from a remote, `dvc exp pull` those of experiments"
+        some = ", ".join([*missing.values()][:_NAMED]) + ", ..." * (len(missing) > _NAMED)
+        said[""] = (
+            f"{len(missing)} results not recorded ({some}): their files are not here; `dvc fetch --all-commits` brings"
+            " them from a remote, `dvc exp pull` those of experiments"
         )
+    for line in dict.fromkeys(said.values()):
+        echo(line)
     return written
 
 
-def _sources(root: Path) -> Iterator[tuple[Result, Origin]]:
-    """Every complete result, oldest first, with where it was made."""
-    times = {snapshot.commit: snapshot.time for snapshot in snapshots(root)}
-    for result, baseline, experiment in all_results(root).values():
-        if result.pipeline.complete and result.commit:
-            yield result, Origin(baseline, experiment, times[result.commit])
-    for result in results_at(root, WORKSPACE, None).results.values():
-        if result.pipeline.complete:
-            yield result, current_origin(root)
+def _sources(root: Path, own: Mapping[str, Result]) -> Iterator[tuple[Result, Origin]]:
+    """Every result with where it was made, oldest first; one that the workspace has too first with its files."""
+    by_key = {result.pipeline.key: result for result in own.values()}
+    for key, (result, made) in all_results(root).items():
+        if result.task in TASKS:
+            origin = Origin(made.baseline, made.experiment, made.time)
+            if (here := by_key.pop(key, None)) is not None:
+                yield here, origin
+            yield result, origin
+    for result in by_key.values():
+        yield result, current_origin(root)
 
 
 @contextmanager
-def files_of(result: Result) -> Iterator[Path]:
-    """A folder that has the result's files at their own paths. Raises MissingError, or UserError in the workspace."""
+def files_of(result: Result) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """A folder that has the result's files at their own paths, and a function that raises when they are others.
+
+    Raises MissingError, and UserError where the workspace or what ran is another result.
+    """
     task, outs = result.task, result.pipeline.outs
     reports = [path for path in outs if path.startswith(f"reports/{task}/")]
     wanted = [f"data/{task}/corpus", bundle_path(task), converted_path(task), *reports]
     if result.commit is None:
-        require_outputs(result.root, {path: outs[path] for path in wanted})
-        yield result.root
+        confirm = partial(require_outputs, result.root, {path: outs[path] for path in wanted})
+        confirm()
+        yield result.root, confirm
         return
-    with tempfile.TemporaryDirectory(prefix="sync-", dir=result.root / ".dvc" / "tmp") as folder:
-        files, above = file_system(result.root, result.commit), prefix(result.root)
+    if len(result.ran(remote=True)) < len(result.pipeline.records):
+        raise MissingError
+    if never := result.never_run(remote=True):
+        raise UserError(never)
+    near = result.root / ".dvc" / "tmp"
+    near.mkdir(exist_ok=True)
+    with TemporaryDirectory(prefix="sync-", dir=near) as folder:
         for path in [f"{wanted[0]}/provenance.json", *wanted[1:]]:
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                if outs.get(path, ".dir").endswith(".dir"):
-                    files.get(f"{above}{path}", str(target), recursive=True)
-                elif (content := result.read(path)) is not None:  # git may have another result's
-                    target.write_bytes(content)
-            except Exception as error:  # the clients of S3 and other remotes have errors of their own
-                raise MissingError(path) from error
-            if not target.exists():
-                raise MissingError(path)
-        yield Path(folder)
+            _place(result, path, Path(folder, path))
+        yield Path(folder), lambda: None
+
+
+def _place(result: Result, path: str, target: Path) -> None:
+    """Bring a file or folder of a commit's result; what git has may be another result's."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    md5 = result.pipeline.outs.get(path)
+    try:
+        if md5 is not None and not md5.endswith(".dir"):
+            target.write_bytes(result.read(path, remote=True) or b"")
+        else:
+            files = file_system(result.root, result.commit)
+            files.get(f"{prefix(result.root)}{path}", str(target), recursive=True)
+    except Exception as error:  # the clients of S3 and other remotes have errors of their own
+        raise MissingError(path) from error
+    if md5 not in (None, md5_of_folder(target) if target.is_dir() else content_md5(target.read_bytes())):
+        raise MissingError(path)
 
 
 def main() -> None:

@@ -1,14 +1,15 @@
 """When the stages of a result worked. Outputs have no times, so that they are the same everywhere."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer.core.code import ran_path
-from transformer.core.files import json_bytes, write_json
+from transformer.core.files import write_json
 from transformer.core.repository import repository
 from transformer.workflow.dvc import content_md5
+from transformer.workflow.pipeline import STAGES
 from transformer.workflow.results import Result
 
 Point = dict[str, float]
@@ -24,24 +25,37 @@ class Times(NamedTuple):
     """Seconds and rates in training, by `step`."""
 
 
-def note_times(task: str, stage: str, ran: Mapping[str, Any], start: float, end: float, sent: Iterable[Any]) -> None:
-    """Note a stage's times; ran: its record of what it ran with; sent: its live metrics."""
+def note_times(task: str, stage: str, start: float, end: float, sent: Iterable[Any]) -> None:
+    """Note a stage's times when its record of what it ran with is written; sent: its live metrics."""
     points = [{"step": event["step"], **_rates(event["values"])} for event in sent if _rates(event["values"])]
-    write_json(_path(Path.cwd(), task, stage, json_bytes(ran)), Times(start, end, points)._asdict())
+    write_json(_path(Path.cwd(), task, stage, run_of(task, stage)), Times(start, end, points)._asdict())
+
+
+def run_of(task: str, stage: str) -> str:
+    """A hash of what a stage and those before it ran with, as the files in the current folder say."""
+    return _digest(stage, lambda each: _content(Path(ran_path(each, task))))
 
 
 def times_of(result: Result, stage: str) -> Times | None:
-    """The newest times of a stage with the result's parameters and code; None if it has not run here."""
-    ran = result.read(ran_path(stage, result.task))
+    """The newest times of a stage that ran as the result's, and after stages that did; None if none has here."""
+    run = _digest(stage, lambda each: result.read(ran_path(each, result.task)) or b"")
     try:
-        return Times(**json.loads(_path(result.root, result.task, stage, ran or b"").read_bytes()))
+        return Times(**json.loads(_path(result.root, result.task, stage, run).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def _rates(values: Mapping[str, float]) -> dict[str, float]:
+def _digest(stage: str, read: Callable[[str], bytes]) -> str:
+    return content_md5(b"".join(read(each) for each in STAGES[: STAGES.index(stage) + 1]))
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _rates(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if "second" in name}
 
 
-def _path(folder: Path, task: str, stage: str, ran: bytes) -> Path:
-    return (repository(folder) or folder) / ".dvc" / "tmp" / "times" / task / f"{stage}-{content_md5(ran)}.json"
+def _path(folder: Path, task: str, stage: str, run: str) -> Path:
+    return (repository(folder) or folder) / ".dvc" / "tmp" / "times" / task / f"{stage}-{run}.json"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from transformer.core.task import Task
+from transformer.evaluation.headline import headline, percent, value
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.report.result import Files, learning_curves, scores
-from transformer.workflow.headline import headline, percent, value
 
 METRICS_OF_MANY = ("accuracy", "balanced_accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
 METRICS = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")

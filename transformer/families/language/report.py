@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from transformer.core.task import Task
+from transformer.evaluation.headline import headline, percent, value
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Section, Table
 from transformer.report.result import Files, learning_curves, scores
-from transformer.workflow.headline import headline, percent, value
 
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 _CURVES = (

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from transformer.core.task import Task
+from transformer.evaluation.headline import TEXT_BLEUS, headline, main_first, percent
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Picture, Section, Table
 from transformer.report.result import Files, columns, learning_curves, scores
-from transformer.workflow.headline import TEXT_BLEUS, headline, main_first, percent
 
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
