@@ -1,17 +1,13 @@
 """Which result a name means, and what is said where there is none."""
 
 import json
-import subprocess
-import time
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 
 import pytest
 from dvc.repo import Repo
 
 from tests.comparing.results import GOOD, write_result
-from tests.kit import clean_environment, git
-from tests.warm import with_warm_commands
+from tests.kit import git
 from transformer.core.errors import UserError
 from transformer.workflow.dvc import content_md5
 from transformer.workflow.results import Result, _workspace_changes, find_results, result_before
@@ -51,46 +47,6 @@ def test_a_branch_comes_before_an_experiment_of_the_same_name(repository: Path) 
     git(repository, "commit", "-q", "--allow-empty", "-m", "the branch goes on")
     git(repository, "branch", "wider")
     assert found(repository, "wider").commit == git(repository, "rev-parse", "HEAD").strip() != first
-
-
-def test_an_experiment_that_waits_or_runs_is_said(repository: Path) -> None:
-    """Waiting in the queue, or running in the workspace."""
-
-    environment = with_warm_commands(clean_environment())
-
-    def dvc(*arguments: str) -> None:
-        subprocess.run(["dvc", *arguments], cwd=repository, env=environment, check=True, capture_output=True)
-
-    def refused(name: str) -> str:
-        with pytest.raises(UserError) as caught:
-            find_results(repository, name)
-        return str(caught.value)
-
-    (repository / "dvc.lock").unlink()
-    (repository / "dvc.yaml").write_text('stages: {wait: {cmd: "touch started && read line", params: [rate]}}\n')
-    (repository / "params.yaml").write_text("rate: 1\n")
-    (repository / ".gitignore").write_text("started\n")
-    dvc("init", "-q")
-    git(repository, "add", "-A")
-    git(repository, "commit", "-qm", "a stage")
-    dvc("exp", "run", "--queue", "-n", "waiting", "-S", "rate=2")
-    assert refused("waiting").startswith("experiment 'waiting' waits in the queue: `dvc queue start` runs it")
-    command = ["dvc", "exp", "run", "-n", "here"]
-    with subprocess.Popen(
-        command, cwd=repository, env=environment, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL
-    ) as running:
-        deadline = time.monotonic() + 60
-        while not (repository / "started").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert refused("here") == "experiment 'here' is still running: compare it when its last stage has ended"
-    assert running.returncode != 0
-    assert "'here' is not a commit" in refused("here")
-
-
-def test_a_failed_experiment_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer.workflow.results.experiment_state", lambda root, name: "failed")
-    with pytest.raises(UserError, match=r"experiment 'bad' failed, .* `dvc queue logs bad` says why"):
-        find_results(repository, "bad")
 
 
 def test_a_place_without_result_is_said(repository: Path) -> None:

@@ -96,7 +96,10 @@ def differences(first: Result, second: Result, *, samples: int) -> Differences:
     return Differences(
         task=first.task,
         params=list(_changed(*(shown_params(pipeline, lacking) for pipeline in (one, two)))),
-        data=[*_changed(_data(one), _data(two)), *_changed(*_in_both(_given(one), _given(two)))],
+        data=[
+            *_changed(_data(one), _data(two)),
+            *(each for each in _changed(_given(one), _given(two)) if ABSENT not in each),
+        ],
         code=_changed_code(first, second),
         scores=list(_scores(first, second, answers, samples)),
         without_answers=[r.name for r, rows in zip((first, second), answers, strict=True) if samples and not rows],
@@ -134,16 +137,13 @@ def _data(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _given(pipeline: Pipeline) -> dict[str, str]:
-    """What the stages below the data read that neither is code nor was written by a stage of the pipeline."""
+    """What the stages below the data read that neither is code nor was written by a stage of the pipeline.
+
+    What only one result reads is left out later: a parameter says that.
+    """
     below = [stage for name, stage in pipeline.stages.items() if name not in (*DATA_STAGES, *OPTIONAL)]
     read = {path: md5 for stage in below for path, md5 in stage.deps.items()}
     return {path: md5 for path, md5 in read.items() if path not in {*pipeline.outs, *pipeline.code}}
-
-
-def _in_both(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Without what only one reads, which a parameter says."""
-    both = first.keys() & second.keys()
-    return {path: first[path] for path in both}, {path: second[path] for path in both}
 
 
 def _scores(first: Result, second: Result, answers: Sequence[dict[str, list[Row]]], samples: int) -> Iterator[Score]:

@@ -1,4 +1,4 @@
-"""All that knows DVC beyond its commands: hashes, cache, remotes, status, queue. Written for DVC 3.67.
+"""All that knows DVC beyond its commands: hashes, cache, remotes, status. Written for DVC 3.67.
 
 `commands/accepting.py` alone also asks dependencies for their state. A test pins the version
 (tests/workflow/test_inside.py), so that an upgrade starts with a review of this file.
@@ -132,18 +132,3 @@ def _changed(entries: Iterable[Any], outputs: bool) -> Iterator[str]:
             for path, state in entry.get(kind, {}).items():
                 if outputs or state != "deleted":
                     yield from state if isinstance(state, dict) else [path]
-
-
-def experiment_state(root: Path, name: str) -> str | None:
-    """`running` for the experiment that runs in the workspace, else what `dvc queue status` says, in lower case."""
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
-
-    try:
-        with Repo(str(root)) as repo:
-            queues = repo.experiments
-            if queues.workspace_queue.get_running_exp() == name:
-                return "running"
-            return next((e["status"].lower() for e in queues.celery_queue.status() if e["name"] == name), None)
-    except (DvcException, OSError):
-        return None

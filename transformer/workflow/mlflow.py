@@ -275,7 +275,7 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path, metrics: Mappi
     links = [f"[Report]({link}/report.html)"] * bool(page) + [f"[answers]({link}/predictions.tsv)"]
     note = f"{content.description(task, reports)}\n\n{' · '.join(links)}"
     client.set_tag(run_id, "mlflow.note.content", note)
-    scores = [name for name in metrics if "." in name][:_COLUMNS]
+    scores = [name for name in metrics if "." in name and "_minus_" not in name][:_COLUMNS]
     view = {**_VIEW_STATE, "selectedColumns": [f"metrics.`{name}`" for name in scores]}
     client.set_experiment_tag(store.experiment_id, f"mlflow.sharedViewState.{VIEW}", json.dumps(view))
 

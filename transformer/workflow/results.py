@@ -13,7 +13,7 @@ from transformer.core.digest import parameters_digest
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, table_rows
 from transformer.core.task import open_task, task_names
-from transformer.workflow.dvc import cached, changed_since, content_md5, experiment_state, md5_of_folder, not_as_locked
+from transformer.workflow.dvc import cached, changed_since, content_md5, md5_of_folder, not_as_locked
 from transformer.workflow.dvc import read_at as read_from_dvc
 from transformer.workflow.git import Snapshot, blob, blobs, experiments, files, git, head, snapshots
 from transformer.workflow.pipeline import LOCK, Pipeline, pipelines
@@ -22,12 +22,6 @@ WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
 _NAMED = 3
 _KEY = 8  # digits of a key that find a result
-_WITHOUT_RESULT = {
-    "running": "is still running: compare it when its last stage has ended",
-    "queued": "waits in the queue: `dvc queue start` runs it; compare it when `dvc queue status` says Success",
-    "failed": "failed, so it has no result: `dvc queue logs {name}` says why",
-}
-"""What to say about an experiment without a result, by DVC's state of it."""
 Metrics = dict[str, float]
 Row = dict[str, str]
 
@@ -274,11 +268,10 @@ def commit_of(root: Path, name: str) -> str:
         for other, (result, _) in all_results(root).items():
             if other.startswith(key) and result.commit:
                 return result.commit
-    if (state := experiment_state(root, name)) in _WITHOUT_RESULT:
-        raise UserError(f"experiment {name!r} {_WITHOUT_RESULT[state].format(name=name)}")
     raise UserError(
         f"{name!r} is not a commit, experiment or MLflow run: give `{WORKSPACE}`, a git revision, an experiment from"
-        " `dvc exp list`, or a run's name or tag `key` (a run can be found only if a commit has its result)"
+        " `dvc exp list`, or a run's name or tag `key` (a run can be found only if a commit has its result; `dvc queue"
+        " status` shows experiments that have not ended)"
     )
 
 

@@ -78,33 +78,28 @@ def run_name(result: Result, origin: Origin) -> str:
     Such as `d_model=512 dropout=0.3 0b1f7a52`; without differences `translation de-en 0b1f7a52`.
     """
     pipeline = result.pipeline
-    changed = changes(pipeline, _committed(result.root, pipeline, origin.commit))
+    changed = changes(pipeline, _committed(result.root, origin.commit))
     unchanged = [pipeline.task, "-".join(languages(pipeline))]
     name = " ".join(filter(None, [*(changed or unchanged), origin.experiment])).replace("\0", "")
     return f"{name[: _NAME_LENGTH - _KEY - 1]} {pipeline.key[:_KEY]}"
 
 
-def _committed(root: Path, pipeline: Pipeline, commit: str | None) -> dict[str, Any]:
-    """The pipeline's sections in the params.yaml of a commit; empty if there is none."""
+def _committed(root: Path, commit: str | None) -> dict[str, Any]:
+    """The params.yaml of a commit; empty if there is none."""
     try:
         content = parse(blob(root, commit, "params.yaml").decode()) if commit else None
     except (YAMLError, ValueError):
         return {}
-    return {name: value for name in pipeline.params if (value := _at(content, name)) is not None}
-
-
-def _at(content: Any, name: str) -> Any:
-    for part in name.split("."):
-        content = content.get(part) if isinstance(content, Mapping) else None
-    return content
+    return content if isinstance(content, dict) else {}
 
 
 def changes(pipeline: Pipeline, committed: Mapping[str, Any]) -> list[str]:
-    """The hyperparameters that differ, such as `d_model=512`: at most four, and the number of the others.
+    """The hyperparameters that differ from a params.yaml, such as `d_model=512`: at most four, and how many more.
 
     A name appears without its section if no other section has the same name.
     """
-    own, other = (hyperparameters(pipeline.task, params) for params in (pipeline.params, committed))
+    own, other = hyperparameters(pipeline.task, pipeline.params), leaves(committed)
+    other = {name.removeprefix(f"{pipeline.task}."): value for name, value in other.items()}
     named = Counter(name.rpartition(".")[2] for name in own)
     short = {name: leaf if named[leaf] == 1 else name for name in own for leaf in (name.rpartition(".")[2],)}
     found = [f"{short[name]}={_text(value)}" for name, value in own.items() if other and other.get(name, ...) != value]
@@ -145,16 +140,19 @@ def metrics(task: str, reports: Path) -> dict[str, float]:
     evaluation, training = read_json(reports / "evaluation.json"), read_json(reports / "training.json")
     main = family_module(open_task(task), "shown").HEADLINE
     wanted = (*main, *TEXT_BLEUS, *(f"{metric}_minus_linear" for metric in main))
-    found = {name: training[name] for name in _TRAINING if name in training}
     first, *rest = splits(evaluation)
-    for split in (first, *sorted(rest, key=lambda split: not split.startswith("validation"))):
-        found |= {f"{split}.{name}": evaluation[split][name] for name in wanted if name in evaluation[split]}
+    scores = {
+        f"{split}.{name}": evaluation[split][name]
+        for split in (first, *sorted(rest, key=lambda split: not split.startswith("validation")))
+        for name in wanted
+        if name in evaluation[split]
+    }
+    found = {**scores, **{name: training[name] for name in _TRAINING if name in training}}
     if (reports / "conversion.json").is_file():
         sizes = read_json(reports / "conversion.json")
         found |= {f"{engine}.bytes": each["bytes"] for engine, each in sizes.items() if "bytes" in each}
-    free = _MOST_METRICS - len({name for name, _, _ in curves(reports)})
     finite = [(name, float(value)) for name, value in found.items() if math.isfinite(value)]
-    return dict(finite[:free])
+    return dict(finite[: _MOST_METRICS - len({name for name, _, _ in curves(reports)})])
 
 
 def curves(reports: Path) -> list[tuple[str, float, int]]:
