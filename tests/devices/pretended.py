@@ -26,7 +26,7 @@ from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
 from transformer.registry import TASKS
 from transformer.training.batches import pieces_of_like_length
 from transformer.training.loop import Fitted, fit
-from transformer.training.update import Updates
+from transformer.training.step import Step
 
 if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"):
     pytest.skip("this torch has no Python backends with a device of their own (2.13 has)", allow_module_level=True)
@@ -154,7 +154,7 @@ def test_an_update_does_not_wait_for_the_device(task: str, kind: str, data: dict
     with pretending() as pretend:
         settings = {"simcut": 1.0} if kind == "SimCut" else KINDS[kind]
         given = training(task, data[task], device(), STILL, clip=1.0, **settings)
-        updates = Updates(given, given.params, given.compute, Observer())
+        updates = Step(given, given.params, given.compute, Observer())
         given.model.train()
         for step, rows in enumerate(given.batches(1)[:3], start=1):
             updates([rows], step, 1e-3)
@@ -169,7 +169,7 @@ def test_a_recurrent_update_waits_for_how_many_rows_each_step_has_and_not_in_eac
 ) -> None:
     with pretending() as pretend:
         given = training(task, data[task], device(), RECURRENT[task], clip=1.0)
-        updates = Updates(given, given.params, given.compute, Observer())
+        updates = Step(given, given.params, given.compute, Observer())
         given.model.train()
         for rows in given.batches(1)[:3]:
             pretend.waits.clear()
@@ -192,7 +192,7 @@ def test_a_batch_of_tokens_takes_no_more_with_its_padding(task: str, data: dict[
             return sides
 
         seen.batch = noted
-        updates = Updates(given, given.params, given.compute, Observer())
+        updates = Step(given, given.params, given.compute, Observer())
         for step, rows in enumerate(batches, start=1):
             updates([rows], step, 1e-3)
         assert len(sizes) > len(batches) > 1

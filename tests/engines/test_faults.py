@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,9 @@ import pytest
 
 from tests.builders import small_runtime
 from tests.engines.conftest import NODE
-from tests.training.resuming import data
-from tests.training.small import ROOT, outputs, train
-from tests.training.test_shards import Disturbing, sharded
-from transformer.core.errors import UserError
-from transformer.core.schema import Hardware
+from tests.training.small import ROOT
 from transformer.text.parallel import worker_processes
 
-__all__ = ["data"]  # a fixture
 pytestmark = pytest.mark.stress
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -50,40 +44,6 @@ def _line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:  # it has ended
         return ""
-
-
-class KillingOnAnotherMachine(Disturbing):
-    """Kills the training process that follows, which is not a child of this one."""
-
-    def follower(self) -> psutil.Process:
-        return next(each for each in psutil.process_iter() if "_Trainer" in _line(each))
-
-
-def test_a_training_process_that_is_killed_on_another_machine_changes_no_byte(
-    cluster: Any, data: Path, tmp_path: Path
-) -> None:
-    training = sharded(data, tmp_path, {}, task="sentiment", shards=2)
-    changes = {"engine": "ray", "address": cluster.address, "trainers": 2, "retries": 1}
-    content = training.content | {"runtime": training.content["runtime"] | changes}
-    watcher = KillingOnAnotherMachine(2)
-    train(content, training.task, training.data, tmp_path / "out", observer=watcher)
-    assert outputs(tmp_path / "out") == training.undisturbed
-    assert [line for line in watcher.lines if "lost" in line] == [
-        "warning: a training process was lost at step 3: starting another"
-    ]
-
-
-def test_more_training_processes_than_the_cluster_holds_are_one_line(cluster: Any) -> None:
-    """Ray would wait for more machines, without a word."""
-    from transformer.engines.ray_engine import starter
-
-    start = starter(
-        small_runtime(engine="ray", address=cluster.address, trainers=4),
-        Hardware(device="cpu", precision="fp32", threads=1, deterministic=True, portable=False),
-    )
-    message = r"the Ray cluster has 2 cores, and 3 more training processes need 3: lower runtime.trainers, or add machi"
-    with ExitStack() as stack, pytest.raises(UserError, match=message):
-        start(4, str, stack)
 
 
 STAGE = """

@@ -15,7 +15,7 @@ ENGINES: dict[str, dict[str, Any]] = {
     "two workers": {"workers": 2},
     "two trainers": {"trainers": 2},
     "two actors of Ray": {"engine": "ray", "workers": 2},
-    "two machines": {"engine": "ray", "workers": 2, "trainers": 2},
+    "two machines": {"engine": "ray", "workers": 2},
 }
 
 

@@ -26,7 +26,7 @@ from transformer.families.classifier.nn.pretrained import InitialisedParams, _pu
 from transformer.registry import STAGES
 from transformer.training.config import TrainParams
 from transformer.training.stage import TrainingPaths
-from transformer.training.update import make_optimizer
+from transformer.training.step import make_optimizer
 
 PRETRAINED: dict[str, Any] = {
     "model.init": "pretrained",

@@ -25,7 +25,7 @@ def with_own_cores(runtime: Runtime, threads: int) -> Runtime:
 def shared_cores(runtime: Runtime, threads: int) -> str | None:
     """A warning if the trainers have more threads together than there are cores, as above; None if not."""
     size, cores = runtime.trainers, usable_cores()
-    if size * threads <= cores or size < 2 or _joins_a_cluster(runtime):
+    if size * threads <= cores or size < 2:
         return None
     return (
         f"warning: {size} trainers with {threads} threads each share {cores} cores, which is slow: lower"

@@ -62,13 +62,14 @@ class Runtime(Section):
     workers: int = Field(ge=0, le=4096)
     """Processes that tokenize, count, encode and decode; 0 does so in the stage's own process."""
     trainers: int = Field(ge=1, le=1024)
-    """Training processes, which compute the `train.shards` parts of an update; must divide their number."""
+    """Training processes of this machine, which compute the `train.shards` parts of an update, and divide their number;
+    torchrun starts those of several machines."""
     engine: Literal["processes", "ray"]
-    """What runs workers and trainers: processes of this machine, or Ray, also on several (the extra `cluster`)."""
+    """What runs workers: processes of this machine, or Ray, also on several (the extra `cluster`)."""
     address: str | None
     """HOST:PORT of a running Ray cluster to join; null: that of RAY_ADDRESS, else a private one on this machine."""
     retries: int = Field(ge=0)
-    """How often a stage goes on after one of these processes was lost."""
+    """How often a stage goes on after a worker was lost."""
     log_every: int = Field(ge=1)
     """Training steps between two live metric points."""
     progress: bool

@@ -1,6 +1,7 @@
 """What all stage scripts share: arguments, parameters, progress, live curves and error handling."""
 
 import hashlib
+import os
 import signal
 import sys
 import time
@@ -147,6 +148,9 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     params = stage_params(content, task, schema, where=PARAMS)
     started = Started(PARAMS, content, name, declared, schema)
     training = hashlib.sha256(f"{run_of(task, 'build_vocab')} {started.parameters}".encode()).hexdigest()
+    if name == "train" and int(os.environ.get("RANK", "0")):  # torchrun's: only the first process records and writes
+        script(Stage(declared, code, params, Observer()))
+        return
     observer = StageObserver(task, name, params.runtime, training)
     if started.other_versions:
         observer.say(

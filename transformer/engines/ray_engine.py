@@ -8,18 +8,17 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
-from ray.util import get_node_ip_address
+from ray.exceptions import RayError, RayTaskError
 
 from transformer.core.code import own_code
 from transformer.core.errors import UserError
-from transformer.core.schema import Hardware, Runtime
-from transformer.engines.ray_cluster import HERE, address_of, joined, one_line
+from transformer.core.schema import Runtime
+from transformer.engines.ray_cluster import joined, one_line
 from transformer.text.parallel import AHEAD, OrderedMap
 
 Item = TypeVar("Item")
@@ -143,70 +142,6 @@ class _Actors:
             time.sleep(1)
 
 
-class _Trainer:
-    """A process that follows the leader of a training run."""
-
-    def __init__(self, root: str, code: str) -> None:
-        self._checked = _Actor(root, code, lambda: None, ())
-
-    def open(self, rank: int, opening: Callable[[], Any]) -> None:
-        """Open the run."""
-        from transformer.training.team import open_as
-
-        self._rank, self._opened = rank, self._checked.run(lambda opening: open_as(rank, opening), opening)
-
-    def follow(self, size: int, meeting: str) -> None:
-        """Update as ordered."""
-        from transformer.training.team import follow
-
-        follow(self._opened, self._rank, size, meeting)
-
-
-def starter(runtime: Runtime, hardware: Hardware) -> Callable[[int, Callable[[], Any], ExitStack], str]:
-    """A `Starter` (transformer/training/team.py) of actors with `hardware.threads` cores each, or a GPU."""
-
-    def start(size: int, opening: Callable[[], Any], stack: ExitStack) -> str:
-        from transformer.training.group import LostError, only_here
-
-        if not address_of(runtime):
-            only_here()
-        stack.enter_context(joined(runtime, (size - 1) * hardware.threads))
-        # Ray does not know of the leader's GPU, so in a private cluster each takes that of its own number.
-        gpus = 1 if hardware.device == "cuda" and address_of(runtime) else 0
-        _require_room(size - 1, hardware.threads, gpus)
-        actor = ray.remote(num_cpus=hardware.threads, num_gpus=gpus)(_Trainer)
-        trainers = [actor.remote(str(Path.cwd()), own_code()) for _ in range(1, size)]
-        stack.callback(_end, trainers)
-        try:
-            for reference in [each.open.remote(rank, opening) for rank, each in enumerate(trainers, start=1)]:
-                _found(reference)
-        except RayActorError as error:
-            raise LostError(one_line(error)) from error
-        host = get_node_ip_address() if address_of(runtime) else HERE
-        meeting = f"{host}:{_free_port(host)}"
-        [each.follow.remote(size, meeting) for each in trainers]  # no variable keeps one (`_end`)
-        return meeting
-
-    return start
-
-
-def _require_room(count: int, cores: int, gpus: int) -> None:
-    """Raise UserError if the cluster cannot hold so many actors with so many cores and GPUs each: Ray would wait."""
-    there = ray.cluster_resources()
-    for name, word, each in (("CPU", "cores", cores), ("GPU", "GPUs", gpus)):
-        if (has := int(there.get(name, 0))) < count * each:
-            raise UserError(
-                f"the Ray cluster has {has} {word}, and {count} more training processes need {count * each}: lower"
-                " runtime.trainers, or add machines"
-            )
-
-
-def _end(trainers: list[Any]) -> None:
-    """Kill them, and forget them (`_Actors.forget`)."""
-    while trainers:
-        ray.kill(trainers.pop())
-
-
 def _found(reference: Any) -> Any:
     """What an actor returns. Raises the UserError that it raised."""
     try:
@@ -215,10 +150,3 @@ def _found(reference: Any) -> Any:
         if isinstance(error.cause, UserError):
             raise UserError(str(error.cause)) from error
         raise
-
-
-def _free_port(host: str) -> int:
-    with socket.socket() as tried:
-        tried.bind((host, 0))
-        port: int = tried.getsockname()[1]
-        return port

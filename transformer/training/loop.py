@@ -16,14 +16,13 @@ from transformer.core.observer import Observer
 from transformer.encoded.batching import Ids
 from transformer.training.averaging import Averaging, State, make_averaging
 from transformer.training.config import TrainParams
-from transformer.training.group import Order
+from transformer.training.distributed import LostError, ProcessGroup
 from transformer.training.history import CURVE_POINTS, MONITORS, History, in_words
 from transformer.training.resume import Resume
 from transformer.training.schedule import Schedule
 from transformer.training.states import Tree
-from transformer.training.team import Single, Team, accumulated
+from transformer.training.step import MeanLoss, NonFiniteError, Step
 from transformer.training.trainable import BatchLoss, Trainable
-from transformer.training.update import MeanLoss, NonFiniteError, Updates
 
 _MEMORY_SECONDS = 60
 """Minimum time between two memory trims in an epoch: updates right after one are slower."""
@@ -52,16 +51,17 @@ def fit(
     log_every: int,
     observer: Observer,
     resume: Resume | None = None,
-    team: Team | None = None,
+    group: ProcessGroup | None = None,
 ) -> Fitted:
     """Train until the last epoch or until patience runs out, from the checkpoint that `resume` has, if any.
 
-    team: the processes that share each update; None for this one alone. It changes no byte of the result.
+    group: the processes that share each update, each of which calls this; None for this one alone. It changes no byte
+    of the result.
     Raises UserError when the loss or a gradient is not finite or memory runs out, KeyboardInterrupt when a signal asks
     `resume` to stop.
     """
     resume = resume or Resume(None, 0, observer)
-    training = _Training(trainable, params, compute, log_every, observer, resume, team or Single())
+    training = _Training(trainable, params, compute, log_every, observer, resume, group)
     training.load_checkpoint()
     try:
         while not (training.over or training.out_of_patience):
@@ -71,6 +71,11 @@ def fit(
             f"the loss or a gradient is not finite at step {error.step} ({training.place_of(error.step)}); the last"
             f" good checkpoint is {resume.newest()}: lower train.learning_rate, set train.clip, or set train.non_finite"
             " to skip"
+        ) from error
+    except LostError as error:
+        raise UserError(
+            f"a training process was lost at step {training.step} ({error}), perhaps killed because memory ran out:"
+            " lower runtime.trainers, and run it again to resume"
         ) from error
     resume.last(training.state)
     if training.out_of_patience:
@@ -89,14 +94,14 @@ class _Training:
         log_every: int,
         observer: Observer,
         resume: Resume,
-        team: Team,
+        group: ProcessGroup | None,
     ) -> None:
         self.trainable, self.params, self.compute = trainable, params, compute
         self.log_every, self.observer, self.resume = log_every, observer, resume
-        self.team, self.updates = team, Updates(trainable, params, compute, observer, team)
+        self.update = Step(trainable, params, compute, observer, group)
         self.monitor = MONITORS[params.monitor]
         self.averaging: Averaging = make_averaging(params, self.monitor)
-        self._updates_of = [len(accumulated(trainable.batches(epoch), params)) for epoch in range(1, params.epochs + 1)]
+        self._updates_of = [len(self._groups(epoch)) for epoch in range(1, params.epochs + 1)]
         self.schedule = Schedule(params, total=sum(self._updates_of), d_model=trainable.model.d_model)
         self._note_warmup()
         self.history = History()
@@ -167,7 +172,8 @@ class _Training:
             "history": self.history.rows,
             "best": self.history.best,
             "curve": self.history.curve,
-            **self._learned(),
+            "model": unique_state(self.trainable.model),
+            "updates": self.update.state(),
             "averaging": self.averaging.state(),
             "observer": self.observer.memory(),
             "seconds": {"updating": self._updating, "saving": self.resume.seconds - self._saving},
@@ -183,7 +189,7 @@ class _Training:
         self._recent.restore(state["recent"])
         self.history = History(state["history"], state["best"], state["curve"])
         put_state(self.trainable.model, state["model"])
-        self.updates.restore(state["updates"])
+        self.update.restore(state["updates"])
         self.averaging.restore(state["averaging"], self.compute.device)
         self._updating, self._saving = state["seconds"]["updating"], -state["seconds"]["saving"]
         self.observer.resume(self.step, state["observer"])
@@ -202,7 +208,7 @@ class _Training:
         return self._fitted(state, history.rows[-1] | validation)
 
     def _fitted(self, state: State, figures: dict[str, float]) -> Fitted:
-        return Fitted(self.history, state, figures, self.step, self.updates.skipped, self.updates.pieces)
+        return Fitted(self.history, state, figures, self.step, self.update.skipped, self.update.pieces)
 
     def place_of(self, step: int) -> str:
         """A step of the current epoch in words, for messages."""
@@ -222,15 +228,14 @@ class _Training:
     def _train(self, epoch: int) -> float:
         """One update per group of batches; returns the epoch's mean negative log-likelihood."""
         self.trainable.model.train()
-        groups = accumulated(self.trainable.batches(epoch), self.params)
-        left, tokens = groups[self.done :], 0
+        left, tokens = self._groups(epoch)[self.done :], 0
         since = begun = time.perf_counter()
         cost = self.trainable.cost
         later = sum(updates * cost(each) for each, updates in enumerate(self._updates_of[epoch:], start=epoch + 1))
         later //= cost(epoch)
         for batches in self.observer.progress(left, total=len(left), what=f"epoch {epoch}", after=later):
             self.step += 1
-            losses = self._update(batches, Order(epoch, self.done, self.step, self.schedule(self.step)))
+            losses = self.update(batches, self.step, self.schedule(self.step))
             for loss in losses:
                 self.mean.add(loss)
                 self._recent.add(loss)
@@ -247,18 +252,17 @@ class _Training:
             self._updating += time.perf_counter() - begun
             self.resume.checkpoint(self.step, self.state)
             begun = time.perf_counter()
-        self.updates.check()
+        self.update.check()
         if not self.mean.count:
             raise UserError(
                 f"every update of epoch {epoch} had a non-finite loss or gradient: lower train.learning_rate"
             )
         return self.mean.value
 
-    def _update(self, batches: Sequence[Ids], order: Order) -> list[BatchLoss]:
-        return self.team.lead(order, lambda: self.updates(batches, order.step, order.rate), self._learned)
-
-    def _learned(self) -> Tree:
-        return {"model": unique_state(self.trainable.model), "updates": self.updates.state()}
+    def _groups(self, epoch: int) -> list[Sequence[Ids]]:
+        """The batches of each update of an epoch."""
+        batches, each = self.trainable.batches(epoch), self.params.accumulation
+        return [batches[start : start + each] for start in range(0, len(batches), each)]
 
     def _return_memory(self, *, every: float = 0.0) -> None:
         """Trim the heap, unless that was done in the last `every` seconds."""
@@ -273,7 +277,7 @@ class _Training:
             self._recent = MeanLoss(self.compute.device)
 
     def _log(self, losses: Sequence[BatchLoss], speed: float) -> None:
-        self.updates.check()
+        self.update.check()
         nll = torch.stack([loss.nll for loss in losses]).sum().item() / sum(loss.predicted for loss in losses)
         rate = self.schedule(self.step)
         self.observer.metrics(self.step, {"train_loss": nll, "learning_rate": rate, "tokens_per_second": speed})

@@ -17,6 +17,7 @@ from transformer.checkpoint.device import Compute
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
+from transformer.training.distributed import rank
 from transformer.training.identity import training_key
 from transformer.training.living import living, prune_others
 from transformer.training.states import BrokenStateError, Tree, read_state, saved_states, write_state
@@ -134,8 +135,26 @@ def resumable(
 ) -> Resume:
     """`Resume` for the run with these parameters, inputs and code, with its own folder in `states`."""
     every = params.runtime.save_every
+    if rank():  # the first process saves, and is told to stop
+        return Following(states / training_key(params, compute, inputs, code) if states and every else None, observer)
     folder = states / training_key(params, compute, inputs, code) if states is not None and every else None
     return Resume(folder, every, observer)
+
+
+class Following(Resume):
+    """That of a process beside the one that saves: it resumes from the same checkpoint, and writes nothing."""
+
+    def __init__(self, folder: Path | None, observer: Observer) -> None:
+        super().__init__(None, 0, observer)
+        self._saved = folder
+
+    def load(self) -> Tree | None:
+        """As `Resume.load`, from the folder of the process that saves."""
+        self._folder = self._saved
+        try:
+            return super().load()
+        finally:
+            self._folder = None
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -1,9 +1,7 @@
 """What the train stages of all tasks share."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -13,7 +11,6 @@ from pydantic import model_validator
 from transformer.checkpoint.device import Compute, loses_by_bf16
 from transformer.checkpoint.machine import shared_cores
 from transformer.checkpoint.trained import save_trained
-from transformer.core.engine import ray_engine
 from transformer.core.errors import UserError
 from transformer.core.files import write_json, write_table
 from transformer.core.observer import Observer
@@ -21,10 +18,10 @@ from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
 from transformer.nn.layers import count_parameters
 from transformer.training.config import TrainParams
+from transformer.training.distributed import join, process_group, rank
 from transformer.training.history import CURVE
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import resumable
-from transformer.training.team import Opening, Processes, Single, Team
 from transformer.training.trainable import Opened
 
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
@@ -77,7 +74,7 @@ class TrainingPaths:
 
 
 class OpenTraining(Protocol):
-    """A family's function that opens a training run; pickled by name for the run's other processes."""
+    """A family's function that opens a training run."""
 
     def __call__(self, task: Task, params: Any, paths: TrainingPaths, observer: Observer) -> Opened:
         """Build the model and open its data. Raises UserError when an input is missing or does not fit."""
@@ -87,6 +84,8 @@ def train_and_write(
     open_training: OpenTraining, task: Task, params: TrainStageParams, paths: TrainingPaths, observer: Observer
 ) -> dict[str, float]:
     """Train, or resume an interrupted run, and write the results. Returns the metrics of the kept weights."""
+    if rank():
+        join()
     opened = open_training(task, params, paths, observer)
     compute = opened.compute
     if not compute.repeatable:
@@ -97,12 +96,14 @@ def train_and_write(
     if compute.device.type == "cpu" and compute.precision == "bf16" and loses_by_bf16():
         observer.say("warning: this CPU is slower in bf16 than in fp32; hardware.precision: fp32 is another result")
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
-    others = partial(open_training, task, params, paths, Observer())
     inputs = (paths.encoded, paths.vocab, *opened.read)
+    _require_processes(params, compute, observer)
     with (
         resumable(paths.states, params, compute, inputs, paths.code, observer) as resume,
-        _team(params, others, compute, observer) as team,
+        process_group(params.runtime.trainers, compute.device) as group,
     ):
+        if params.train.shards % group.size:
+            raise UserError(f"{group.size} training processes must divide train.shards ({params.train.shards})")
         fitted = fit(
             opened.trainable,
             params.train,
@@ -110,30 +111,25 @@ def train_and_write(
             log_every=params.runtime.log_every,
             observer=observer,
             resume=resume,
-            team=team,
+            group=group,
         )
-        _write(fitted, opened, counts, paths)
-        resume.finish()
+        if group.rank == 0:
+            _write(fitted, opened, counts, paths)
+            resume.finish()
     return fitted.figures
 
 
-def _team(
-    params: TrainStageParams, opening: Opening, compute: Compute, observer: Observer
-) -> AbstractContextManager[Team]:
+def _require_processes(params: TrainStageParams, compute: Compute, observer: Observer) -> None:
+    """Raise UserError where so many training processes cannot run here; warn where they share cores."""
     size = params.runtime.trainers
-    if size == 1:
-        return nullcontext(Single())
+    if size == 1 or rank():
+        return
     if compute.device.type == "mps":
         raise UserError("runtime.trainers: an `mps` device is used by one process: set it to 1")
-    runtime, shared = params.runtime, shared_cores(params.runtime, params.hardware.threads)
-    if compute.device.type == "cpu" and shared:
+    if compute.device.type == "cpu" and (shared := shared_cores(params.runtime, params.hardware.threads)):
         observer.say(shared)
-    start, here = None, True
-    if runtime.engine == "ray":
-        start, here = ray_engine().starter(runtime, params.hardware), not ray_engine().address_of(runtime)
-    if here and compute.device.type == "cuda" and size > (found := torch.cuda.device_count()):
+    if compute.device.type == "cuda" and size > (found := torch.cuda.device_count()):
         raise UserError(f"runtime.trainers is {size}, and this machine has {found} GPU{'s'[: found - 1]}: lower it")
-    return Processes(size, opening, compute, retries=runtime.retries, observer=observer, start=start)
 
 
 def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: TrainingPaths) -> None:

@@ -1,0 +1,242 @@
+"""One training step, from the batches of an update to the optimizer's."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.checkpoint.device import Compute
+from transformer.core.errors import UserError, is_out_of_memory
+from transformer.core.observer import Observer
+from transformer.encoded.batching import Ids
+from transformer.training.config import TrainParams
+from transformer.training.distributed import ProcessGroup
+from transformer.training.shards import TreeSum, cut, seed_part
+from transformer.training.states import Tree
+from transformer.training.trainable import BatchLoss, Learner
+
+
+class NonFiniteError(Exception):
+    """The loss or a gradient is infinite or not a number."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+class Step:
+    """Updates a model; its state is the optimizer's."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        params: TrainParams,
+        compute: Compute,
+        observer: Observer,
+        group: ProcessGroup | None = None,
+    ) -> None:
+        """group: the processes that share each update, and all call with the same arguments; None for this one."""
+        self._learner, self._params, self._compute, self._observer = learner, params, compute, observer
+        self._group = group or ProcessGroup()
+        self._parameters = [parameter for parameter in learner.model.parameters() if parameter.requires_grad]
+        self._optimizer = make_optimizer(learner.model, params, learner.lr_scales)
+        self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
+        """The first step whose loss or gradient was not finite; 0 for none."""
+        self.skipped = 0
+        """Updates skipped because the loss or a gradient was not finite."""
+        self.pieces = 1
+        """Number of pieces that each part of a batch is split into to fit into memory."""
+
+    def __call__(self, batches: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
+        """Update once with the gradient of the mean loss of all of these batches, at this learning rate.
+
+        Returns the losses of the update's parts; none if it was skipped. When memory runs out and `out_of_memory` is
+        `halve`, parts are split from then on: the gradient is still that of the whole update, but for the order of
+        sums and other dropout masks.
+
+        Raises NonFiniteError: on CPUs before the weights change, elsewhere only from `check`. Raises UserError when
+        the batch does not fit into memory, LostError, before the weights change, when another process has ended.
+        """
+        params, group, optimizer = self._params, self._group, self._optimizer
+        rows, each = sum(map(len, batches)), params.shards // group.size
+        first, parts = group.rank * each, cut(batches, params.shards)
+        while True:
+            tree, losses, failure = TreeSum(), list[BatchLoss](), None
+            try:
+                for number, part in enumerate(parts[first : first + each], start=first):
+                    optimizer.zero_grad()
+                    seed_part(params.seed, step, number)
+                    losses.append(self._backward(part, rows))
+                    if params.shards > 1:
+                        tree.add([_gradient(parameter) for parameter in self._parameters])
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                failure = error
+            if not group.any(failure is not None):
+                break
+            self._halve(max(len(rows) for part in parts for rows in part), failure)
+        if params.shards > 1:
+            losses = self._sum(tree.total(), losses)
+
+        # Known only now: BPE-dropout decides in a batch how many tokens there are.
+        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
+        torch._foreach_mul_(gradients, rows / sum(loss.predicted for loss in losses))
+        norm = nn.utils.get_total_norm(gradients)
+        finite = torch.isfinite(norm) & torch.isfinite(torch.stack([loss.total for loss in losses]).sum())
+        if not self._may_step(finite, step):
+            optimizer.zero_grad()
+            return []
+        if params.clip is not None:
+            nn.utils.clip_grads_with_norm_(self._parameters, params.clip, norm)
+        for settings in optimizer.param_groups:
+            settings["lr"] = rate * settings["lr_scale"]
+        optimizer.step()
+        optimizer.zero_grad()
+        return losses
+
+    def _backward(self, part: Sequence[Ids], rows: int) -> BatchLoss:
+        """The loss of one part; adds its gradient, divided by the update's number of rows."""
+        zero = torch.zeros((), device=self._compute.device)
+        whole = BatchLoss(zero, zero, 0, 0)
+        for piece in self._in_pieces(part):
+            with self._compute.autocast():
+                loss = self._learner.loss(piece)
+            (loss.total / rows).backward()  # type: ignore[no-untyped-call]
+            total, nll = whole.total + loss.total.detach(), whole.nll + loss.nll
+            whole = BatchLoss(total, nll, whole.predicted + loss.predicted, whole.tokens + loss.tokens)
+        return whole
+
+    def _in_pieces(self, part: Sequence[Ids]) -> Iterator[Ids]:
+        for rows in part:
+            for piece in self._learner.pieces(rows):
+                yield from np.array_split(piece, min(self.pieces, len(piece)))
+
+    def _sum(self, gradients: Sequence[Tensor], losses: Sequence[BatchLoss]) -> list[BatchLoss]:
+        """Put the sum of all processes' gradients into the parameters; returns the losses of all parts."""
+        if self._group.size > 1:
+            tree = TreeSum()
+            for flat in self._group.gather(torch.cat([gradient.flatten() for gradient in gradients])):
+                tree.add([flat])
+            pieces = torch.split(tree.total()[0], [parameter.numel() for parameter in self._parameters])
+            gradients = [piece.view_as(own) for piece, own in zip(pieces, self._parameters, strict=True)]
+            sums = torch.stack([torch.stack((loss.total, loss.nll)) for loss in losses])
+            counts = torch.tensor([[loss.predicted, loss.tokens] for loss in losses])
+            every = torch.cat(self._group.gather(sums)), torch.cat(self._group.gather(counts)).tolist()
+            losses = [BatchLoss(total, nll, *count) for (total, nll), count in zip(*every, strict=True)]
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+        return list(losses)
+
+    def _halve(self, largest: int, failure: BaseException | None) -> None:
+        """Split parts into twice as many pieces; all processes do. Raises UserError if that is not wanted or no use.
+
+        largest: rows of the largest part; failure: None if memory ran out in another process.
+        """
+        self._optimizer.zero_grad()
+        if self._params.out_of_memory == "stop" or self.pieces >= largest:
+            raise UserError(_advice(largest, self.pieces)) from failure
+        if self._compute.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.pieces *= 2
+        self._observer.say(f"warning: out of memory: every batch is split into {self.pieces} from now on")
+
+    def _may_step(self, finite: Tensor, step: int) -> bool:
+        """Whether to apply the update. On a GPU `check` says it later: checking every step would synchronize."""
+        if self._params.non_finite == "skip":
+            if finite.item():
+                return True
+            self.skipped += 1
+            self._observer.say(f"warning: the loss or a gradient is not finite at step {step}: skipped")
+            return False
+        self._failed = torch.where((self._failed == 0) & ~finite, step, self._failed)
+        if self._compute.device.type == "cpu":
+            self.check()
+        return True
+
+    def check(self) -> None:
+        """Raise NonFiniteError if an earlier step was not finite. Waits for the device."""
+        if step := int(self._failed.item()):
+            raise NonFiniteError(step)
+
+    def state(self) -> Tree:
+        """Everything that the next updates depend on. Raises NonFiniteError: such a state is not worth saving."""
+        self.check()
+        moments = self._optimizer.state_dict()["state"]
+        return {
+            "optimizer": {str(number): tensors for number, tensors in moments.items()},
+            "pieces": self.pieces,
+            "skipped": self.skipped,
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Load what `state` returned."""
+        moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
+        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
+        self.pieces, self.skipped = state["pieces"], state["skipped"]
+
+
+def make_optimizer(
+    model: nn.Module, params: TrainParams, lr_scales: Mapping[str, float] | None = None
+) -> torch.optim.Optimizer:
+    """Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters of a group.
+
+    lr_scales: as `Learner.lr_scales`.
+    """
+    lr_scales = lr_scales or {}
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            decays = params.optimizer == "adam" or parameter.dim() > 1
+            groups.setdefault((decays, lr_scales.get(name, 1.0)), []).append(parameter)
+    settings = [
+        {"params": found, "lr_scale": scale, "weight_decay": params.weight_decay if decays else 0.0}
+        for (decays, scale), found in sorted(groups.items(), key=lambda group: not group[0][0])
+    ]
+    kind = torch.optim.Adam if params.optimizer == "adam" else torch.optim.AdamW
+    first, second = params.betas
+    return kind(settings, lr=params.learning_rate, betas=(first, second), eps=params.epsilon, fused=True)
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    """Zeros where there is none, as in a part without rows."""
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _advice(rows: int, pieces: int) -> str:
+    parts = f", split into {pieces}" if pieces > 1 else ""
+    halve = "" if pieces > 1 else ", or set train.out_of_memory to halve"
+    return (
+        f"out of memory with a batch of {rows} rows{parts}: lower train.batch_size (and raise train.accumulation for"
+        f" the same updates), model.max_length or the model's size{halve}"
+    )
+
+
+class MeanLoss:
+    """The mean loss over batches, summed on the device without waiting for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        wide = device.type in ("cpu", "cuda")  # MPS has no float64
+        self._total = torch.zeros((), dtype=torch.float64 if wide else torch.float32, device=device)
+        self.count = 0
+        """Number of predictions."""
+
+    def add(self, loss: BatchLoss) -> None:
+        """Add a batch."""
+        self._total += loss.nll
+        self.count += loss.predicted
+
+    @property
+    def value(self) -> float:
+        """The mean loss per prediction; waits for the device."""
+        return self._total.item() / max(self.count, 1)
+
+    def state(self) -> Tree:
+        """For a checkpoint."""
+        return {"total": self._total, "count": self.count}
+
+    def restore(self, state: Tree) -> None:
+        """Load from a checkpoint."""
+        self._total.copy_(state["total"])
+        self.count = state["count"]
