@@ -9,7 +9,7 @@ from typing import Any
 
 from transformer.commands.workspace import enter_workspace, given_path, require_workspace, run_own_code
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
-from transformer.core.spinning import spin_briefly
+from transformer.core.spinning import limit_openmp_spin
 from transformer.core.task import family_names, import_family
 from transformer.export.converted import ENGINES
 from transformer.registry import TASKS, tasks_of
@@ -25,7 +25,7 @@ def main() -> None:
 
 def run_command() -> None:
     """Run one command; a UserError becomes one line on stderr and exit status 1."""
-    spin_briefly()
+    limit_openmp_spin()
     try:
         arguments = _parser().parse_args()
         enter_workspace()

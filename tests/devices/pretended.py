@@ -138,7 +138,7 @@ def test_a_recurrent_training_runs(task: str, data: dict[str, Path]) -> None:
 def test_dropouts_run(task: str, data: dict[str, Path]) -> None:
     dropped = {"dropout": 0.2, "attention_dropout": 0.2, "activation_dropout": 0.2}
     with pretending(NoFloat64(), Deterministic()):
-        assert np.isfinite(fitted(task, data[task], device(), dropped, word_dropout=0.2).figures["train_loss"])
+        assert np.isfinite(fitted(task, data[task], device(), dropped, word_dropout=0.2).metrics["train_loss"])
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_batch_of_tokens_takes_no_more_with_its_padding(task: str, data: dict[
         given = training(task, data[task], device(), STILL, **settings)
         sizes: list[int] = []
         batches = given.batches(1)
-        seen = given.seen
+        seen = given.epoch_rows
 
         def noted(rows: Any, where: torch.device) -> tuple[Tensor, ...]:
             sides: tuple[Tensor, ...] = type(seen).batch(seen, rows, where)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.builders import classifier, seq2seq
 from transformer.encoded.tensors import pad
-from transformer.nn.layout import Packed, groups_of_like_length
+from transformer.nn.layout import Packed, bucket_by_length
 
 
 def sequences(lengths: list[int], *, high: int = 30, seed: int = 0) -> Tensor:
@@ -23,7 +23,7 @@ def sequences(lengths: list[int], *, high: int = 30, seed: int = 0) -> Tensor:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=80))
 def test_split_and_join_are_inverse(lengths: list[int]) -> None:
     ids = sequences(lengths)
-    layout = Packed(ids, 0, groups_of_like_length(torch.tensor(lengths)))
+    layout = Packed(ids, 0, bucket_by_length(torch.tensor(lengths)))
     tokens = torch.randn(len(layout.token_ids), 3, dtype=torch.float64)
     joined = layout.blocks.join(layout.blocks.split(tokens))
     assert torch.equal(layout.real(joined), tokens[: sum(lengths)])
@@ -44,7 +44,7 @@ def test_split_and_join_are_inverse(lengths: list[int]) -> None:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=80))
 def test_sequences_come_back_in_the_order_of_the_batch(lengths: list[int]) -> None:
     ids = sequences(lengths)
-    layout = Packed(ids, 0, groups_of_like_length(torch.tensor(lengths)))
+    layout = Packed(ids, 0, bucket_by_length(torch.tensor(lengths)))
     first = layout.pooled(layout.token_ids[:, None].double(), lambda block, real: block[:, 0])
     assert torch.equal(first[:, 0], ids[:, 0].double())
 

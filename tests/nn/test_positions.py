@@ -7,12 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.builders import LAYERS, classifier, seq2seq
-from transformer.families.seq2seq.nn.decoder import DecoderLayer
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 from transformer.figures.attention_maps import collect_attention
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
-from transformer.nn.layers import EncoderLayer
+from transformer.nn.layers import DecoderLayer, EncoderLayer
 from transformer.nn.layout import Padded
 from transformer.nn.positions import AttentionPositions, RotaryPositions
 

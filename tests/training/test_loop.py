@@ -263,7 +263,7 @@ def test_a_mean_of_epochs_is_kept_and_validated() -> None:
     best = run(Line([1.0, 3.0, 2.0, 0.5]), averaging="best")
     first, _, third = _plain([1.0, 3.0, 2.0])
     assert best.state["weight"].item() == pytest.approx(((first + third) / 2).item())
-    assert best.figures["validation_loss"] == 0.5  # that of the mean, validated after the last epoch
+    assert best.metrics["validation_loss"] == 0.5  # that of the mean, validated after the last epoch
 
 
 def _plain(validation: list[float]) -> list[torch.Tensor]:

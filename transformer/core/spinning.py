@@ -26,7 +26,7 @@ WATCHED, WAITED, SILENT = 30.0, 0.5, 600.0
 """Seconds between two looks, the share of them that threads may wait for a processor, seconds between two warnings."""
 
 
-def spin_briefly() -> None:
+def limit_openmp_spin() -> None:
     """Set it for this process and those that it starts, before torch is loaded; a user's own setting stays."""
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(ROUNDS))

@@ -3,9 +3,9 @@ and reads the code before any of it is loaded.
 """
 
 from transformer.core.interpreter import require_libraries, require_module
-from transformer.core.spinning import spin_briefly
+from transformer.core.spinning import limit_openmp_spin
 
-spin_briefly()  # before torch is loaded
+limit_openmp_spin()  # before torch is loaded
 require_module()
 require_libraries()  # before any of them is imported
 

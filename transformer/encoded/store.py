@@ -26,7 +26,7 @@ class Sequences(NamedTuple):
         ids = np.concatenate(sequences) if sequences else np.empty(0, dtype=np.int64)
         return cls(ids, np.array([len(each) for each in sequences], dtype=np.int64))
 
-    def apart(self) -> list[NDArray[np.int64]]:
+    def split(self) -> list[NDArray[np.int64]]:
         """The sequences, as views."""
         return np.split(self.ids, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
 

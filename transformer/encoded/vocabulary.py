@@ -71,7 +71,7 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         """The ids of each text, between `begin_id` and `end_id`."""
-        return self.encoded(texts).apart()
+        return self.encoded(texts).split()
 
     def encoded(self, texts: Sequence[str]) -> Sequences:
         """As `encode`."""

@@ -151,10 +151,10 @@ def layout_of(token_ids: Tensor, pad_id: int, *, packed: bool) -> Layout:
     """The layout of token_ids (B, T), padded at the end."""
     if not packed:
         return Padded(token_ids, pad_id)
-    return Packed(token_ids, pad_id, groups_of_like_length((token_ids != pad_id).sum(dim=1)))
+    return Packed(token_ids, pad_id, bucket_by_length((token_ids != pad_id).sum(dim=1)))
 
 
-def groups_of_like_length(lengths: Tensor) -> list[NDArray[np.int64]]:
+def bucket_by_length(lengths: Tensor) -> list[NDArray[np.int64]]:
     """All row numbers in groups of similar length; lengths: (B,), by whichever side dominates the cost of a row."""
     order = np.argsort(-lengths.numpy(), kind="stable")
     groups, start = [], 0

@@ -49,7 +49,7 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
         self.dropout = dropout
         self.epoch = 1
         """The current epoch."""
-        self._see(train)
+        self._use_rows(train)
         torch.manual_seed(params.seed)
         self.model = self.build().to(compute.device)
         self.pads = self.model.pads(compute.device)
@@ -60,7 +60,7 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
 
     @abstractmethod
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed loss of these rows of `seen`."""
+        """The summed loss of these rows of `epoch_rows`."""
 
     @abstractmethod
     def validate(self) -> dict[str, float]:
@@ -74,7 +74,7 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
     def batches(self, epoch: int) -> Sequence[Ids]:
         """All rows in a random order."""
         self.epoch = epoch
-        self._see(self.rows(epoch).resegmented(self.dropout, epoch))
+        self._use_rows(self.rows(epoch).resegmented(self.dropout, epoch))
         return random_batches(self._lengths, self.params, epoch)
 
     def cost(self, epoch: int) -> int:
@@ -90,8 +90,8 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
         """Real tokens of these rows."""
         return int(self._sides[rows].sum())
 
-    def _see(self, rows: CorpusT) -> None:
-        self.seen = rows
+    def _use_rows(self, rows: CorpusT) -> None:
+        self.epoch_rows = rows
         """The rows of the current epoch, in its pieces."""
         self._sides = rows.lengths if rows.lengths.ndim == 2 else rows.lengths[:, None]
         self._lengths = self._sides.max(axis=1)

@@ -34,7 +34,7 @@ class Fitted(NamedTuple):
     history: History
     state: State
     """The weights to keep, on the CPU."""
-    figures: dict[str, float]
+    metrics: dict[str, float]
     """Their epoch's row of the history; for a mean over epochs, the last row with the mean's validation metrics."""
     steps: int
     skipped: int
@@ -207,8 +207,8 @@ class _Training:
         self.observer.say(f"mean of {count} epochs  {in_words(validation)}")
         return self._fitted(state, history.rows[-1] | validation)
 
-    def _fitted(self, state: State, figures: dict[str, float]) -> Fitted:
-        return Fitted(self.history, state, figures, self.step, self.update.skipped, self.update.pieces)
+    def _fitted(self, state: State, metrics: dict[str, float]) -> Fitted:
+        return Fitted(self.history, state, metrics, self.step, self.update.skipped, self.update.pieces)
 
     def place_of(self, step: int) -> str:
         """A step of the current epoch in words, for messages."""

@@ -19,7 +19,7 @@ from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
 from transformer.training.distributed import rank
 from transformer.training.identity import training_key
-from transformer.training.living import living, prune_others
+from transformer.training.run_lock import prune_others, run_lock
 from transformer.training.states import BrokenStateError, Tree, read_state, saved_states, write_state
 
 _GENERATIONS = 2
@@ -55,7 +55,7 @@ class Resume:
         if self._folder is not None:
             self._interrupted = self._stack.enter_context(interrupts_held_back())
             try:
-                self._stack.enter_context(living(self._folder))
+                self._stack.enter_context(run_lock(self._folder))
                 prune_others(self._folder, _OTHERS)
             except UserError as error:
                 self._observer.say(f"warning: {error}; another training run may remove this one's checkpoints")

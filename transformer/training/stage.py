@@ -116,7 +116,7 @@ def train_and_write(
         if group.rank == 0:
             _write(fitted, opened, counts, paths)
             resume.finish()
-    return fitted.figures
+    return fitted.metrics
 
 
 def _require_processes(params: TrainStageParams, compute: Compute, observer: Observer) -> None:
@@ -144,5 +144,5 @@ def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: Traini
     totals = {"best_epoch": fitted.history.best_row["epoch"], "epochs": len(rows), "steps": fitted.steps}
     totals |= {"skipped_updates": fitted.skipped, "batch_pieces": fitted.pieces}
     endings = ("_loss", "_perplexity", "_accuracy")
-    final = {name: value for name, value in fitted.figures.items() if name.endswith(endings)}
+    final = {name: value for name, value in fitted.metrics.items() if name.endswith(endings)}
     write_json(paths.metrics, final | totals | counts | where)

@@ -58,7 +58,7 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed cross-entropy of the labels."""
-        ids, labels = self.seen.batch(rows, self.compute.device)
+        ids, labels = self.epoch_rows.batch(rows, self.compute.device)
         pad_id, share = self.model.config.pad_id, self.params.word_dropout
 
         def predict() -> tuple[Tensor, Tensor]:

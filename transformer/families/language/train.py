@@ -45,7 +45,7 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the hidden tokens, or of the next ones; the output layer sees their places alone."""
-        batch = self.seen.batch(rows, self.compute.device)
+        batch = self.epoch_rows.batch(rows, self.compute.device)
 
         def predict() -> tuple[Tensor, Tensor]:
             return self.model.transform(self._states(batch)), batch.targets

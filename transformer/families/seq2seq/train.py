@@ -59,8 +59,8 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
 
     def loss(self, rows: Ids) -> BatchLoss:
         """The summed loss of the next target tokens, without padding."""
-        source, target = self.seen.batch(rows, self.compute.device)
-        places = self.seen.places(rows, self.compute.device) if self.pads else None
+        source, target = self.epoch_rows.batch(rows, self.compute.device)
+        places = self.epoch_rows.places(rows, self.compute.device) if self.pads else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
 
         def predict() -> tuple[Tensor, Tensor]:

@@ -50,9 +50,9 @@ class Consistency(NamedTuple):
     """Of the first pass's cross-entropy."""
     second: float
     """Of the second's."""
-    forth: float
+    first_second: float
     """Of KL(first || second)."""
-    back: float
+    second_first: float
     """Of KL(second || first)."""
 
 
@@ -148,7 +148,7 @@ class _LinearConsistency(torch.autograd.Function):
         smoothing: float,
         weights: Consistency,
     ) -> tuple[Tensor, Tensor]:
-        shares, forth, back = weights[:2], weights.forth, weights.back
+        shares, pq, qp = weights[:2], weights.first_second, weights.second_first
         count, first, second, classes = len(first), evened(first), evened(second), evened(classes[:, None])
         gradients = torch.zeros_like(first), torch.zeros_like(second)
         grad_matrix = _Sum(matrix)
@@ -171,9 +171,9 @@ class _LinearConsistency(torch.autograd.Function):
             lead = one - two
             p, q = one.exp_(), two.exp_()
             by_p, by_q = (p * lead).sum(dim=-1, keepdim=True), -(q * lead).sum(dim=-1, keepdim=True)
-            total += forth * by_p[real].sum() + back * by_q[real].sum()
-            for_p = (lead - by_p).mul_(forth).add_(back + shares[0]).mul_(p).sub_(q, alpha=back)
-            for_q = lead.neg_().sub_(by_q).mul_(back).add_(forth + shares[1]).mul_(q).sub_(p, alpha=forth)
+            total += pq * by_p[real].sum() + qp * by_q[real].sum()
+            for_p = (lead - by_p).mul_(pq).add_(qp + shares[0]).mul_(p).sub_(q, alpha=qp)
+            for_q = lead.neg_().sub_(by_q).mul_(qp).add_(pq + shares[1]).mul_(q).sub_(p, alpha=pq)
             for share, gradient, part, whole in zip(shares, (for_p, for_q), parts, gradients, strict=True):
                 if share:
                     gradient.sub_(smoothing * share / len(matrix))

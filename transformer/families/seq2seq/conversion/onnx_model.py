@@ -21,8 +21,8 @@ from transformer.conversion.onnx_layers import (
 from transformer.core.files import write_json
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.nn.config import Seq2SeqParams
-from transformer.families.seq2seq.nn.decoder import DecoderLayer
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.nn.layers import DecoderLayer
 
 PARTS = ("key", "value")
 

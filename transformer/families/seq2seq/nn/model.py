@@ -6,14 +6,13 @@ from torch import Tensor, nn
 
 from transformer.families.seq2seq.nn.cache import DecoderCache
 from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.decoder import Decoder
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
 from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
 from transformer.nn.attention import KeyValue
 from transformer.nn.kernels.attention import Mask
 from transformer.nn.kernels.linear import Linear
-from transformer.nn.layers import Encoder, initialise
-from transformer.nn.layout import Layout, Packed, Padded, groups_of_like_length
+from transformer.nn.layers import Decoder, Encoder, initialise
+from transformer.nn.layout import Layout, Packed, Padded, bucket_by_length
 from transformer.nn.masks import padding_mask
 from transformer.nn.positions import TokenEmbedding, embedding_positions
 
@@ -70,7 +69,7 @@ class Seq2SeqTransformer(Seq2SeqModel):
         source_pad, target_pad = self.config.source_pad_id, self.config.target_pad_id
         if not packed:
             return Padded(source_ids, source_pad), Padded(target_ids, target_pad)
-        groups = groups_of_like_length((source_ids != source_pad).sum(dim=1))
+        groups = bucket_by_length((source_ids != source_pad).sum(dim=1))
         return Packed(source_ids, source_pad, groups), Packed(target_ids, target_pad, groups)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.warm import with_warm_commands
-from transformer.training.living import _is_living, living, prune_others
+from transformer.training.run_lock import _is_locked, prune_others, run_lock
 
 
 def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
@@ -44,11 +44,11 @@ def test_a_training_that_is_taken_up_while_others_are_looked_at_keeps_its_states
     with ExitStack() as lives:
 
         def taken_up(path: Path) -> bool:
-            found = _is_living(path)
-            lives.enter_context(living(path))
+            found = _is_locked(path)
+            lives.enter_context(run_lock(path))
             return found
 
-        monkeypatch.setattr("transformer.training.living._is_living", taken_up)
+        monkeypatch.setattr("transformer.training.run_lock._is_locked", taken_up)
         prune_others(tmp_path / "another", 0)
         assert folder.exists()
     monkeypatch.undo()
@@ -59,8 +59,8 @@ def test_a_training_that_is_taken_up_while_others_are_looked_at_keeps_its_states
 def test_two_processes_with_the_same_states_share_the_lock(tmp_path: Path) -> None:
     folder = tmp_path / "training"
     folder.mkdir()
-    with living(folder):
-        with living(folder):
+    with run_lock(folder):
+        with run_lock(folder):
             pass
         prune_others(tmp_path / "another", 0)
         assert folder.exists(), "the other one is alive"

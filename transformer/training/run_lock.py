@@ -13,7 +13,7 @@ _LOCK = ".lock"
 
 
 @contextmanager
-def living(folder: Path) -> Iterator[None]:
+def run_lock(folder: Path) -> Iterator[None]:
     """Protect this run's checkpoints from pruning while the block runs. Processes with the same folder share the lock.
 
     Raises UserError when the lock cannot be taken.
@@ -34,7 +34,7 @@ def prune_others(folder: Path, keep: int) -> None:
     others: list[tuple[float, Path]] = []
     for path in folder.parent.glob("*"):
         with suppress(OSError):  # a run that ends removes its folder
-            if path != folder and path.is_dir() and not _is_living(path):
+            if path != folder and path.is_dir() and not _is_locked(path):
                 others.append((path.stat().st_mtime, path))
     for _, old in sorted(others, reverse=True)[keep:]:
         with suppress(OSError):
@@ -53,7 +53,7 @@ def _lock_of(folder: Path) -> Path:
     return folder.with_name(folder.name + _LOCK)
 
 
-def _is_living(folder: Path) -> bool:
+def _is_locked(folder: Path) -> bool:
     try:
         descriptor = os.open(_lock_of(folder), os.O_RDWR)
     except FileNotFoundError:
