@@ -151,11 +151,11 @@ class DecoderLayer(nn.Module):
         positions: Tensor | None = None,
         extend: Callable[[KeyValue], KeyValue] = no_cache,
     ) -> Tensor:
-        """states: (B, T, C), or (N, C) packed. Returns the same shape.
+        """Transform states (B, T, C), or (N, C) packed, into states of the same shape.
 
         encoded: (B, S, C) or (M, C); or its keys and values (B', H, S, D), each shared by B / B' adjacent rows.
-        source_mask, mask: masks of the attention to the source and to the target, as in `attend`; positions: those of
-        the states, (T,) or (N,); extend: prepends the earlier keys and values of the target.
+        source_mask, mask: masks of cross-attention and self-attention, as in `attend`; positions: of the states, (T,)
+        or (N,); extend: prepends the target's cached keys and values.
         """
         source = encoded if isinstance(encoded, KeyValue) else self.source_attention.project(encoded)
 
@@ -186,9 +186,9 @@ class Decoder(nn.Module):
     def forward(
         self, states: Tensor, target: Layout, encoded: Tensor | Sequence[KeyValue], source_mask: Mask | None
     ) -> Tensor:
-        """states: (B, T, C) or (N, C), as `target` says. Returns the same shape.
+        """Transform states (B, T, C) or (N, C), as laid out by `target`, into states of the same shape.
 
-        encoded: (B, S, C) or (M, C), or what `project` made of it; source_mask: as in `DecoderLayer`.
+        encoded: (B, S, C) or (M, C), or the result of `project`; source_mask: as in `DecoderLayer`.
         """
         mask = target.mask(target, causal=True)
         for index, layer in enumerate(self.layers):
@@ -199,7 +199,7 @@ class Decoder(nn.Module):
         return decoded
 
     def project(self, encoded: Tensor) -> list[KeyValue]:
-        """The keys and values of the encoded source (B, S, C) for each layer's attention, to be cached."""
+        """Return each layer's cross-attention keys and values of the encoded source (B, S, C), to be cached."""
         projected = [
             layer.source_attention.project(encoded) for layer in self.layers if isinstance(layer, DecoderLayer)
         ]

@@ -1,1 +1,1 @@
-"""Models that predict a text's class."""
+"""Text classifiers."""

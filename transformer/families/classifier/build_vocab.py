@@ -1,4 +1,4 @@
-"""build_vocab: builds one vocabulary, and encodes texts and labels."""
+"""build_vocab: builds the vocabulary and encodes texts and labels."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Params(StageParams):
 def run(
     task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
 ) -> dict[str, float]:
-    """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
+    """Write the vocabulary, the encoded store and the statistics. Returns the vocabulary sizes."""
     sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=True, observer=observer)
     pass_on_labels(tokens, encoded)
     return sizes

@@ -1,4 +1,4 @@
-"""Checks across the sections of a task: that its classes are named, and its weights with them."""
+"""Checks across the sections of a task: classes are named, and class weights match them."""
 
 from transformer.core.schema import StageParams
 from transformer.core.task import Task
@@ -14,7 +14,7 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Raise ValueError, one line, if nothing names the classes, or the weights name others."""
+    """Raise ValueError (one line) if no section names the classes, or if the class weights name different ones."""
     labels = params.download.labels
     if not task.classes and labels is None:
         raise ValueError(f"transformer/tasks/{task.name}/task.py names no classes: set download.labels")

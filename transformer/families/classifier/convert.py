@@ -1,4 +1,4 @@
-"""convert: the exported classifier in CTranslate2 and ONNX, verified on validation texts."""
+"""convert: converts the exported classifier to CTranslate2 and ONNX, and verifies both on validation texts."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,12 +29,12 @@ def run(
 
 
 class ClassifierConverter(Converter[Classifier, Verification]):
-    """The conversions of a classifier."""
+    """Converter for classifiers."""
 
     kind = Classifier
 
     def ctranslate2(self) -> Conversion | str:
-        """As `Converter.ctranslate2`."""
+        """Return the CTranslate2 conversion, or the reason why there is none."""
         exported = self.exported
         if not isinstance(exported, TorchClassifier):
             return _NO_NETWORK
@@ -48,7 +48,7 @@ class ClassifierConverter(Converter[Classifier, Verification]):
         return self._conversion(exported, ctranslate2_example, write)
 
     def onnx(self) -> Conversion | str:
-        """As `Converter.onnx`."""
+        """Return the ONNX conversion, or the reason why there is none."""
         exported = self.exported
         if not isinstance(exported, TorchClassifier):
             return _NO_NETWORK
@@ -60,7 +60,7 @@ class ClassifierConverter(Converter[Classifier, Verification]):
         return self._conversion(exported, onnx_example, write)
 
     def verified_with(self, rows: list[dict[str, str]]) -> Verification:
-        """As `Converter.verified_with`."""
+        """Return the verification of converted models on `rows`."""
         return Verification(self.exported, rows, self.params.hardware.threads)
 
     def _conversion(

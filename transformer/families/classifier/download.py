@@ -1,4 +1,4 @@
-"""download: writes texts, each labelled with the number of its class."""
+"""download: writes texts labelled with class numbers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
 class LabelledDownload(AddingDownload):
-    """Where the labelled texts come from."""
+    """Source of the labelled texts."""
 
     unsupervised: bool
-    """Keep the unlabelled texts that nearly equal none of validation and test."""
+    """Keep unlabelled texts, except near-duplicates of validation and test texts."""
     labels: Literal["train"] | list[str] | None
-    """The labels as the corpus writes them, that of class 0 first: of two, the second is the positive one. `train`
-    takes those of train, sorted; null the task's classes, by name or number."""
+    """The labels as the corpus writes them, in class order, from class 0; with two, the second is the positive class.
+    `train` uses the labels found in train, sorted; null the task's classes, by name or number."""
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -53,7 +53,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus into the folder `output`; returns the rows per split. Raises UserError."""
+    """Write the corpus to the folder `output`. Returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
@@ -86,17 +86,17 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 
 
 def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:
-    """The corpus without unlabelled texts that are not asked for. Raises UserError if a split is missing."""
+    """Return the corpus, without unlabelled texts unless requested. Raises UserError if a split is missing."""
     corpus.require(("train", *((UNSUPERVISED,) if unsupervised else ())))
     splits = {split: parts for split, parts in corpus.splits.items() if split != UNSUPERVISED or unsupervised}
     return replace(corpus, splits=splits)
 
 
 def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Observer) -> Corpus:
-    """The corpus with names for labels where a part has both, and the names are those of the classes.
+    """Replace numeric labels by the label names of their part, if these match the classes.
 
-    IMDB's `neg` is `negative`. Names that are of no class, such as `ham` and `spam` where the classes are the task's,
-    leave the numbers, which are then those of the classes. Each part has its own names.
+    IMDB's `neg` is `negative`. If the names match no class, such as `ham` and `spam` when the task defines the classes,
+    the numbers are kept and read as class numbers. Each part has its own names.
     """
     parts = [*(part for parts in corpus.splits.values() for part in parts), *corpus.added]
     given = {tuple(part.label_names) for part in parts if part.label_names}
@@ -110,9 +110,9 @@ def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Obse
 
 
 def with_names(corpus: Corpus, used: Mapping[tuple[str, ...], Sequence[str]] | None = None) -> Corpus:
-    """The corpus with names in place of numbers in the parts whose labels have names.
+    """Replace numeric labels by names in the parts that have label names.
 
-    used: what the names of a part stand for, empty to keep its numbers; None for the names themselves.
+    used: maps a part's names to labels, empty to keep its numbers; None to use the names themselves.
     """
 
     def named(parts: Sequence[Part]) -> list[Part]:
@@ -127,7 +127,7 @@ def with_names(corpus: Corpus, used: Mapping[tuple[str, ...], Sequence[str]] | N
 def _used(
     given: Sequence[str], task: Task, section: LabelledDownload, corpus: Corpus, observer: Observer
 ) -> Sequence[str]:
-    """The labels that a part's names of them stand for; empty where its numbers count."""
+    """Return the labels that a part's label names map to; empty if its numbers are used."""
     if section.labels == "train":
         return given
     classes = _classes(task, section, corpus)
@@ -142,7 +142,7 @@ def _used(
 
 
 def _are_of(names: Sequence[str], classes: Sequence[str]) -> bool:
-    """Whether names of labels are those of the classes; numbers are only if all are, since 1 to 5 may count 0 to 4."""
+    """True if label names match the classes; numbers only if all do, since 1 to 5 may mean classes 0 to 4."""
     given, wanted = {*names}, {*classes}
     if all(map(is_number, given | wanted)):
         return given <= wanted or wanted <= given
@@ -150,7 +150,7 @@ def _are_of(names: Sequence[str], classes: Sequence[str]) -> bool:
 
 
 def _class_of(name: str, classes: Sequence[str]) -> str | None:
-    """The class with this name, in whatever case, or whose name begins with it, such as `pos`; None if none is."""
+    """Return the class with this name, ignoring case, or the only one with this prefix, such as `pos`; else None."""
     given = name.casefold()
     same = [each for each in classes if each.casefold() == given]
     longer = [each for each in classes if len(given) > 2 and each.casefold().startswith(given)]
@@ -173,7 +173,7 @@ def _classes(task: Task, section: LabelledDownload, corpus: Corpus) -> tuple[str
 
 
 def _counted(selection: Selection, classes: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Rows by label, of each split. Raises UserError where no classifier could be trained or judged."""
+    """Return the rows per split and label. Raises UserError if they do not allow training or evaluation."""
     rows = {split: found for split, found in selection.labels.items() if split != UNSUPERVISED}
     for split, found in rows.items():
         if strange := sorted({*found} - {*rows["train"]}):
@@ -190,15 +190,15 @@ def _check_of(split: str, *, classes: Sequence[str]) -> Check:
 
 
 def _check_unlabelled(row: Row) -> Row:
-    """As `check_labelled`, of a row whose label is missing, or -1."""
+    """Check a row as `check_labelled` does, but with a label that is missing or -1."""
     given = row if label_name(row.get("label")) else row | {"label": UNLABELLED}
     return check_labelled(given, labels={str(UNLABELLED): UNLABELLED})
 
 
 def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
-    """A row's label, as a number, and its cleaned text. labels: class numbers by label as a corpus may write it.
+    """Return a row's class number and cleaned text. labels: class number by label as written in a corpus.
 
-    Raises ValueError when the text is missing, empty or not a string, or the label is not in `labels`.
+    Raises ValueError if the text is missing, empty or not a string, or the label is not in `labels`.
     """
     found = row.get("label")
     name = label_name(found)
@@ -208,11 +208,11 @@ def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
 
 
 def label_name(label: Any) -> str | None:
-    """A label as text: whole numbers without a fraction, since a column with gaps makes floats of them, and letters in
-    Unicode's composed form, since two labels must not look the same.
+    """Return a label as text, or None for no label (null, NaN or an empty text).
 
-    None for no label: null, NaN or an empty text. Raises ValueError for a list or a mapping, and for
-    what cannot be stored.
+    Whole floats lose their fraction, since a column with missing values turns integers into floats. Text is normalised
+    to NFC, so that labels that look the same are the same.
+    Raises ValueError for a list or a mapping, and for text that cannot be stored.
     """
     if label is None or label != label:  # NaN
         return None
@@ -224,7 +224,7 @@ def label_name(label: Any) -> str | None:
 
 
 def ordered(names: Iterable[str]) -> tuple[str, ...]:
-    """Numbers by size, other names by letter."""
+    """Sort label names: numbers by value, others alphabetically."""
     found = sorted(names)
     try:
         return tuple(sorted(found, key=float))
@@ -233,7 +233,7 @@ def ordered(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def learned(corpus: Corpus) -> tuple[str, ...]:
-    """The different labels of train, ordered. Raises UserError unless there are 2 to MOST_CLASSES."""
+    """Return the distinct labels of train, sorted. Raises UserError unless there are 2 to MOST_CLASSES."""
     names: dict[str, None] = {}
     for part in corpus.splits["train"]:
         for row in part.read():
@@ -242,7 +242,7 @@ def learned(corpus: Corpus) -> tuple[str, ...]:
             try:
                 name = label_name(row.get("label"))
             except ValueError:
-                continue  # reported with its place when the rows are written
+                continue  # reported with its location when the rows are written
             if name is not None:
                 names[name] = None
             if len(names) > MOST_CLASSES:
@@ -257,14 +257,14 @@ def learned(corpus: Corpus) -> tuple[str, ...]:
 
 
 def class_labels(classes: Sequence[str]) -> dict[str, int]:
-    """Class numbers by label as a corpus may write it: number or name, or only the name if names are numbers."""
+    """Return class numbers by label as written in a corpus: number or name, or only the name if names are numbers."""
     names = {name: number for number, name in enumerate(classes)}
     numbers = {str(number): number for number in range(len(classes))}
     return names if any(is_number(name) for name in classes) else numbers | names
 
 
 def is_number(name: str) -> bool:
-    """Whether a label is a number."""
+    """True if a label is a number."""
     try:
         float(name)
     except ValueError:
@@ -273,7 +273,7 @@ def is_number(name: str) -> bool:
 
 
 def in_words(labels: Mapping[str, int]) -> str:
-    """The labels that may be written, those of one class together."""
+    """List the accepted labels in a sentence, grouped by class."""
     written: dict[int, list[str]] = {}
     for text, number in labels.items():
         written.setdefault(number, []).append(text)

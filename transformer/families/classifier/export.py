@@ -1,4 +1,4 @@
-"""export: writes the classifier as a bundle, and checks that it predicts as evaluate did."""
+"""export: writes the classifier as a bundle, and checks that it reproduces the predictions of evaluate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from transformer.core.task import Task, with_labels, words_of
 from transformer.export.exporting import ExportInputs, ExportStageParams, Model, Row, export_model
 from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction
 
-_TOLERANCE = 1e-4  # of a probability: another order of sums changes it far less
+_TOLERANCE = 1e-4  # of a probability; summation order changes it far less
 
 
 class Params(ExportStageParams):
@@ -18,7 +18,7 @@ class Params(ExportStageParams):
 
 
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
-    """Write the bundle and check it. Returns the number of predictions that agreed."""
+    """Write the bundle and check it. Returns the number of matching predictions."""
     task, words = with_labels(task, inputs.corpus), words_of(task)
     model = Model(
         task=task,
@@ -31,7 +31,7 @@ def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, obser
 
 
 def in_a_row(names: Sequence[str]) -> str:
-    """Alternatives as a sentence lists them: `a, b or c`."""
+    """Join alternatives as in a sentence: `a, b or c`."""
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 

@@ -1,4 +1,4 @@
-"""figures: draws the attention inside texts, and what the code computes."""
+"""figures: draws the attention in texts, and what the code computes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from transformer.figures.style import save
 from transformer.figures.theory import explain
 from transformer.training.schedule import Schedule
 
-_LONGEST = 40  # tokens that are still readable on an axis
+_LONGEST = 40  # maximum tokens that remain readable on an axis
 _POOLED = {
     "first": "What the first token, which is the pooled one, looks at",
     "cls": "What [CLS], which is the pooled token, looks at",
@@ -39,19 +39,19 @@ class AttendedText:
     """One text, its predicted class, and the attention weights between its tokens."""
 
     tokens: list[str]
-    """The S first tokens of the network's input, special ones included."""
+    """The first S tokens of the network's input, including special ones."""
     shown: int
-    """The text's own among them."""
+    """Number of them that belong to the text itself."""
     cut: bool
-    """Whether the text has more."""
+    """True if the text has more tokens."""
     answer: Prediction
-    """For the whole text."""
+    """Prediction for the whole text."""
     maps: Maps
-    """(1, H, L, L) by name of the attention module, of all L >= S tokens: the pass that gave the answer."""
+    """Attention weights (1, H, L, L) by module name, of all L >= S tokens, from the forward pass of the prediction."""
 
 
 def classify_with_attention(classifier: TorchClassifier, text: str, *, longest: int) -> AttendedText:
-    """Classify one raw text, and collect the attention in it, to show that among its first `longest` tokens."""
+    """Classify one raw text and collect its attention weights, to show them for its first `longest` tokens."""
     whole = classifier.encode([text])[0]
     ids = clip(whole, classifier.model.config.model.max_length)
     device = next(classifier.model.parameters()).device
@@ -75,7 +75,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
+    """Write SVG files, and all maps as JSON, to the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     task = with_labels(task, inputs.corpus)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
@@ -99,7 +99,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
 
 
 def drawings_of(classifier: TrainedClassifier, text: str, *, layers: str) -> list[Drawing]:
-    """All attention maps of one raw text; a model of n-grams has none."""
+    """Return all attention maps of one raw text; none for an n-gram model."""
     if isinstance(classifier, NgramClassifier):
         return []
     review = classify_with_attention(classifier, text, longest=_LONGEST)
@@ -107,10 +107,9 @@ def drawings_of(classifier: TrainedClassifier, text: str, *, layers: str) -> lis
 
 
 def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> Iterator[Drawing]:
-    """Drawings of every head of the chosen `layers`, and of the last layer's weights in the pooled state, per head.
+    """Yield drawings of each head of the chosen `layers`, and of the last layer's weights in the pooled state.
 
-    A model without attention has none; nor does max pooling have the second, as it takes each dimension from another
-    token.
+    Models without attention have neither. Max pooling lacks the second, as each dimension may come from another token.
     """
     tokens = Axis("token looked at", review.tokens)
     answer = f"{review.answer.label}, {review.answer.probability:.2f}"
@@ -132,6 +131,6 @@ def drawings(review: AttendedText, pooling: str, *, layers: str, unit: str) -> I
 
 
 def _pooled(weights: Weights, pooling: str) -> Weights:
-    """The weights (L,) of the values in the pooled state, from one head's weights (L, L)."""
+    """Return the weights (L,) of the values in the pooled state, given one head's weights (L, L)."""
     row: Weights = weights.mean(axis=0) if pooling == "mean" else weights[0]
     return row

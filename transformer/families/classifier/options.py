@@ -15,12 +15,12 @@ _EMPTY = "note: an empty text gives no evidence: its label is what the model ans
 
 
 def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
+    """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
     return COMMANDS[0][0], text
 
 
 def add_options(parser: ArgumentParser, command: str) -> None:
-    """Add the command's own options."""
+    """Add the command's options."""
     parser.add_argument(
         "--ngrams",
         type=int,
@@ -31,7 +31,7 @@ def add_options(parser: ArgumentParser, command: str) -> None:
 
 
 def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-    """A function that turns texts, chunk by chunk, into lines to print; notes the first empty text on stderr."""
+    """Return a function from a chunk of texts to lines to print; it notes the first empty text on stderr."""
     from transformer.core.errors import UserError
     from transformer.families.classifier.decoding.with_ngrams import NgramClassifier
     from transformer.text.clean import one_line
@@ -59,5 +59,5 @@ def answering(model: "Classifier", arguments: Namespace) -> Callable[[list[str]]
 
 
 def read_by(model: "Classifier", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-    """The vocabulary that reads texts, the texts as it is given them, and after how many tokens it cuts them."""
+    """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
     return model.vocabulary, model.pretokenize(texts), model.scorer.positions

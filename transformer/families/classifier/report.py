@@ -1,4 +1,4 @@
-"""report: the content of the page for a classifier's result."""
+"""report: content of the report page of a classifier."""
 
 from collections.abc import Iterator
 
@@ -21,21 +21,21 @@ _TRADE_OFFS = (
 )
 
 _UNBALANCED = 1.2
-"""The share of the most common label, times the number of classes, from which accuracy alone says little."""
+"""Threshold of majority class share times number of classes, above which accuracy alone says little."""
 _SHOWN = 3
-"""Kinds of mistakes to list, with more than two classes."""
+"""Kinds of errors to list, with more than two classes."""
 
 Params = ReportParams
 run = write_report
 
 
 def summary(result: Files) -> str:
-    """How good the result is, in one line."""
+    """Return a one-line summary of the result's quality."""
     return headline("accuracy", result.evaluation)
 
 
 def weaknesses(task: Task, result: Files) -> Iterator[str]:
-    """Where it fails, one line each."""
+    """Yield the model's weaknesses, one line each."""
     yield _against_linear(result)
     scored = result.evaluation[result.main_split]
     if scored["majority_accuracy"] * len(task.classes) > _UNBALANCED:
@@ -61,13 +61,13 @@ def weaknesses(task: Task, result: Files) -> Iterator[str]:
 
 
 def _against_linear(result: Files) -> str:
-    """The comparison with the linear baseline."""
+    """Return the comparison with the linear baseline."""
     linear = value("accuracy", result.evaluation[result.main_split]["linear_accuracy"])
     return f"A linear model on the same tokens has {linear}: this one is {_lead(result, 'linear', 'it')}."
 
 
 def _lead(result: Files, other: str, called: str) -> str:
-    """The difference to another system in points, with its interval."""
+    """Return the difference to another system in points, with its interval."""
     figures, name = result.evaluation[result.main_split], f"accuracy_minus_{other}"
     ends = [figures[f"{name}_{end}"] for end in ("low", "high") if f"{name}_{end}" in figures]
     sure = f" (95 % interval {100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
@@ -75,7 +75,7 @@ def _lead(result: Files, other: str, called: str) -> str:
 
 
 def sections(task: Task, result: Files) -> Iterator[Section]:
-    """The sections of the page, the most informative first."""
+    """Yield the sections of the page, the most informative first."""
     yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
     if "epochs" in result.training:
         yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
@@ -115,7 +115,7 @@ def _confusion(task: Task, result: Files) -> Table:
 
 
 def _claim(task: Task, *, many: bool = False) -> str:
-    """What a probability refers to: class 1 of two, or, with more classes, that the prediction is right."""
+    """Return what a probability refers to: class 1 of two, or, with more classes, the prediction being correct."""
     if len(task.classes) > 2:
         return "right answers" if many else "the answer"
     return f"{task.classes[1]} {task.units}" if many else f"a {task.classes[1]} {task.unit}"
@@ -144,5 +144,5 @@ def _charts(task: Task, result: Files) -> Iterator[Picture]:
     for title, name, x, y in _TRADE_OFFS if len(task.classes) == 2 else ():
         label = y.replace("_", " ")
         points = result.columns(f"plots/{name}.tsv")
-        if points:  # a split of one class has none
+        if points:  # empty for a split with one class
             yield line_chart(title, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)

@@ -9,7 +9,7 @@ from transformer.text.pretokenize import PreTokenizerParams
 from transformer.text.tokens import tokenize_corpus
 
 ANY_LANGUAGE = {"language": None}
-"""What `tokenize` says of texts whose language is unknown."""
+"""Overrides for `tokenize` when the language of the texts is unknown."""
 
 
 class Params(StageParams):

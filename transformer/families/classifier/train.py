@@ -1,4 +1,4 @@
-"""train: trains the classifier on the encoded texts."""
+"""train: trains a classifier on the encoded texts."""
 
 from pathlib import Path
 from typing import Any
@@ -50,14 +50,14 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 
     params: ClassifierTrainParams
     weights: Tensor | None = None
-    """(K,) The factors of the loss by class; None if all are 1."""
+    """(K,): class weights of the loss; None if all are 1."""
 
     def build(self) -> ClassifierModel:
-        """As `CorpusTraining.build`."""
+        """Return a new model with weights drawn from torch's generator."""
         return build_model(self.train.config)
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed cross-entropy of the labels."""
+        """Return the summed cross-entropy of the labels."""
         ids, labels = self.epoch_rows.batch(rows, self.compute.device)
         pad_id, share = self.model.config.pad_id, self.params.word_dropout
 
@@ -69,7 +69,7 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def validate(self) -> dict[str, float]:
-        """Mean loss per text and accuracy, in fp32."""
+        """Return mean loss per text and accuracy, in fp32."""
         loss, correct = 0.0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             ids, labels = self.validation.batch(rows, self.compute.device)
@@ -86,14 +86,14 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    """Train, and write the model and its metrics, final and per epoch. Returns the history row of the kept weights."""
     if params.model.kind == "ngrams":
         return _fit_and_write(task, params, paths, observer)
     return train_and_write(open_training, task, params, paths, observer)
 
 
 def _fit_and_write(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """As `run`, for a model that is fitted at once: the history has one row, and there is nothing to resume."""
+    """Do what `run` does for a model fitted in one step: the history has one row, and there is nothing to resume."""
     from transformer.families.classifier.data.ngrams import fit_ngrams  # imports scikit-learn
 
     prepare(params.hardware)
@@ -116,7 +116,7 @@ def _fit_and_write(task: Task, params: Params, paths: TrainingPaths, observer: O
     observer.metrics(0, figures)
     state = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in model.state().items()}
     save_trained(paths.trained, config, state)
-    (paths.trained / PRETRAINING).unlink(missing_ok=True)  # of an earlier run by hand
+    (paths.trained / PRETRAINING).unlink(missing_ok=True)  # left by an earlier manual run
     row = {"epoch": 0, "step": 0, **figures}
     write_table(paths.history, list(row), [list(row.values())])
     write_table(paths.updates, CURVE, [])
@@ -133,7 +133,7 @@ def _mean_loss(logits: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
 def _read(
     task: Task, params: Params, paths: TrainingPaths, device: torch.device, observer: Observer
 ) -> tuple[ClassifierConfig, EncodedTexts, EncodedTexts, Tensor | None]:
-    """The model's configuration, the texts of train and validation, and the weights of the classes."""
+    """Return the model configuration, the training and validation texts, and the class weights."""
     task = with_labels(task, paths.encoded)
     vocabulary, model = read_vocabularies(paths.vocab, "text")["text"], architecture(params.model)
     classes = len(task.classes)
@@ -146,7 +146,7 @@ def _read(
 
 
 def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
-    """As `OpenTraining`."""
+    """Build the model and open its data. Raises UserError if an input is missing or does not fit."""
     compute = prepare(params.hardware)
     config, train, validation, weights = _read(task, params, paths, compute.device, observer)
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
@@ -159,7 +159,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
         observer.say(f"starts from {params.model.pretrained}, SHA-256 {record['sha256'][:12]}")
 
     def save(trained: Path) -> None:
-        (trained / PRETRAINING).unlink(missing_ok=True)  # of an earlier run by hand
+        (trained / PRETRAINING).unlink(missing_ok=True)  # left by an earlier manual run
         if record is not None:
             write_json(trained / PRETRAINING, record)
 

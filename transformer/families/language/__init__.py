@@ -1,1 +1,1 @@
-"""Models of texts alone: one that fills gaps (BERT), and one that continues texts (GPT)."""
+"""Language models: masked (BERT) and causal (GPT)."""

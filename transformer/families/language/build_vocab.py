@@ -1,4 +1,4 @@
-"""build_vocab: builds one vocabulary, and encodes the texts."""
+"""build_vocab: builds the vocabulary and encodes the texts."""
 
 from pathlib import Path
 
@@ -31,9 +31,9 @@ class Params(StageParams):
 def run(
     task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
 ) -> dict[str, float]:
-    """Write the vocabulary, the encoded store and the statistics. Returns the vocabulary's size.
+    """Write the vocabulary, the encoded store and the statistics. Returns the vocabulary size.
 
-    How texts were split before lies beside the vocabulary, so that another task that takes it can check its own.
+    The pre-tokenizer settings are copied next to the vocabulary, so that tasks that reuse it can check their own.
     """
     sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=False, observer=observer)
     copy_file(tokens / PRETOKENIZERS, vocab / PRETOKENIZERS)

@@ -33,4 +33,4 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Nothing depends on the task."""
+    """Do nothing: no check depends on the task."""

@@ -1,4 +1,4 @@
-"""convert: the exported language model in CTranslate2 and ONNX, verified on validation texts."""
+"""convert: converts the exported language model to CTranslate2 and ONNX, and verifies both on validation texts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,12 +26,12 @@ def run(
 
 
 class LanguageConverter(Converter[TorchLanguageModel, Verification]):
-    """The conversions of a language model."""
+    """Converter for language models."""
 
     kind = TorchLanguageModel
 
     def ctranslate2(self) -> Conversion | str:
-        """As `Converter.ctranslate2`."""
+        """Return the CTranslate2 conversion, or the reason why there is none."""
         model, vocabulary = self.exported.model, self.exported.vocabulary
         if not model.causal:
             return "CTranslate2 has no output layer over an encoder (model.objective `masked`); ONNX holds the model"
@@ -44,7 +44,7 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
         return self._conversion(ctranslate2_example(self.exported, self._ids()), write)
 
     def onnx(self) -> Conversion:
-        """As `Converter.onnx`."""
+        """Return the ONNX conversion."""
         model = self.exported.model
 
         def write(folder: Path, int8: bool) -> None:
@@ -54,7 +54,7 @@ class LanguageConverter(Converter[TorchLanguageModel, Verification]):
         return self._conversion(onnx_example(self.exported, self._ids()), write)
 
     def verified_with(self, rows: list[dict[str, str]]) -> Verification:
-        """As `Converter.verified_with`."""
+        """Return the verification of converted models on `rows`."""
         return Verification(self.exported, rows, self.params.hardware.threads)
 
     def _ids(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""download: writes texts, one per row, none of which another task is judged by."""
+"""download: writes texts, one per row, without evaluation texts of another task."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,13 +19,13 @@ from transformer.corpora.sources import Download, open_corpus
 
 
 class TextDownload(Download):
-    """Where the texts come from."""
+    """Source of the texts."""
 
     unsupervised: bool
     """Add the corpus's split `unsupervised` to the training texts."""
     held_out: str = Field(min_length=1)
-    """A folder with the corpus of another task. Training texts that equal, or nearly equal, one of its validation and
-    test splits are left out and counted; data/local/none leaves out nothing."""
+    """Corpus folder of another task. Training texts that equal, or nearly equal, one of its validation or test texts
+    are dropped and counted; data/local/none for no such task."""
 
 
 class Params(StageParams):
@@ -35,7 +35,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus into the folder `output`; returns the rows per split. Raises UserError."""
+    """Write the corpus to the folder `output`. Returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
@@ -54,23 +54,23 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 
 
 def _joined(corpus: Corpus, *, unsupervised: bool) -> Corpus:
-    """The corpus with its unlabelled texts in train, or without; none may equal its validation and test."""
+    """Add the unlabelled texts to train, or drop them; none may equal a validation or test text."""
     corpus.require(("train", *((UNSUPERVISED,) if unsupervised else ())))
     splits = {split: [*parts] for split, parts in corpus.splits.items() if split != UNSUPERVISED}
     if unsupervised and {"validation", "test"} <= splits.keys():
         return replace(corpus, splits=splits, added=corpus.splits[UNSUPERVISED])
-    if unsupervised:  # what is held out of them is compared with the rest
+    if unsupervised:  # splits sampled from them are compared with the rest
         splits["train"] += corpus.splits[UNSUPERVISED]
     return replace(corpus, splits=splits)
 
 
 def checked(row: Row) -> Row:
-    """A row's cleaned text. Raises ValueError when it is missing, empty or not a string."""
+    """Return a row's cleaned text. Raises ValueError if it is missing, empty or not a string."""
     return {"text": clean_text(row, "text")}
 
 
 def judged(corpus: Path) -> list[Callable[[], Iterator[Row]]]:
-    """The texts of a corpus's validation and test splits, as rows. Raises UserError if it has none of them."""
+    """Return readers of a corpus's validation and test texts, as rows. Raises UserError if it has neither split."""
     if corpus.resolve() == NOWHERE.resolve():
         return []
     paths = sorted(path for name in ("validation", "test") for path in corpus.glob(f"{name}*.jsonl"))
@@ -83,7 +83,7 @@ def judged(corpus: Path) -> list[Callable[[], Iterator[Row]]]:
 
 
 def _texts(path: Path) -> Iterator[Row]:
-    """The column `text` of each row, or each column that is one, as of a translation corpus."""
+    """Yield the column `text` of each row, or each of its text columns, as in a translation corpus."""
     for row in read_rows(path):
         found = [row["text"]] if "text" in row else [value for value in row.values() if isinstance(value, str)]
         yield from ({"text": text} for text in found)

@@ -1,4 +1,4 @@
-"""export: writes the language model as a bundle, and checks that it scores texts as evaluate did."""
+"""export: writes the language model as a bundle, and checks that it reproduces the scores of evaluate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from transformer.families.language.decoding.config import AnsweringParams
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.nn.config import LanguageConfig
 
-_TOLERANCE = 1e-4  # of a token's log probability, on average: another order of sums changes it far less
+_TOLERANCE = 1e-4  # mean, of a token's log probability; summation order changes it far less
 _USES = {
     "masked": ("Fills gaps in texts.", 'model.fill("The film was [MASK].")'),
     "causal": ("Continues texts.", 'model.generate("The film")'),
@@ -25,7 +25,7 @@ class Params(ExportStageParams):
 
 
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
-    """Write the bundle and check it. Returns the number of scores that agreed."""
+    """Write the bundle and check it. Returns the number of matching scores."""
     objective = load_config(inputs.trained, LanguageConfig).model.objective
     use, call = _USES[objective]
     words = words_of(task)

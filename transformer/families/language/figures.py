@@ -1,4 +1,4 @@
-"""figures: draws the attention inside texts, and what the code computes."""
+"""figures: draws the attention in texts, and what the code computes."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +23,7 @@ from transformer.figures.style import TITLE, plain, save
 from transformer.figures.theory import explain
 from transformer.training.schedule import Schedule
 
-_LONGEST = 40  # tokens that are still readable on an axis
+_LONGEST = 40  # maximum tokens that remain readable on an axis
 
 
 class Params(StageParams):
@@ -36,7 +36,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
+    """Write SVG files, and all maps as JSON, to the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     model = TorchLanguageModel(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     total = inputs.updates(params.train.epochs)
@@ -52,7 +52,7 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
 
 
 def drawings_of(model: TorchLanguageModel, text: str, *, layers: str) -> list[Drawing]:
-    """All attention maps of one raw text, as far as the model reads it at once, among its first tokens."""
+    """Return all attention maps of one raw text, for its first tokens and at most the model's context."""
     return list(_drawings(model, text, layers=layers))
 
 

@@ -1,4 +1,4 @@
-"""The console commands `transformer fill` and `generate`: their options and their output."""
+"""The console commands `transformer fill` and `generate`: options and output."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -31,7 +31,7 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
 def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
+    """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
     words, space = written_words(text)
     place = len(words) // 2
     if params[f"{task}.model.objective"] == "causal":
@@ -55,7 +55,7 @@ def add_options(parser: ArgumentParser, command: str) -> None:
 
 
 def answering(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
-    """A function that turns texts, chunk by chunk, into lines to print. Raises UserError for odd options."""
+    """Return a function from a chunk of texts to lines to print. Raises UserError for invalid options."""
     return _filling(model, arguments) if arguments.command == FILL else _generating(model, arguments)
 
 
@@ -107,8 +107,8 @@ def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[
 
 
 def read_by(model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-    """The vocabulary that reads texts, the texts as it is given them, and after how many tokens it cuts them.
+    """Return the vocabulary, the pre-tokenized texts, and None as the length at which texts are truncated.
 
-    It does not: longer ones are read in parts, or refused.
+    Language models do not truncate: longer texts are read in parts, or rejected.
     """
     return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts]), None

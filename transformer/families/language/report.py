@@ -1,4 +1,4 @@
-"""report: the content of the page for a language model's result."""
+"""report: content of the report page of a language model."""
 
 from collections.abc import Iterator
 
@@ -22,12 +22,12 @@ run = write_report
 
 
 def summary(result: Files) -> str:
-    """How good the result is, in one line."""
+    """Return a one-line summary of the result's quality."""
     return headline("perplexity", result.evaluation)
 
 
 def weaknesses(task: Task, result: Files) -> Iterator[str]:
-    """Where it fails, one line each."""
+    """Yield the model's weaknesses, one line each."""
     figures = result.evaluation[result.main_split]
     right = value("accuracy", figures["accuracy"])
     per_word = value("word_perplexity", figures["word_perplexity"])
@@ -41,7 +41,7 @@ def weaknesses(task: Task, result: Files) -> Iterator[str]:
 
 
 def sections(task: Task, result: Files) -> Iterator[Section]:
-    """The sections of the page, the most informative first."""
+    """Yield the sections of the page, the most informative first."""
     yield scores(result, METRICS)
     yield learning_curves(result, _CURVES)
     places = bar_chart(

@@ -1,4 +1,4 @@
-"""What a request to a served language model may ask for; importable without the rest of the family."""
+"""Request parameters of a served language model; importable without the rest of the family."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,19 +7,19 @@ if TYPE_CHECKING:
     from transformer.families.language.decoding.predictor import LanguageModel
 
 QUESTION = "text"
-"""The column of predictions.tsv with the texts that a model is asked."""
+"""Column of predictions.tsv with the input texts."""
 
 
 def params_of(config: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
-    """MLflow type, name and default of a request's parameters: a language model has none."""
+    """Return MLflow type, name and default of the request parameters: none for language models."""
     return ()
 
 
 def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """The bundle's config, which no request changes."""
+    """Return the bundle's config; requests cannot change it."""
     return {**config}
 
 
 def answers(model: "LanguageModel", config: Mapping[str, Any], texts: Sequence[str]) -> dict[str, list[str]]:
-    """The answers as columns: the texts continued, or with their gaps filled."""
+    """Return the continued or filled texts as columns."""
     return model.table(texts)

@@ -1,4 +1,4 @@
-"""train: trains the language model on windows of the encoded texts."""
+"""train: trains a language model on windows of the encoded texts."""
 
 import math
 
@@ -26,7 +26,7 @@ from transformer.training.batches import CorpusTraining
 from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
-_PLACES = 8192  # whose logits are in memory at once in validation
+_PLACES = 8192  # positions whose logits are in memory at a time in validation
 
 
 class Params(TrainStageParams):
@@ -40,11 +40,11 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
     """Training on windows of texts."""
 
     def build(self) -> LanguageTransformer:
-        """As `CorpusTraining.build`."""
+        """Return a new model with weights drawn from torch's generator."""
         return LanguageTransformer(self.train.config)
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed loss of the hidden tokens, or of the next ones; the output layer sees their places alone."""
+        """Return the summed loss of the masked or next tokens; the output layer runs only at their positions."""
         batch = self.epoch_rows.batch(rows, self.compute.device)
 
         def predict() -> tuple[Tensor, Tensor]:
@@ -59,11 +59,11 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def validate(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy per predicted token, in fp32; the hidden tokens are always the same."""
+        """Return loss, perplexity and accuracy per predicted token, in fp32; the masks are always the same."""
         total, right, count = 0.0, 0, 0
         for rows in sorted_batches(self.validation.lengths, self.params.validation_rows):
             batch = self.validation.batch(rows, self.compute.device)
-            # In parts: the logits of a batch of long windows would take gigabytes.
+            # Chunked: the logits of a batch of long windows would take gigabytes.
             parts = torch.split(self._states(batch), _PLACES), torch.split(batch.targets, _PLACES)
             for states, targets in zip(*parts, strict=True):
                 logits = self.model.logits(states)
@@ -79,19 +79,19 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
         }
 
     def _states(self, batch: Batch) -> Tensor:
-        """The states (M, C) at the places to predict."""
+        """Return the states (M, C) at the positions to predict."""
         if self.pads:
             return gather(self.model(batch.ids).flatten(0, 1), batch.padded_places)
         return gather(self.model(batch.ids, packed=True), batch.places)
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    """Train, and write the model and its metrics, final and per epoch. Returns the history row of the kept weights."""
     return train_and_write(open_training, task, params, paths, observer)
 
 
 def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
-    """As `OpenTraining`."""
+    """Build the model and open its data. Raises UserError if an input is missing or does not fit."""
     compute = prepare(params.hardware)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]
     config = LanguageConfig(

@@ -1,1 +1,1 @@
-"""Encoder-decoder models."""
+"""Encoder-decoder models for translation."""

@@ -1,4 +1,4 @@
-"""build_vocab: builds a vocabulary per language, and encodes the pairs."""
+"""build_vocab: builds a vocabulary per language and encodes the sentence pairs."""
 
 from pathlib import Path
 

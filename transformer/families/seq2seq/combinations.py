@@ -44,7 +44,7 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Raise ValueError, one line, if the corpus lacks a requested language."""
+    """Raise ValueError (one line) if the corpus lacks a requested language."""
     languages = list(params.download.languages)
     if params.download.source == "sample":
         columns = list(sample_columns(task))

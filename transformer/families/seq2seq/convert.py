@@ -1,4 +1,4 @@
-"""convert: the exported translation model in CTranslate2 and ONNX, verified on validation pairs."""
+"""convert: converts the exported translation model to CTranslate2 and ONNX, and verifies both on validation pairs."""
 
 from pathlib import Path
 
@@ -24,12 +24,12 @@ def run(
 
 
 class Seq2SeqConverter(Converter[TorchTranslator, Verification]):
-    """The conversions of a translation model."""
+    """Converter for translation models."""
 
     kind = TorchTranslator
 
     def ctranslate2(self) -> Conversion | str:
-        """As `Converter.ctranslate2`."""
+        """Return the CTranslate2 conversion, or the reason why there is none."""
         model, vocabularies = self.exported.model, self.exported.vocabularies
         if not isinstance(model, Seq2SeqTransformer):
             return "CTranslate2 has no recurrent layers (model.kind `recurrent`)"
@@ -41,7 +41,7 @@ class Seq2SeqConverter(Converter[TorchTranslator, Verification]):
         return self.conversion(vocabularies, self.exported.generator.positions, example, write)
 
     def onnx(self) -> Conversion | str:
-        """As `Converter.onnx`."""
+        """Return the ONNX conversion, or the reason why there is none."""
         model, vocabularies = self.exported.model, self.exported.vocabularies
         if not isinstance(model, Seq2SeqTransformer):
             return "recurrent decoders (model.kind `recurrent`) are served by PyTorch alone"
@@ -53,7 +53,7 @@ class Seq2SeqConverter(Converter[TorchTranslator, Verification]):
         return self.conversion(vocabularies, self.exported.generator.positions, example, write)
 
     def verified_with(self, rows: list[dict[str, str]]) -> Verification:
-        """As `Converter.verified_with`."""
+        """Return the verification of converted models on `rows`."""
         return Verification(self.inputs.bundle, self.exported, rows, self.params.hardware.threads)
 
     def _first_pieces(self) -> list[str]:

@@ -19,12 +19,13 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
 
 
 class PairsDownload(AddingDownload):
-    """Where the sentence pairs come from."""
+    """Source of the sentence pairs."""
 
     languages: tuple[str, str] = Field(strict=False)
     """The two language codes: suffixes of the text files, or column names."""
     max_ratio: float | None = Field(gt=1)
-    """Leaves out training pairs whose longer side has more than this many times the characters of the shorter."""
+    """Training pairs whose longer side has more than this many times the characters of the
+    shorter are dropped; null for no limit."""
 
     @field_validator("languages")
     @classmethod
@@ -41,7 +42,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus into the folder `output`; returns the rows per split. Raises UserError."""
+    """Write the corpus to the folder `output`. Returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
@@ -63,7 +64,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
 
 
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:
-    """The two sentences of a row, cleaned. Raises ValueError when one is missing, empty or not a string."""
+    """Return the two cleaned sentences of a row. Raises ValueError if one is missing, empty or not a string."""
     return {language: clean_text(row, language) for language in languages}
 
 
@@ -73,5 +74,5 @@ def _unequal(pair: Row, *, limit: float | None) -> str | None:
 
 
 def _letters(text: str) -> str:
-    """The lowercased letters and digits: sentences that differ in case or punctuation alone stay in one split."""
+    """Return the lowercased letters and digits, so that sentences with the same ones share a split."""
     return "".join(letter for letter in normalize("NFC", text).casefold() if letter.isalnum())

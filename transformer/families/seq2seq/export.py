@@ -1,4 +1,4 @@
-"""export: writes the translator as a bundle, and checks that it translates as evaluate did."""
+"""export: writes the translator as a bundle, and checks that it reproduces the translations of evaluate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ class Params(ExportStageParams):
 
 
 def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
-    """Write the bundle and check it. Returns the number of translations that agreed."""
+    """Write the bundle and check it. Returns the number of matching translations."""
     languages = {side: spec.language for side, spec in read_pretokenizers(inputs.tokens).items()}
     words = words_of(task)
     model = Model(

@@ -25,7 +25,7 @@ from transformer.figures.style import TITLE, plain, save
 from transformer.figures.theory import explain
 from transformer.training.schedule import Schedule
 
-_LONGEST = 40  # source tokens that are still readable on an axis
+_LONGEST = 40  # maximum source tokens that remain readable on an axis
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,21 @@ class AttendedTranslation:
     source: list[str]
     """S source tokens, including special ones."""
     given: list[str]
-    """T target tokens that the decoder reads, the begin token first."""
+    """T decoder input tokens, the begin token first."""
     predicted: list[str]
-    """T target tokens that it predicts from them, ending with the end token if the translation ended."""
+    """T predicted target tokens, ending with the end token if the translation finished."""
     text: str
-    """The translation as normally written text."""
+    """The detokenized translation."""
     maps: Maps
-    """(1, H, T, S), (1, H, S, S) or (1, H, T, T) by name of the attention module."""
+    """Attention weights (1, H, T, S), (1, H, S, S) or (1, H, T, T) by module name."""
     cut: bool
-    """Whether the source, and so the translation, lacks the sentence's last tokens."""
+    """True if the source was truncated."""
 
 
 def translate_with_attention(translator: TorchTranslator, sentence: str, *, longest: int) -> AttendedTranslation:
-    """Translate one raw sentence, cut to its first `longest` tokens, then run both sides through the model once.
+    """Translate one raw sentence, truncated to `longest` tokens, and collect the attention of one pass over both sides.
 
-    Raises UserError when the sentence has no token.
+    Raises UserError if the sentence has no token.
     """
     (tokens,) = translator.pretokenize([sentence])
     if not tokens:
@@ -60,7 +60,7 @@ def translate_with_attention(translator: TorchTranslator, sentence: str, *, long
     found = translator.best(ids)
     answer, stop = found.ids, len(found.ids) + found.finished
     device = next(translator.model.parameters()).device
-    given = [target.begin_id, *answer][:stop]  # one that did not end has no end token to predict
+    given = [target.begin_id, *answer][:stop]  # an unfinished translation has no end token to predict
     with torch.inference_mode(), collect_attention(translator.model) as maps:
         translator.model(torch.from_numpy(ids)[None].to(device), torch.tensor([given], device=device))
     return AttendedTranslation(
@@ -83,7 +83,7 @@ class Params(StageParams):
 
 
 def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files, and every map as JSON, into the folder `figures`. Returns the number of figures."""
+    """Write SVG files, and all maps as JSON, to the folder `figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
     translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
     column = str(translator.pretokenizers["source"].language)
@@ -102,15 +102,15 @@ def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, obse
 
 
 def drawings_of(translator: TorchTranslator, sentence: str, *, layers: str) -> list[Drawing]:
-    """All attention maps of one raw sentence, cross-attention first."""
+    """Return all attention maps of one raw sentence, cross-attention first."""
     attended = translate_with_attention(translator, sentence, longest=_LONGEST)
     return list(drawings(attended, layers=layers, self_attention=True))
 
 
 def drawings(attended: AttendedTranslation, *, layers: str, self_attention: bool) -> Iterator[Drawing]:
-    """Drawings of the cross-attention, every head of the chosen `layers`; `self_attention` adds encoder and decoder.
+    """Yield drawings of the cross-attention, each head of the chosen `layers`.
 
-    A kind of attention that the model does not have is omitted.
+    `self_attention` adds the encoder's and the decoder's. Kinds of attention that the model lacks are omitted.
     """
     source, given = Axis("source token", attended.source), Axis("target token given", attended.given)
     predicted = Axis("target token predicted", attended.predicted)
@@ -132,6 +132,6 @@ def _self_attention(attended: AttendedTranslation, side: str) -> Maps:
 
 
 def _cross_attention(attended: AttendedTranslation) -> Maps:
-    """The maps of a Transformer decoder's attention to the source, or of a recurrent decoder's attention."""
+    """Return the cross-attention maps of a Transformer decoder, or the attention maps of a recurrent decoder."""
     own = {*_self_attention(attended, "encoder"), *_self_attention(attended, "decoder")}
     return {name: weights for name, weights in attended.maps.items() if name not in own}

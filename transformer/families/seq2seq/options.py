@@ -1,4 +1,4 @@
-"""The console command `transformer translate`: its options and its output."""
+"""The console command `transformer translate`: options and output."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ _OF_SCORES = ("length_normalization", "length_penalty")
 
 
 def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """A command and what to ask the model with it, given the result's parameters, by dotted name, and a text."""
+    """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
     return COMMANDS[0][0], text
 
 
@@ -48,7 +48,7 @@ def add_options(parser: ArgumentParser, command: str) -> None:
 
 
 def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-    """A function that turns texts, chunk by chunk, into lines to print. Raises UserError as `overridden` does."""
+    """Return a function from a chunk of texts to lines to print. Raises UserError as `overridden` does."""
     model.decoding = overridden(model.decoding, arguments)
     if arguments.stopping is not None and not model.decoder.knows_stopping:
         raise UserError("--stopping has no effect on CTranslate2's search: use the engine onnx or torch")
@@ -66,15 +66,15 @@ def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]]
 
 
 def read_by(model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-    """The vocabulary that reads texts, the texts as it is given them, and after how many tokens it cuts them."""
+    """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
     most = model.decoder.positions if model.decoding.long_sources == "cut" else None
     return model.vocabularies["source"], model.pretokenize(texts), most
 
 
 def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingParams":
-    """The decoding parameters with the command line's overrides.
+    """Return the decoding parameters with the command line's overrides.
 
-    Raises UserError, one line, when an option is invalid or would have no effect.
+    Raises UserError (one line) if an option is invalid or would have no effect.
     """
     from transformer.core.validation import validate
     from transformer.families.seq2seq.decoding.config import DecodingParams
@@ -109,6 +109,6 @@ def _refuse_idle(changed: "DecodingParams", arguments: Namespace) -> None:
 
 
 def scored_lines(translations: "Sequence[Translation]", count: int) -> list[str]:
-    """Exactly `count` lines `score<TAB>text`."""
+    """Return exactly `count` lines `score<TAB>text`."""
     lines = [f"{translation.score:.4f}\t{translation.text}" for translation in translations]
     return lines + ["-inf\t"] * (count - len(lines))

@@ -1,4 +1,4 @@
-"""report: the content of the page for a translation model's result."""
+"""report: content of the report page of a translation model."""
 
 from collections.abc import Iterator
 
@@ -26,12 +26,12 @@ run = write_report
 
 
 def summary(result: Files) -> str:
-    """How good the result is, in one line."""
+    """Return a one-line summary of the result's quality."""
     return headline("bleu", result.evaluation)
 
 
 def weaknesses(task: Task, result: Files) -> Iterator[str]:
-    """Where it fails, one line each."""
+    """Yield the model's weaknesses, one line each."""
     split = result.main_split
     figures = result.evaluation[split]
     for grouping, (_, label) in _GROUPINGS.items():
@@ -59,7 +59,7 @@ def weaknesses(task: Task, result: Files) -> Iterator[str]:
 
 
 def sections(task: Task, result: Files) -> Iterator[Section]:
-    """The sections of the page, the most informative first."""
+    """Yield the sections of the page, the most informative first."""
     names = [name for name in METRICS if name in result.evaluation[result.main_split]]
     yield scores(result, main_first(names, result.evaluation))
     yield learning_curves(result, _CURVES)

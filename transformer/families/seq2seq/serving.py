@@ -1,4 +1,4 @@
-"""What a request to a served translation model may ask for; importable without the rest of the family."""
+"""Request parameters of a served translation model; importable without the rest of the family."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from transformer.families.seq2seq.decoding.translator import Translator
 
 QUESTION = "source"
-"""The column of predictions.tsv with the texts that a model is asked."""
+"""Column of predictions.tsv with the input texts."""
 _WIDEST = 100
-"""The most hypotheses that a request may ask for, if the model has no more itself: each takes memory."""
+"""Maximum number of hypotheses per request, for memory; a model with a larger default allows that many."""
 
 
 def params_of(config: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
-    """MLflow type, name and default of a request's parameters. config: the bundle's."""
+    """Return MLflow type, name and default of the request parameters. config: the bundle's."""
     decoding = config["decoding"]
     beam_size = {"beam": decoding["beam_size"], "greedy": 1, "sample": 0}[decoding["method"]]
     return (("long", "beam_size", beam_size), ("long", "n_best", decoding["n_best"]))
 
 
 def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """The bundle's config with the decoding that a request asks for; a beam of more than 1 is beam search.
+    """Return the bundle's config with the decoding of a request; a beam of more than 1 means beam search.
 
-    Raises UserError, one line, for numbers that do not fit together.
+    Raises UserError (one line) for inconsistent numbers.
     """
     changes: dict[str, Any] = {
         name: int(params[name]) for _, name, default in params_of(config) if params.get(name) not in (None, default)
@@ -41,7 +41,7 @@ def asked(config: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any
 
 
 def answers(model: "Translator", config: Mapping[str, Any], texts: Sequence[str]) -> dict[str, list[str]]:
-    """The answers as columns. config: what `asked` returned."""
+    """Return the translations as columns. config: returned by `asked`."""
     return model.table(texts, _validated(config["decoding"]))
 
 

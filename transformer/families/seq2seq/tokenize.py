@@ -20,14 +20,14 @@ class TokenizeParams(Section):
     """`translation.tokenize`."""
 
     source: str
-    """The language to translate from, a column of the corpus."""
+    """Language to translate from, a column of the corpus."""
     target: str
-    """The language to translate into, a column of the corpus."""
+    """Language to translate into, a column of the corpus."""
     kind: Kind | dict[Side, Kind]
-    """spaCy's rules of each language, white space, or raw text for subword vocabularies; `{source: spacy, target:
-    none}` for sides that differ."""
+    """spaCy's rules for each language, white space, or raw text for subword vocabularies; for sides that differ,
+    `{source: spacy, target: none}`."""
     lowercase: bool
-    """Lowercase the text, so that answers are lowercase as well."""
+    """Lowercase the text, so that translations are lowercase as well."""
 
     @model_validator(mode="after")
     def _two_languages(self) -> Self:
@@ -39,7 +39,7 @@ class TokenizeParams(Section):
         return self
 
     def side(self, side: Side) -> tuple[str, PreTokenizerParams]:
-        """A side's column in the corpus, which is its language, and how to split it."""
+        """Return a side's corpus column, which is its language, and its pre-tokenizer parameters."""
         language = self.source if side == "source" else self.target
         kind = self.kind[side] if isinstance(self.kind, dict) else self.kind
         return language, PreTokenizerParams(kind=kind, language=language, lowercase=self.lowercase, html_breaks="keep")

@@ -41,24 +41,24 @@ class Params(TrainStageParams):
 
 
 class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
-    """Training on pairs."""
+    """Training on sentence pairs."""
 
     params: Seq2SeqTrainParams
 
     def build(self) -> Seq2SeqModel:
-        """As `CorpusTraining.build`."""
+        """Return a new model with weights drawn from torch's generator."""
         return build_model(self.train.config)
 
     def rows(self, epoch: int) -> EncodedPairs:
-        """As `CorpusTraining.rows`; at first, all pairs in both directions."""
+        """Return the training pairs of an epoch; in the first epochs, all pairs in both directions."""
         return self.train.both_directions() if epoch <= self.params.bidirectional_epochs else self.train
 
     def cost(self, epoch: int) -> int:
-        """As `Trainable.cost`."""
+        """Return the relative time of an update in this epoch, for the estimated time left."""
         return 2 if self.params.compares_passes(epoch) else 1
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed loss of the next target tokens, without padding."""
+        """Return the summed loss of the next target tokens, without padding."""
         source, target = self.epoch_rows.batch(rows, self.compute.device)
         places = self.epoch_rows.places(rows, self.compute.device) if self.pads else None
         pad_id, share = self.model.config.source_pad_id, self.params.word_dropout
@@ -72,7 +72,7 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         return BatchLoss(*summed, tokens=self.tokens(rows))
 
     def _second(self, predict: Callable[[], tuple[Tensor, Tensor]]) -> SecondPass | None:
-        """The pass that is compared with the first, if this epoch has one."""
+        """Return the pass to compare with the first, if this epoch has one."""
         if not self.params.compares_passes(self.epoch):
             return None
         if self.params.r_drop:
@@ -85,7 +85,7 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         return SecondPass(predict_cut, simcut(self.params.simcut))
 
     def validate(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy per target token, in fp32."""
+        """Return loss, perplexity and accuracy per target token, in fp32."""
         scored = scoring(self.model, self.compute.device)
         loss, accuracy = self.validation.score(self.params.validation_rows, scored)
         return {
@@ -96,12 +96,12 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
 
 
 def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
-    """Train; write the model, its metrics and those of every epoch. Returns the history row of the kept weights."""
+    """Train, and write the model and its metrics, final and per epoch. Returns the history row of the kept weights."""
     return train_and_write(open_training, task, params, paths, observer)
 
 
 def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
-    """As `OpenTraining`."""
+    """Build the model and open its data. Raises UserError if an input is missing or does not fit."""
     compute = prepare(params.hardware)
     source, target = read_vocabularies(paths.vocab, "source", "target").values()
     config = Seq2SeqConfig(
@@ -120,7 +120,7 @@ def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Ob
 
 
 def _require_one_vocabulary(params: Params, source: Vocabulary, target: Vocabulary) -> None:
-    """Raise UserError if two languages with a vocabulary each would share a table or a direction."""
+    """Raise UserError if separate vocabularies are used with shared embeddings or both directions."""
     if source.tokenizer.to_str() == target.tokenizer.to_str():
         return
     ways = {

@@ -1,1 +1,1 @@
-"""Classifiers in CTranslate2 and ONNX."""
+"""Conversion of classifiers to CTranslate2 and ONNX."""

@@ -1,4 +1,4 @@
-"""The classifier as a CTranslate2 encoder, and its head as NumPy arrays."""
+"""Export of a classifier as a CTranslate2 encoder, with its head as NumPy arrays."""
 
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from transformer.families.classifier.nn.model import TransformerClassifier
 from transformer.families.classifier.nn.pooling import AttentionPooling
 
 CLS = "[the first position]"
-"""The entry of the token that pooling `cls` puts in front; no vocabulary has it, since words contain no space."""
+"""Vocabulary entry of the token prepended for `cls` pooling; never in a vocabulary, since words contain no space."""
 
 
 def write_ctranslate2(folder: Path, model: TransformerClassifier, vocabulary: Vocabulary, *, int8: bool) -> None:
-    """Write the encoder into `folder`, which must not exist, and pooling and output layer into head.npz in it."""
+    """Write the encoder to `folder`, which must not exist, and pooling and output layer to head.npz in it."""
     params = model.config.model
     assert isinstance(params, ClassifierParams)
     encoder = encoder_spec(params.layers, params, model.embedding, model.encoder)

@@ -1,4 +1,4 @@
-"""A classifier over CTranslate2's encoder, without PyTorch: pooling and output layer are NumPy."""
+"""Classification with CTranslate2's encoder, without PyTorch: pooling and output layer run in NumPy."""
 
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ Floats = NDArray[np.floating[Any]]
 
 
 class CTranslate2Scorer:
-    """A converted classifier, as a `Scorer`."""
+    """A `Scorer` that runs a converted classifier."""
 
     def __init__(
         self, folder: Path, *, size: int, positions: int, pad_id: int, classes: int, threads: int | None = None
     ) -> None:
-        """folder: written by `write_ctranslate2`; size: of the vocabulary. Raises UserError if one file is broken."""
+        """folder: written by `write_ctranslate2`; size: vocabulary size. Raises UserError if a file is broken."""
         self.positions, self.pad_id, self.classes = positions, pad_id, classes
         self._encoder = open_model(ctranslate2.Encoder, folder, threads)
         try:
@@ -34,7 +34,7 @@ class CTranslate2Scorer:
         self._cls = [size] if self._pooling == "cls" else []
 
     def logits(self, token_ids: Ids) -> Floats:
-        """As `Scorer.logits`."""
+        """Return the logits (B, K) of token_ids (B, S), padded at the end."""
         real = token_ids != self.pad_id
         rows = [[*self._cls, *row[kept].tolist()] for row, kept in zip(token_ids, real, strict=True)]
         states = np.asarray(self._encoder().forward_batch(rows).last_hidden_state)
@@ -43,7 +43,7 @@ class CTranslate2Scorer:
         return logits
 
     def _pooled(self, states: Floats, real: NDArray[np.bool_]) -> Floats:
-        """States (B, S, C), real (B, S, 1): False on padding, where the states are anything. Returns (B, C)."""
+        """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding, where states are undefined."""
         pooled: Floats
         if self._pooling == "mean":
             pooled = np.where(real, states, 0).sum(axis=1) / real.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Code for people who have a converted classifier and not this package."""
+"""Example code for users of a converted classifier who do not have this package."""
 
 import json
 from collections.abc import Sequence
@@ -44,14 +44,14 @@ _POOLED = {
 
 
 def onnx_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> str:
-    """Code that classifies with ONNX Runtime."""
+    """Return code that classifies with ONNX Runtime."""
     return (_HEAD + _ONNX).format(
         library="ONNX Runtime", packages="onnxruntime numpy", module="onnxruntime", **_values(text, ids, classifier)
     )
 
 
 def ctranslate2_example(text: str, ids: Sequence[int], classifier: TorchClassifier) -> str:
-    """Code that classifies with CTranslate2's encoder and NumPy."""
+    """Return code that classifies with CTranslate2's encoder and NumPy."""
     config, pooling = classifier.model.config, classifier.model.params.pooling
     return (_HEAD + _CTRANSLATE2).format(
         library="CTranslate2",

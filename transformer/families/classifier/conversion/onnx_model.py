@@ -1,4 +1,4 @@
-"""The classifiers as an ONNX graph: `ids` (B, S) -> `logits` and `probabilities` (B, K)."""
+"""Export of classifiers as an ONNX graph: `ids` (B, S) -> `logits` and `probabilities` (B, K)."""
 
 import numpy as np
 import onnx
@@ -16,7 +16,7 @@ _LOWEST = np.float32(np.finfo(np.float32).min)
 
 
 def classifier_graph(model: ClassifierModel) -> onnx.ModelProto:
-    """The whole classifier, of either kind."""
+    """Return the graph of a Transformer or recurrent classifier."""
     graph = Graph("classifier")
     ids = graph.input("ids", INTEGER, ["B", "S"])
     if isinstance(model, TransformerClassifier):
@@ -32,7 +32,7 @@ def classifier_graph(model: ClassifierModel) -> onnx.ModelProto:
 
 
 def _real(graph: Graph, ids: str, pad_id: int) -> str:
-    """(B, S), False on padding."""
+    """Return a mask (B, S), False at padding."""
     return graph.add("Not", graph.add("Equal", ids, graph.constant(pad_id, np.int64)))
 
 
@@ -47,7 +47,7 @@ def _transformer(graph: Graph, model: TransformerClassifier, ids: str) -> str:
 
 
 def _pooled(graph: Graph, pooling: nn.Module, states: str, real: str) -> str:
-    """States (B, S, C) and real (B, S, 1) -> (B, C)."""
+    """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding."""
     if isinstance(pooling, MeanPooling):
         return _mean(graph, states, real)
     if isinstance(pooling, MaxPooling):
@@ -88,12 +88,12 @@ def _recurrent(graph: Graph, model: RecurrentClassifier, ids: str) -> str:
     return _max(graph, states, shown) if model.pooling == "max" else _mean(graph, states, shown)
 
 
-# Our blocks of gates, as in torch, in ONNX's order: LSTM i f g o -> i o f c, GRU r z n -> z r h.
+# Order of ONNX's gates among ours, which are torch's: LSTM i f g o -> i o f c, GRU r z n -> z r h.
 _GATES = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2]}
 
 
 def _recurrence(graph: Graph, cells: list[Cell], steps: str, lengths: str) -> tuple[str, str]:
-    """A layer: steps (S, B, I) -> the states (S, B, C') of all steps, and the final one (B, C')."""
+    """Add a recurrent layer: inputs (S, B, I) -> states of all steps (S, B, C') and the final state (B, C')."""
     kind, width = "GRU" if isinstance(cells[0], GRUCell) else "LSTM", cells[0].width
 
     def stacked(name: str, part: str) -> str:

@@ -1,4 +1,4 @@
-"""A classifier in ONNX as what classification needs, without PyTorch."""
+"""Classification with ONNX Runtime, without PyTorch."""
 
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,15 @@ from transformer.encoded.batching import Ids
 
 
 class OnnxScorer:
-    """The classifier's graph, as a `Scorer`."""
+    """A `Scorer` that runs the classifier's ONNX graph."""
 
     def __init__(self, folder: Path, *, positions: int, pad_id: int, classes: int, threads: int | None = None) -> None:
-        """folder: of classifier.onnx. Raises UserError when it is missing or broken."""
+        """folder: contains classifier.onnx. Raises UserError if it is missing or broken."""
         self.positions, self.pad_id, self.classes = positions, pad_id, classes
         self._session = open_session(folder / "classifier.onnx", threads)
 
     def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
-        """As `Scorer.logits`."""
+        """Return the logits (B, K) of token_ids (B, S), padded at the end."""
         (logits,) = self._session().run(["logits"], {"ids": token_ids})
         found: NDArray[np.floating[Any]] = logits
         return found

@@ -1,4 +1,4 @@
-"""Opens a converted classifier: neither PyTorch nor spaCy is loaded."""
+"""Opening of converted classifiers; loads neither PyTorch nor spaCy."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from transformer.families.classifier.decoding.labels import ClassificationParams
 
 
 def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: int | None = None) -> Classifier:
-    """Open a folder that `convert` wrote. config: its config.json; threads: None for all processors.
+    """Open a folder written by `convert`. config: its config.json; threads: None for all processors.
 
-    Raises UserError when a part is missing or broken.
+    Raises UserError if a part is missing or broken.
     """
     params = validate(ClassificationParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
     vocabularies, positions = read_parts(folder, config)
@@ -34,5 +34,5 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
 
 
 def best_engine(config: dict[str, Any], available: list[str]) -> str:
-    """The fastest engine that answers as `evaluate` did. config: of the bundle; available: besides torch."""
+    """Return the fastest engine that predicts as `evaluate` did. config: the bundle's; available: other than torch."""
     return next((name for name in ("onnx", "ctranslate2") if name in available), "torch")

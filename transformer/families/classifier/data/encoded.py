@@ -20,7 +20,7 @@ from transformer.families.classifier.nn.config import ClassifierConfig
 
 
 class EncodedTexts:
-    """One split of the encoded store; texts longer than the model's positions are cut, and counted."""
+    """One split of the encoded store. Texts longer than the model's positions are truncated and counted."""
 
     def __init__(self, folder: Path, config: ClassifierConfig) -> None:
         self.text: Column = EncodedColumn(folder, "text")
@@ -29,15 +29,15 @@ class EncodedTexts:
         self.split = folder.name
         full = self.text.lengths
         self.lengths = full.clip(max=config.model.max_length)
-        """(N,): tokens, including special ones."""
+        """(N,): number of tokens, including special ones."""
         self.truncated = int((full > config.model.max_length).sum())
-        """Texts that were cut."""
+        """Number of truncated texts."""
 
     def __len__(self) -> int:
         return len(self.text)
 
     def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
-        """The same texts in this epoch's BPE-dropout segmentation; as stored if dropout is None."""
+        """Return the texts in this epoch's BPE-dropout segmentation, or as stored if dropout is None."""
         if dropout is None:
             return self
         view = copy(self)
@@ -45,21 +45,21 @@ class EncodedTexts:
         return view
 
     def sequence(self, row: int) -> Ids:
-        """The ids of one text."""
+        """Return the ids of one text, truncated to the model's positions."""
         return clip(self.text[row], self.config.model.max_length)
 
     def whole(self) -> Iterator[Ids]:
-        """The ids of all texts, without cutting them to the model's positions."""
+        """Iterate over the ids of all texts, untruncated."""
         return (self.text[row] for row in range(len(self)))
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The padded ids (B, S) and the labels (B,) of the given rows."""
+        """Return the padded ids (B, S) and the labels (B,) of the given rows."""
         ids = pad([self.sequence(row) for row in rows], self.config.pad_id)
         labels = torch.from_numpy(self.labels[rows].astype("int64"))
         return to_device(ids, device), to_device(labels, device)
 
     def report(self, task: Task, observer: Observer) -> None:
-        """Report how many texts there are, and how many were cut."""
+        """Report the number of texts and of truncated ones."""
         observer.say(f"{self.split}: {len(self):,} {task.units}")
         if self.truncated:
             observer.say(
@@ -69,7 +69,7 @@ class EncodedTexts:
         self.report_classes(task, observer)
 
     def report_classes(self, task: Task, observer: Observer) -> None:
-        """Warn about missing classes, as in a small split: the metrics then say nothing about them."""
+        """Warn about classes missing from the split, which its metrics cannot cover."""
         for label in sorted({*range(self.config.classes)} - {*np.unique(self.labels).tolist()}):
             name = f"{task.classes[label]} {task.unit}"
             observer.say(f"warning: {self.split} has no {name}: its metrics say nothing about that class")

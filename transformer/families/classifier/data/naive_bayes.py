@@ -1,4 +1,4 @@
-"""Logistic regression over n-grams weighted by Naive Bayes (Wang and Manning 2012; Mesnil et al. 2015, section 2.3)."""
+"""Logistic regression on n-grams weighted by naive Bayes (Wang and Manning 2012; Mesnil et al. 2015, section 2.3)."""
 
 from functools import partial
 from typing import Any
@@ -13,12 +13,12 @@ from transformer.families.classifier.nn.ngrams import Ids, Occurrences
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int8]
 FEWEST = 2
-"""The minimum number of texts with an n-gram."""
+"""Minimum document frequency of an n-gram."""
 _SMOOTHING = 1.0
 
 
 def known_keys(occurrences: Occurrences, most: int) -> Ids:
-    """The keys of n-grams in at least `FEWEST` texts, sorted; of more than `most`, those in the most texts."""
+    """Return the sorted keys of n-grams in at least `FEWEST` texts; the `most` with the highest document frequency."""
     keys, counts = np.unique(occurrences.keys, return_counts=True)
     keys, counts = keys[counts >= FEWEST], counts[counts >= FEWEST]
     if len(keys) <= most:
@@ -27,14 +27,14 @@ def known_keys(occurrences: Occurrences, most: int) -> Ids:
 
 
 def occurrence_matrix(occurrences: Occurrences, known: Ids) -> csr_array:
-    """The matrix (texts, known) with ones where a text has the n-gram. known: sorted keys."""
+    """Return the binary occurrence matrix (texts, known): 1 where a text has the n-gram. known: sorted keys."""
     rows, columns = occurrences.among(known)
     where = rows.astype(np.int32), columns.astype(np.int32)  # liblinear only takes int32
     return csr_array((np.ones(len(rows)), where), shape=(occurrences.texts, len(known)))
 
 
 def log_count_ratio(matrix: csr_array, labels: Labels) -> Floats:
-    """The log-count ratio r = log((p / |p|) / (q / |q|)) of each feature, (F,) (Wang and Manning 2012, section 2.1).
+    """Return each feature's log-count ratio r = log((p / |p|) / (q / |q|)), (F,) (Wang and Manning 2012, section 2.1).
 
     p and q count the texts of class 1 and 0 with the feature, plus 1.
 
@@ -53,11 +53,11 @@ def margins(
     strength: float,
     factors: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Weights (F + D, K) and biases (K,) that give each class's logit: one regression, or with K > 2 one against the
-    rest. A class that all texts have, or none, gets the logit of its smoothed frequency.
+    """Fit weights (F + D, K) and biases (K,) of the class logits: one regression, or one-vs-rest if K > 2.
 
-    matrix: (N, F) of zeros and ones, weighted by naive Bayes; directions: (N, D) further features, taken as they are;
-    labels: (N,); strength: the inverse of the regularization's; factors: (N,) of each text's loss, None for 1.
+    A class that all texts have, or none, gets the logit of its smoothed frequency.
+    matrix: (N, F) of zeros and ones, weighted by naive Bayes; directions: (N, D) further features, used unweighted;
+    labels: (N,); strength: inverse regularization strength; factors: (N,) loss weight per text, None for 1.
     """
     fit = partial(_fitted, matrix, csr_array(directions), strength, factors)
     if classes == 2:
@@ -70,7 +70,7 @@ def margins(
 def _fitted(
     matrix: csr_array, directions: csr_array, strength: float, factors: Floats | None, labels: Labels
 ) -> tuple[Floats, float]:
-    """The weights (F + D,) and the bias of a regression on labels of 0 and 1."""
+    """Fit a binary regression on labels of 0 and 1. Returns the weights (F + D,) and the bias."""
     width, ones = matrix.shape[1] + directions.shape[1], int(labels.sum())
     if not width or ones in (0, len(labels)):
         return np.zeros(width), float(np.log((ones + _SMOOTHING) / (len(labels) - ones + _SMOOTHING)))

@@ -1,4 +1,4 @@
-"""Fits the model of n-grams: the kind `ngrams`, and the linear baseline of `evaluate`."""
+"""Training of n-gram models: the kind `ngrams`, and the linear baseline of `evaluate`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,11 +18,11 @@ _FOLDS = 5
 
 
 class Fitted(NamedTuple):
-    """What `fit_ngrams` returns."""
+    """Result of `fit_ngrams`."""
 
     model: NgramModel
     logits: Floats
-    """(N, K): of the training texts, each with the vector that the regression saw."""
+    """(N, K): logits of the training texts, each computed from the vector that the regression was fitted on."""
 
 
 def fit_ngrams(
@@ -35,10 +35,10 @@ def fit_ngrams(
     seed: int = 0,
     observer: Observer | None = None,
 ) -> Fitted:
-    """The model that texts (N) and their labels (N,) determine: its weights solve a convex problem.
+    """Fit an n-gram model to N texts and their labels (N,). Its weights solve a convex problem.
 
-    unlabelled: further texts in which the vectors of n-grams are found as well; factors: (N,) of each text's loss, None
-    for 1; seed: of the vectors.
+    unlabelled: further texts for estimating n-gram vectors; factors: (N,) loss weight per text, None for 1; seed: for
+    the vectors.
     """
     params = config.model
     assert isinstance(params, NgramParams)
@@ -74,9 +74,9 @@ def _vectors(
 
 
 def folds_of(labels: NDArray[Any]) -> Iterator[NDArray[np.bool_]]:
-    """Masks (N,) of the rows of each fold, which together are all rows.
+    """Yield a mask (N,) of the rows of each cross-validation fold; the folds partition the rows.
 
-    Each has a share of the rows of every label that follow one another, as do reviews of a film, which are alike.
+    Each takes a contiguous share of every label's rows: neighbours, such as reviews of one film, are similar.
     """
     fold = np.empty(len(labels), dtype=np.int64)
     for number, label in enumerate(np.unique(labels)):

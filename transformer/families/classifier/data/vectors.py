@@ -1,8 +1,8 @@
-"""Finds the vectors of n-grams, without labels: an n-gram that is rare in labelled texts is near those of its company.
+"""Unsupervised n-gram vectors: an n-gram that is rare in labelled texts gets a vector near those it co-occurs with.
 
-Three steps, each on what the one before found: latent semantic analysis of the texts (Deerwester et al. 1990), a
-regression of each n-gram on the texts that have it, and of each text on its n-grams (`nn/vectors.py`). Alternating
-them further gains little (docs/notes.md).
+Three steps, each using the previous result: latent semantic analysis of the texts (Deerwester et al. 1990), a
+regression of each n-gram on the texts that contain it, and one of each text on its n-grams (`nn/vectors.py`).
+Further alternation gains little (docs/notes.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,26 +28,26 @@ from transformer.families.classifier.nn.vectors import (
 )
 
 _NEGLIGIBLE = 1e-6
-"""Singular values below this share of the largest: rounding, in a corpus with fewer directions than asked for."""
+"""Relative cutoff for singular values: smaller ones are rounding errors, in a corpus of lower rank than requested."""
 _CHUNK = 256
 
 
 class Found(NamedTuple):
-    """The n-grams that have a vector, and where texts are along them."""
+    """The n-grams that have a vector, and the document vectors."""
 
     places: NDArray[np.int32]
-    """(M,): as columns of the matrices."""
+    """(M,): matrix columns of these n-grams."""
     vectors: NDArray[np.int8]
-    """(M, D)."""
+    """(M, D): n-gram vectors."""
     background: Background
-    """That a new text's vector is found against."""
+    """Background statistics for inferring a new document vector."""
     directions: Floats32
-    """(N, D) of the labelled texts, times the root of D: each by vectors of n-grams that have not seen its fold."""
+    """(N, D): unit document vectors of the labelled texts, times sqrt(D), cross-fitted without their fold."""
     typical: float
-    """The length of a text's vector times its n-grams, that half of the labelled texts exceed."""
+    """Median over labelled texts of document vector length times number of n-grams."""
 
     def fitted(self, slopes: Floats) -> NgramVectors:
-        """With the slopes (D, K) of a regression on `directions`."""
+        """Return the vectors with the slopes (D, K) of a regression on `directions`."""
         slopes = slopes * np.sqrt(len(slopes))
         along = np.linalg.solve(self.background.usual(), slopes)
         weights = (directions(self.vectors) - self.background.shift) @ along / self.typical
@@ -63,13 +63,13 @@ def vectors_of(
     folds: Sequence[NDArray[np.bool_]],
     observer: Observer,
 ) -> Found:
-    """Vectors with `size` dimensions, or as many as there are, of the `most` n-grams that occur in the most texts.
+    """Compute vectors of `size` dimensions (fewer if the rank is lower) of the `most` n-grams by document frequency.
 
-    A text is on the side of the n-grams that were regressed on it, more than a new one will be, and the rarer they are
-    the more. So the texts of a fold are placed by the n-grams of all other texts; all have the axes of the latent
-    semantic analysis in common.
+    An n-gram's vector leans towards the texts it was regressed on, more than towards new ones, and the more so the
+    rarer it is. So the texts of a fold are inferred from n-gram vectors fitted on all other texts; all share the axes
+    of the latent semantic analysis.
 
-    matrices: (N, F) of zeros and ones, of the labelled texts and then of others; seed: of the randomized decomposition
+    matrices: (N, F) of zeros and ones, of the labelled texts and then of others; seed: for the randomized SVD
     (Halko et al. 2011); folds: masks (N,) of the labelled texts.
     """
     labelled, whole = matrices[0].shape[0], vstack(matrices, format="csr")
@@ -94,14 +94,14 @@ def vectors_of(
 
 
 def _of_ngrams(found: csr_array, texts: Floats32) -> tuple[NDArray[np.int8], Background]:
-    """The vectors of n-grams in 8 bits, regressed on the texts (N, D) that have them, and the background they make."""
+    """Regress n-gram vectors, in 8 bits, on the texts (N, D) that contain them. Returns them and their background."""
     columns = found.T.tocsr()
     vectors = in_8_bits(_regressed(columns, texts, Background.of(texts, np.diff(found.indptr))))
     return vectors, Background.of(directions(vectors), np.diff(columns.indptr))
 
 
 def _analysed(found: csr_array, counts: NDArray[np.int64], size: int, seed: int) -> Floats32:
-    """Directions of texts, (N, D), by latent semantic analysis: n-grams weighted by inverse document frequency."""
+    """Return document vectors (N, D) by latent semantic analysis with IDF weights."""
     size = min(size, *found.shape)
     if not size:
         return np.zeros((found.shape[0], 0), dtype=np.float32)
@@ -116,16 +116,16 @@ def _analysed(found: csr_array, counts: NDArray[np.int64], size: int, seed: int)
 
 
 def _regressed(found: csr_array, others: Floats32, background: Background) -> Floats32:
-    """The vector (N, D), of any length, of each row of `found`, (N, M), on those of `others`, (M, D), that it has.
+    """Regress each row of `found`, (N, M), on the vectors (M, D) of `others` in it. Returns (N, D), not normalised.
 
-    One core solves a row's equations, so their number changes no bit of it.
+    Each row's equations are solved on one core, so the result does not depend on the number of cores.
     """
     vectors = np.zeros((found.shape[0], others.shape[1]), dtype=np.float32)
 
     def solve(rows: range) -> None:
         for row in rows:
             own = others[found.indices[found.indptr[row] : found.indptr[row + 1]]]
-            vectors[row] = background.regressed(own[own.any(axis=1)])  # as a new text: those that nothing is known of
+            vectors[row] = background.regressed(own[own.any(axis=1)])  # drop zero vectors, as for new texts
 
     with ONE_CORE, ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for _ in pool.map(solve, _chunks(found.shape[0])):

@@ -1,1 +1,1 @@
-"""Class probabilities."""
+"""Prediction of class probabilities."""

@@ -1,4 +1,4 @@
-"""Classifies raw texts with a trained model, whatever computes it."""
+"""Classification of raw texts, independent of the inference backend."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,34 +17,34 @@ from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 
 
 class Scorer(Protocol):
-    """A model that scores the classes of token ids."""
+    """A model that returns class logits for token ids."""
 
     @property
     def positions(self) -> int:
-        """The longest text, in tokens."""
+        """Maximum length of a text, in tokens."""
 
     @property
     def pad_id(self) -> int:
-        """Fills up the texts of a batch."""
+        """Padding token id."""
 
     @property
     def classes(self) -> int:
         """Number of classes, K."""
 
     def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
-        """The logits (B, K) of token_ids (B, S), padded at the end."""
+        """Return the logits (B, K) of token_ids (B, S), padded at the end."""
 
 
 BatchScoring = Callable[[Iterable[Ids]], Iterator[NDArray[np.floating[Any]]]]
-"""Logits of batches as `Scorer.logits`, wherever; in order."""
+"""A function that maps batches of token ids to their logits, in order, such as in other processes."""
 
 
 def class_logits(
     model: Scorer, sequences: Sequence[Ids], *, batch_size: int, observer: Observer, score: BatchScoring | None = None
 ) -> NDArray[np.float64]:
-    """The model's logits of each text, (N, K), in the order of `sequences`: ids, cut to the model's positions.
+    """Return the logits of each text, (N, K), in the order of `sequences`: ids, truncated to the model's positions.
 
-    score: in place of `model` here, such as in other processes.
+    score: used instead of `model` in this process, such as to compute in others.
     """
     result = np.zeros((len(sequences), model.classes))
     read = [clip(sequence, model.positions) for sequence in sequences]
@@ -57,14 +57,14 @@ def class_logits(
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, K), rounded to 6 decimals: beyond that, results depend on the batch size, which changes the order of sums."""
+    """Return the softmax of (N, K), rounded to 6 decimals; further digits depend on the batch size (order of sums)."""
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares: NDArray[np.float64] = (odds / odds.sum(axis=1, keepdims=True)).round(6)
     return shares
 
 
 def probabilities_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Per text (N, K) the probability of class 1, (N,); with more than two classes, of each class, (N, K)."""
+    """Return the probability of class 1 per text, (N,), or of each class, (N, K), with more than two."""
     return softmax(logits)[:, 1] if logits.shape[1] == 2 else softmax(logits)
 
 
@@ -76,20 +76,20 @@ class ClassificationParams(Section):
 
 
 class AnsweringParams(ClassificationParams, extra="ignore"):
-    """The part of `evaluate` that a model needs to classify texts, without how answers are scored."""
+    """The parameters of `evaluate` that inference needs, without those of scoring."""
 
 
 class Prediction(NamedTuple):
     """The predicted class of one text."""
 
     label: str
-    """The name of a class."""
+    """Class name."""
     probability: float
-    """The probability of that class."""
+    """Probability of that class."""
 
 
 class Classifier:
-    """A classifier with everything needed to classify raw text."""
+    """A classifier of raw text."""
 
     family = "classifier"
 
@@ -101,25 +101,25 @@ class Classifier:
         params: ClassificationParams,
         classes: Sequence[str],
     ) -> None:
-        """classes: their names; pretokenizer: the folder of `pretokenizer.json`.
+        """classes: their names; pretokenizer: the folder with `pretokenizer.json`.
 
-        Raises UserError when that is missing or broken.
+        Raises UserError if that file is missing or broken.
         """
         self.scorer, self.vocabulary, self.classes = scorer, vocabulary, tuple(classes)
         self._pretokenize = open_pretokenizer(pretokenizer, read_pretokenizers(pretokenizer, "text")["text"])
         self._params = params
         self.score: BatchScoring | None = None
-        """As in `class_logits`."""
+        """Replaces `scorer` in `class_logits`, such as to compute in other processes."""
 
     def classify(self, texts: Iterable[str]) -> list[Prediction]:
-        """The label of each text. Of texts longer than its positions, a network reads the beginning.
+        """Return the prediction for each text. Networks truncate texts to their positions.
 
         Raises TypeError if `texts` is not an iterable of strings.
         """
         return [prediction(row, self.classes) for row in self.probabilities(self.encode(texts), Observer())]
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str] | list[float]]:
-        """The predictions as columns, for a data frame."""
+        """Return the predictions as columns of a data frame."""
         answers = self.classify(texts)
         return {
             "label": [answer.label for answer in answers],
@@ -127,21 +127,21 @@ class Classifier:
         }
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
-        """The ids of raw texts, of any length."""
+        """Return the ids of raw texts, untruncated."""
         return self.vocabulary.encode(self.pretokenize(texts))
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
-        """The texts as the vocabulary is given them: tokens separated by spaces."""
+        """Return the pre-tokenized texts, tokens separated by spaces, as input to the vocabulary."""
         return self._pretokenize([one_line(text) for text in given_texts(texts)])
 
     def probabilities(self, sequences: Sequence[Ids], observer: Observer) -> NDArray[np.float64]:
-        """As `probabilities_of`, per encoded text. sequences: ids of whole texts."""
+        """Return the probability of class 1 per text, (N,), or of each class, (N, K). sequences: ids of whole texts."""
         size, score = self._params.batch_size, self.score
         return probabilities_of(class_logits(self.scorer, sequences, batch_size=size, observer=observer, score=score))
 
 
 def prediction(given: "float | NDArray[np.float64]", classes: Sequence[str]) -> Prediction:
-    """The prediction for the probability of class 1 of two or, with more classes, for those of all classes, (K,)."""
+    """Return the prediction for the probability of class 1 of two, or for the probabilities (K,) of more classes."""
     if isinstance(given, np.ndarray) and given.ndim:
         return Prediction(classes[int(given.argmax())], round(float(given.max()), 6))
     probability = float(given)

@@ -1,4 +1,4 @@
-"""Opens a trained or an exported classifier."""
+"""Opening of trained and exported classifiers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,10 +29,9 @@ def open_trained(
     device: torch.device,
     classes: Sequence[str],
 ) -> TrainedClassifier:
-    """Open a classifier of any kind. trained, vocab: the outputs of train and build_vocab; classes: their names;
-    pretokenizer: the folder of `pretokenizer.json`.
-
-    Raises UserError when one of the files is missing or broken.
+    """Open a classifier of any kind. trained, vocab: outputs of train and build_vocab; classes: their names;
+    pretokenizer: the folder with `pretokenizer.json`.
+    Raises UserError if a file is missing or broken.
     """
     config = load_config(trained, ClassifierConfig)
     if config.classes != len(classes):

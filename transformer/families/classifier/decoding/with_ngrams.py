@@ -1,4 +1,4 @@
-"""Classifies with a model of n-grams, which says why."""
+"""Classification with an n-gram model, and explanations of its predictions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from transformer.families.classifier.nn.ngram_model import Contribution, NgramMo
 
 
 def read_ngrams(trained: Path, config: ClassifierConfig) -> NgramModel:
-    """The model in the folder `trained`. Raises UserError when its file is missing, corrupt or mismatched."""
+    """Read the model in the folder `trained`. Raises UserError if its file is missing, corrupt or mismatched."""
     state = {name: tensor.numpy() for name, tensor in read_weights(trained).items()}
     try:
         return NgramModel.from_state(config, state)
@@ -20,7 +20,7 @@ def read_ngrams(trained: Path, config: ClassifierConfig) -> NgramModel:
 
 
 class NgramClassifier(Classifier):
-    """A classifier whose n-grams are at hand."""
+    """A classifier with access to its n-gram weights."""
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class NgramClassifier(Classifier):
         params: ClassificationParams,
         classes: Sequence[str],
     ) -> None:
-        """As `Classifier`."""
+        """Other arguments as in `Classifier`."""
         super().__init__(model, vocabulary, pretokenizer, params, classes)
         self.model = model
 
     def reasons(self, text: str, label: str, count: int) -> list[tuple[str, float]]:
-        """The n-grams of a text with the largest weights, at most `count`, and how much each favours the label.
+        """Return the at most `count` n-grams of a text with the largest contributions to the label.
 
-        That is its part in the lead of the label's logit over the mean of the others'.
+        The contribution is to the margin of the label's logit over the mean of the others.
         """
         number = self.classes.index(label)
         found = self.model.contributions(self.encode([text])[0])
@@ -45,5 +45,5 @@ class NgramClassifier(Classifier):
         return sorted(leads, key=lambda pair: -abs(pair[1]))[:count]
 
     def named(self, contribution: Contribution) -> str:
-        """An n-gram as text."""
+        """Return an n-gram as text."""
         return " ".join(self.vocabulary.entries(contribution.ids))

@@ -1,4 +1,4 @@
-"""Classifies with the PyTorch model."""
+"""Classification with PyTorch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from transformer.families.classifier.nn.interface import ClassifierModel
 
 
 class TorchScorer:
-    """A classifier's network on its device, as a `Scorer`."""
+    """A `Scorer` that runs the network on its device."""
 
     def __init__(self, model: ClassifierModel) -> None:
         self._model = model.eval()
@@ -28,7 +28,7 @@ class TorchScorer:
 
     @in_turns
     def logits(self, token_ids: Ids) -> NDArray[np.floating[Any]]:
-        """As `Scorer.logits`."""
+        """Return the logits (B, K) of token_ids (B, S), padded at the end."""
         device = next(self._model.parameters()).device
         with torch.inference_mode():
             logits: NDArray[np.floating[Any]] = self._model(torch.from_numpy(token_ids).to(device)).cpu().numpy()
@@ -36,7 +36,7 @@ class TorchScorer:
 
 
 class TorchClassifier(Classifier):
-    """A classifier whose network is at hand."""
+    """A classifier with access to its network."""
 
     def __init__(
         self,
@@ -46,6 +46,6 @@ class TorchClassifier(Classifier):
         params: ClassificationParams,
         classes: Sequence[str],
     ) -> None:
-        """As `Classifier`. model: on its device."""
+        """model: on its device; other arguments as in `Classifier`."""
         super().__init__(TorchScorer(model), vocabulary, pretokenizer, params, classes)
         self.model = model

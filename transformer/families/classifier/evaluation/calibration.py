@@ -1,7 +1,7 @@
-"""Calibration: whether, for example, four in five of the texts with a probability of 0.8 are positive.
+"""Calibration: for example, whether four in five of the texts with a probability of 0.8 are positive.
 
 `labels` and `probabilities` are as in scores.py. With more than two classes, "positive" means that the most probable
-class is right (top-label calibration).
+class is correct (top-label calibration).
 """
 
 from typing import NamedTuple
@@ -22,16 +22,16 @@ class Bin(NamedTuple):
     """Texts of similar probability: a point of the reliability diagram (Niculescu-Mizil and Caruana 2005)."""
 
     probability: float
-    """Their mean probability."""
+    """Mean probability of the bin."""
     positive: float
-    """The fraction of them that is positive."""
+    """Fraction of positive texts in the bin."""
     calibrated: float
-    """What `positive` would be if the probabilities were perfectly calibrated."""
+    """Value of `positive` under perfect calibration."""
     reviews: int
 
 
 def reliability(labels: Labels, probabilities: Floats) -> list[Bin]:
-    """Ten bins of equal width over the probability; empty ones are omitted."""
+    """Return ten equal-width probability bins, without empty ones."""
     labels, positive = _claims(labels, probabilities)
     bins = np.minimum((positive * _BINS).astype(int), _BINS - 1)
     rows = []
@@ -44,22 +44,22 @@ def reliability(labels: Labels, probabilities: Floats) -> list[Bin]:
 
 
 def _claims(labels: Labels, probabilities: Floats) -> tuple[Labels, Floats]:
-    """Whether each claim is true, (N,) of 0 and 1, and the probability it was made with, (N,)."""
+    """Return whether each claim is correct, (N,) of 0 and 1, and its probability, (N,)."""
     if probabilities.ndim == 1:
         return labels, probabilities
     return (probabilities.argmax(axis=1) == labels).astype(np.int8), probabilities.max(axis=1)
 
 
 def expected_calibration_error(labels: Labels, probabilities: Floats) -> float:
-    """The mean of |`probability` - `positive`| over the bins, weighted by their texts (Naeini et al. 2015, ECE)."""
+    """Return the mean of |`probability` - `positive`| over bins, weighted by size (ECE, Naeini et al. 2015)."""
     rows = reliability(labels, probabilities)
     return round(sum(abs(row.probability - row.positive) * row.reviews for row in rows) / max(len(labels), 1), _DIGITS)
 
 
 def fitted_temperature(labels: Labels, probabilities: Floats) -> float:
-    """The T that minimises the cross-entropy of softmax(logits / T) (Guo et al. 2017, section 4.2); 1 without texts.
+    """Fit the T that minimises the cross-entropy of softmax(logits / T) (Guo et al. 2017, section 4.2).
 
-    To be fitted on validation. Above 1, the model is overconfident. Searched from 0.05 to 20.
+    Returns 1 without texts. Fit it on validation. Above 1, the model is overconfident. Searched from 0.05 to 20.
     """
     if not len(labels):
         return 1.0
@@ -80,7 +80,7 @@ def fitted_temperature(labels: Labels, probabilities: Floats) -> float:
 
 
 def rescaled(probabilities: Floats, temperature: float) -> Floats:
-    """The probabilities rescaled by a temperature, which does not change the predicted classes."""
+    """Rescale probabilities by a temperature, which does not change the predicted classes."""
     if probabilities.ndim == 2:
         shares: Floats = softmax(_log(probabilities) / temperature, axis=1)
         return shares.round(_DIGITS)

@@ -1,4 +1,4 @@
-"""Compares two systems' predictions for the same texts."""
+"""Comparison of two systems' predictions for the same texts."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ SCORED_ANEW = True
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """The fields that must be the same in both systems' predictions."""
+    """Return the fields that must be equal in both systems' predictions."""
     return [(row["text"], row["label"]) for row in rows]
 
 
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Per system, accuracy and F1, with two classes also ROC-AUC: the score and its bootstrap samples, by name.
+    """Return per system the accuracy and F1, with two classes also ROC-AUC: score and bootstrap samples, by metric.
 
-    Which of a corpus's own two labels is the positive one is not known here, so they have only an accuracy.
+    If a corpus defines its own two labels, the positive one is unknown here, so only accuracy is computed.
     """
     names = {row[column] for rows in systems for row in rows for column in ("label", "prediction")}
     if names <= {*task.classes} and not _of_many(systems):
@@ -30,24 +30,24 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
 
 
 def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
-    """The texts that two systems answer differently, as far as the metric counts it."""
+    """Count the texts on which two systems differ in a way that affects the metric."""
     names = ("prediction", "probability") if metric == "roc_auc" else ("prediction",)
     return sum(any(first[name] != second[name] for name in names) for first, second in zip(one, two, strict=True))
 
 
 def _of_many(systems: Sequence[Sequence[Row]]) -> bool:
-    """Whether an answer has a probability that the better one of two classes cannot have."""
+    """True if a prediction has a probability too low for the better of two classes."""
     return any(float(row["probability"]) < 0.4999 for rows in systems for row in rows)
 
 
 def _scored(
     rows: Sequence[Row], classes: Sequence[str], samples: int, *, of_the_second: bool
 ) -> dict[str, tuple[float, Floats]]:
-    """of_the_second: whether the probabilities are the second class's; else only the predictions count."""
+    """of_the_second: use the probabilities as those of the second class; else use the predictions alone."""
     labels = np.array([classes.index(row["label"]) for row in rows], dtype=np.int8)
     answered = np.array([classes.index(row["prediction"]) for row in rows])
-    probability = np.array([max(float(row["probability"]), 0.500001) for row in rows])  # half is read as the second
-    # With many classes the file has only the prediction's probability. A split may have one of them, or two.
+    probability = np.array([max(float(row["probability"]), 0.500001) for row in rows])  # 0.5 means the second class
+    # With many classes the file only has the prediction's probability. A split may contain only one or two of them.
     given = (
         np.where(answered == 1, probability, 1 - probability)
         if of_the_second

@@ -1,4 +1,4 @@
-"""evaluate: scores the predictions on validation and test, with confidence intervals and the worst errors."""
+"""evaluate: scores predictions on validation and test, with confidence intervals and the worst errors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from transformer.text.parallel import worker_processes
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")
 _ERRORS = ("split", "label", "prediction", "probability", "text")
-_ROUNDED = 1e-6  # what the last digit of a probability may lack
+_ROUNDED = 1e-6  # rounding tolerance of stored probabilities
 _SHOWN = 20  # errors per split, and n-grams per class, in the tables
 _MAIN = (
     *("accuracy", "accuracy_low", "accuracy_high", "f1", "macro_f1"),
@@ -49,10 +49,10 @@ _MAIN = (
 
 
 class EvaluateParams(ClassificationParams, ScoringParams):
-    """`evaluate`: how predictions are made and scored."""
+    """Parameters of `evaluate`: prediction and scoring."""
 
     linear_ngrams: int = Field(ge=1, le=LONGEST)
-    """The linear baseline reads n-grams of 1 to this many words."""
+    """The linear baseline uses n-grams of 1 to this many words."""
 
 
 class Params(StageParams):
@@ -71,13 +71,13 @@ class _Answers:
     probabilities: Floats
     """As in scores.py."""
     truncated: int
-    """Texts of which the model read the beginning alone."""
+    """Number of texts that were truncated for the model."""
 
 
 def run(
     task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
-    """Write metrics per split, every prediction, and tables. Returns the main validation metrics."""
+    """Write metrics per split, all predictions, and tables. Returns the main validation metrics."""
     baseline = _open_baseline(params.evaluate.baseline, inputs, outputs)
     task, splits = with_labels(task, inputs.corpus), evaluated_splits(inputs, "text")
     opened = inputs, params.evaluate, params.hardware, task.classes
@@ -114,7 +114,7 @@ def run(
     if isinstance(classifier, NgramClassifier):
         write_table(outputs.tables / "ngrams.tsv", ("class", "ngram", "weight"), _heaviest(classifier))
     else:
-        (outputs.tables / "ngrams.tsv").unlink(missing_ok=True)  # of an earlier run by hand: DVC empties the folder
+        (outputs.tables / "ngrams.tsv").unlink(missing_ok=True)  # left by an earlier manual run; DVC empties the folder
     _write_plots(outputs.plots, answers["test"], task)
     write_json(outputs.metrics, figures)
     write_table(outputs.predictions, COLUMNS, _rows(answers, task.classes))
@@ -128,7 +128,7 @@ def _open_baseline(name: str | None, inputs: EvaluationInputs, outputs: Evaluati
 
 
 def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) -> float | list[float]:
-    """The probabilities in a row of predictions, as in scores.py; with many classes, the others share the rest."""
+    """Return the probabilities of a prediction row, as in scores.py; with many classes, the others share the rest."""
     least = 1 / len(classes)
     try:
         probability, answer = float(row["probability"]), classes.index(row["prediction"])
@@ -139,7 +139,7 @@ def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) ->
             f"{name}: `{row['prediction']}` at `{row['probability']}` is not a prediction: it must be one of"
             f" {', '.join(classes)}, and its own probability a number from {least:.3g} to 1"
         ) from error
-    probability = max(probability, least + _ROUNDED)  # a tie would be read as the answer of another class
+    probability = max(probability, least + _ROUNDED)  # a tie would count as another class
     if len(classes) == 2:
         return probability if answer else 1 - probability
     rest = (1 - probability) / (len(classes) - 1)
@@ -158,9 +158,9 @@ def _answered(
 def _linear_answers(
     splits: Sequence[str], classifier: TrainedClassifier, inputs: EvaluationInputs, longest: int, observer: Observer
 ) -> tuple[dict[str, Floats], int]:
-    """The linear baseline's probabilities by split, and the class that most texts of train have.
+    """Return the linear baseline's probabilities by split, and the most frequent class in train.
 
-    The baseline trains on the same tokens as the model, but on full texts. longest: of its n-grams.
+    The baseline trains on the same tokens as the model, but on untruncated texts. longest: maximum n of its n-grams.
     """
     observer.say("training the linear baseline")
     config = classifier.model.config
@@ -175,7 +175,7 @@ def _texts(inputs: EvaluationInputs, split: str) -> list[str]:
 
 
 def _main(figures: Mapping[str, float]) -> dict[str, float]:
-    """The metrics to report while the stage runs."""
+    """Return the metrics to report while the stage runs."""
     return {name: figures[name] for name in _MAIN if name in figures}
 
 
@@ -186,7 +186,7 @@ def _rows(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator[t
 
 
 def _errors(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator[tuple[object, ...]]:
-    """The most confident errors of each split."""
+    """Yield the most confident errors of each split."""
     for split, given in answers.items():
         for row in confident_errors(given.labels, given.probabilities, _SHOWN):
             answer = prediction(given.probabilities[row], classes)
@@ -194,7 +194,7 @@ def _errors(answers: Mapping[str, _Answers], classes: Sequence[str]) -> Iterator
 
 
 def _heaviest(classifier: NgramClassifier) -> Iterator[tuple[object, ...]]:
-    """The n-grams that speak most for each class, and what they add to its logit."""
+    """Yield the n-grams with the largest weights for each class, and their contributions to its logit."""
     for number, name in enumerate(classifier.classes):
         for each in classifier.model.heaviest(number, _SHOWN):
             yield name, classifier.named(each), round(float(each.weights[number]), 4)

@@ -1,4 +1,4 @@
-"""The baseline that a network has to beat: the n-grams of kind `ngrams` alone, with a weaker regularization."""
+"""Baseline for neural classifiers: the n-grams of kind `ngrams` without vectors, with weaker regularization."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ _ALL = 2**31
 
 
 def linear_baseline(config: ClassifierConfig, texts: Iterable[Ids], labels: Labels, longest: int = 2) -> NgramModel:
-    """The baseline, fitted. config: of the model beside it; texts, labels: of train; longest: of the n-grams."""
+    """Fit the baseline. config: of the evaluated model; texts, labels: of train; longest: maximum n of the n-grams."""
     params = NgramParams(
         kind="ngrams",
         ngrams=longest,

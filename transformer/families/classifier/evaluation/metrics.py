@@ -1,4 +1,4 @@
-"""All metrics of one split of a classifier."""
+"""All metrics of a classifier on one split."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ def split_figures(
     others: Mapping[str, Floats],
     samples: int,
 ) -> dict[str, float]:
-    """Scores with intervals, calibration with temperature, scores without duplicates, and the lead over other systems.
+    """Compute scores with intervals, calibration, scores without duplicates, and differences to other systems.
 
-    labels and probabilities: as in scores.py; commonest: the class that most texts of train have; units: what
-    texts are called; others: other systems' probabilities.
+    labels, probabilities: as in scores.py; commonest: the most frequent class in train; units: what texts are called;
+    others: other systems' probabilities.
     """
     return (
         scores(labels, probabilities)
@@ -65,7 +65,7 @@ def _comparisons(labels: Labels, probabilities: Floats, others: Mapping[str, Flo
 
 
 def _exact_ends(accuracy: float, items: int, samples: int) -> dict[str, float]:
-    """The 95 % interval of an accuracy of 0 or 1, whose resamples are all the same (Clopper and Pearson 1934)."""
+    """Return the exact 95 % interval of an accuracy of 0 or 1, where all resamples agree (Clopper and Pearson 1934)."""
     if not samples or 0 < accuracy < 1:
         return {}
     share = 0.025 ** (1 / items)

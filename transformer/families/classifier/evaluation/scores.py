@@ -1,7 +1,7 @@
-"""Scores of a classifier, computed by scikit-learn.
+"""Classification metrics, computed with scikit-learn.
 
-labels: (N,) of 0 to K - 1. probabilities: with two classes (N,), those of class 1, which is predicted from 0.5 on; with
-more classes (N, K), and the most probable class is predicted.
+labels: (N,) of 0 to K - 1. probabilities: with two classes (N,), of class 1, which is predicted from 0.5 on; with more
+classes (N, K), and the most probable class is predicted.
 """
 
 from collections.abc import Sequence
@@ -29,24 +29,24 @@ Labels = NDArray[np.int8]
 _POINTS = 200  # per curve: enough for a smooth line, whatever the number of texts
 _DIGITS = 6
 CERTAIN = 5e-7
-"""Half of the last digit of rounded probabilities: a 0 among them is not impossible, and loses no more than its log."""
+"""Half a unit in the last digit of rounded probabilities; clipping to it keeps the log of a rounded 0 finite."""
 RESAMPLED = ("accuracy", "f1", "roc_auc")
-"""The scores with an interval, with two classes."""
+"""Metrics with an interval, for two classes."""
 RESAMPLED_OF_MANY = ("accuracy", "macro_f1")
-"""The scores with an interval, with more classes."""
+"""Metrics with an interval, for more classes."""
 
 
 def answers(probabilities: Floats) -> Labels:
-    """The predicted class of each text, (N,)."""
+    """Return the predicted class of each text, (N,)."""
     found = probabilities >= 0.5 if probabilities.ndim == 1 else probabilities.argmax(axis=1)
     return found.astype(np.int8)
 
 
 def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
-    """Accuracy, F1, mean cross-entropy in nats, Brier score; with two classes also the areas under ROC and PR curve.
+    """Compute accuracy, F1, mean cross-entropy in nats and Brier score; with two classes also ROC-AUC and PR-AUC.
 
     Balanced accuracy is the mean recall of the classes that occur (Brodersen et al. 2010).
-    `f1` is that of class 1 of two; `macro_f1` is the mean over more than two classes, where an absent one counts 0.
+    `f1` is the F1 of class 1 of two; `macro_f1` is the mean over more than two classes, where an absent class counts 0.
     The Brier score (Brier 1950) is the mean of (p - y)^2, summed over the classes if there are more than two.
     `pr_auc` is the average precision. The areas are omitted if one class is missing.
     """
@@ -86,16 +86,16 @@ def _balanced_accuracy(labels: Labels, predicted: NDArray[Any]) -> float:
 
 
 def differing(metric: str, one: Floats, two: Floats) -> int:
-    """The texts on which two systems' probabilities differ, as far as the metric counts them."""
+    """Count the texts on which two systems' probabilities differ in a way that affects the metric."""
     found = one != two if metric == "roc_auc" else answers(one) != answers(two)
     return int(found.reshape(len(found), -1).any(axis=1).sum())
 
 
 def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
-    """Bootstrap samples of accuracy and F1, with two classes also ROC-AUC, (samples,) each.
+    """Return bootstrap samples of accuracy and F1, with two classes also ROC-AUC, (samples,) each.
 
-    ROC-AUC is NaN for a resample that lacks one of the classes. In macro F1, a class that occurs in the split counts
-    where the resample has a text of it: that it has none by chance says nothing of the answers.
+    ROC-AUC is NaN for a resample without one of the classes. Macro F1 leaves out classes that the split has but the
+    resample lacks: their absence by chance says nothing about the predictions.
     """
     if probabilities.ndim == 2:
         return _resampled_of_many(labels, probabilities, samples)
@@ -125,7 +125,7 @@ def _resampled_of_many(labels: Labels, probabilities: Floats, samples: int) -> d
 
 
 class _RocAuc:
-    """The probability that a positive text ranks above a negative one; ties count half (Hanley and McNeil 1982)."""
+    """Probability that a positive text ranks above a negative one; ties count half (Hanley and McNeil 1982)."""
 
     def __init__(self, actual: NDArray[np.bool_], positive: Floats) -> None:
         _, self._rank = np.unique(positive, return_inverse=True)
@@ -133,7 +133,7 @@ class _RocAuc:
         self._ranks = int(self._rank.max(initial=-1)) + 1
 
     def __call__(self, weights: Floats) -> float:
-        """The area with each text counted `weights` (N,) times; NaN if a class is missing."""
+        """Return the area with each text counted `weights` (N,) times; NaN if a class is missing."""
         ones = np.bincount(self._rank, weights * self._actual, minlength=self._ranks)
         zeros = np.bincount(self._rank, weights * ~self._actual, minlength=self._ranks)
         pairs = ones.sum() * zeros.sum()
@@ -142,7 +142,7 @@ class _RocAuc:
 
 
 def confusion(labels: Labels, probabilities: Floats, names: Sequence[str]) -> list[tuple[str, str, int]]:
-    """Rows of actual class, predicted class and count."""
+    """Return rows of actual class, predicted class and count."""
     matrix = confusion_matrix(labels, answers(probabilities), labels=range(len(names)))
     return [
         (actual, predicted, int(matrix[i, j])) for i, actual in enumerate(names) for j, predicted in enumerate(names)
@@ -150,7 +150,7 @@ def confusion(labels: Labels, probabilities: Floats, names: Sequence[str]) -> li
 
 
 def by_class(labels: Labels, probabilities: Floats, names: Sequence[str]) -> list[tuple[str, int, float, float, float]]:
-    """Rows of a class, its texts, and its recall, precision and F1, which are 0 where they are undefined."""
+    """Return rows of class, number of texts, recall, precision and F1; undefined metrics are 0."""
     found = precision_recall_fscore_support(labels, answers(probabilities), labels=range(len(names)), zero_division=0)
     precision, recall, f1, texts = (values.tolist() for values in found)
     rows = zip(names, texts, recall, precision, f1, strict=True)
@@ -158,7 +158,7 @@ def by_class(labels: Labels, probabilities: Floats, names: Sequence[str]) -> lis
 
 
 def roc(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
-    """Points of the ROC curve of class 1 of two, (false, true positive rate); empty if there is no such curve."""
+    """Return points (false, true positive rate) of the ROC curve of class 1 of two; empty if it is undefined."""
     if probabilities.ndim == 2 or len(np.unique(labels)) < 2:
         return []
     false_rate, true_rate, _ = roc_curve(labels, probabilities)
@@ -166,7 +166,7 @@ def roc(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
 
 
 def precision_recall(labels: Labels, probabilities: Floats) -> list[tuple[float, float]]:
-    """Points of the precision-recall curve of class 1 of two, (recall, precision); empty as for `roc`."""
+    """Return points (recall, precision) of the precision-recall curve of class 1 of two; empty if it is undefined."""
     if probabilities.ndim == 2 or len(np.unique(labels)) < 2:
         return []
     precision, recall, _ = precision_recall_curve(labels, probabilities)
@@ -174,7 +174,7 @@ def precision_recall(labels: Labels, probabilities: Floats) -> list[tuple[float,
 
 
 def accuracy_by_length(labels: Labels, probabilities: Floats, lengths: Sequence[int]) -> list[tuple[str, int, float]]:
-    """Accuracy by number of words, in five groups of about the same size: the group's name, texts and accuracy."""
+    """Return accuracy by number of words, in five bins of about equal size: name, number of texts, accuracy."""
     right = labels == answers(probabilities)
     sizes = np.asarray(lengths, dtype=np.int64)
     if not len(sizes):
@@ -190,7 +190,7 @@ def accuracy_by_length(labels: Labels, probabilities: Floats, lengths: Sequence[
 
 
 def confident_errors(labels: Labels, probabilities: Floats, count: int) -> list[int]:
-    """The indices of misclassified texts, at most `count`, the most confident first."""
+    """Return the indices of the at most `count` most confidently misclassified texts, most confident first."""
     wrong = np.flatnonzero(labels != answers(probabilities))
     given = probabilities[wrong]
     order = np.argsort(-(np.abs(given - 0.5) if given.ndim == 1 else given.max(axis=1)), kind="stable")
@@ -199,6 +199,6 @@ def confident_errors(labels: Labels, probabilities: Floats, count: int) -> list[
 
 
 def _thinned(x: Floats, y: Floats) -> list[tuple[float, float]]:
-    """At most `_POINTS` of the points themselves: between them a curve of few thresholds has no others."""
+    """Subsample a curve to at most `_POINTS` of its points, without interpolation."""
     kept = np.unique(np.linspace(0, len(x) - 1, min(_POINTS, len(x))).round().astype(int))
     return [(round(float(x[i]), _DIGITS), round(float(y[i]), _DIGITS)) for i in kept]

@@ -1,4 +1,4 @@
-"""Classification in worker processes, each with a model of its own."""
+"""Classification in worker processes, each with its own model."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,24 +15,24 @@ from transformer.families.classifier.decoding.opening import TrainedClassifier, 
 from transformer.text.parallel import OrderedMap
 
 _opened: list[TrainedClassifier] = []
-"""This process's own."""
+"""The model opened in this process."""
 
 
 def open_classifier(
     inputs: EvaluationInputs, params: ClassificationParams, hardware: Hardware, classes: tuple[str, ...]
 ) -> None:
-    """Open the trained model in this process. Raises UserError when a file is missing or broken."""
+    """Open the trained model in this process. Raises UserError if a file is missing or broken."""
     device = prepare(hardware).device
     _opened[:] = [open_trained(inputs.trained, inputs.vocab, inputs.tokens, params, device, classes)]
 
 
 def opened_classifier() -> TrainedClassifier:
-    """The model that `open_classifier` opened."""
+    """Return the model opened by `open_classifier`."""
     return _opened[0]
 
 
 def score_with(ordered_map: OrderedMap, batches: Iterable[Ids]) -> Iterator[NDArray[np.floating[Any]]]:
-    """As `BatchScoring`, by the processes of a map that called `open_classifier`."""
+    """Yield the logits of each batch, in order, computed in processes that called `open_classifier`."""
     return ordered_map(_logits, batches)
 
 

@@ -1,1 +1,1 @@
-"""The classifier family: a sequence in, one of a few classes out."""
+"""Classifier models: a sequence in, one of a few classes out."""

@@ -1,4 +1,4 @@
-"""The interface of a classifier's network, of either kind, to training, evaluation and inference."""
+"""Interface of neural classifiers to training, evaluation and inference."""
 
 from abc import abstractmethod
 
@@ -9,16 +9,16 @@ from transformer.nn.model import Model
 
 
 class ClassifierModel(Model):
-    """Token ids in, class logits out."""
+    """Maps token ids to class logits."""
 
     config: ClassifierConfig
 
     @property
     def params(self) -> ClassifierParams | RecurrentClassifierParams:
-        """Those of the network."""
+        """Parameters of the network."""
         assert isinstance(self.config.model, ClassifierParams | RecurrentClassifierParams)
         return self.config.model
 
     @abstractmethod
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """token_ids: (B, S). Returns logits (B, K). packed: skip the computation of padding, if the model can."""
+        """Return the logits (B, K) of token_ids (B, S). packed: skip computation on padding, if the model can."""

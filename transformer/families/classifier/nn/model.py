@@ -1,4 +1,4 @@
-"""A Transformer encoder with a classification head, and the choice between it and the recurrent classifier."""
+"""Transformer encoder with a classification head, and the factory of neural classifiers."""
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from transformer.nn.positions import TokenEmbedding, embedding_positions
 
 
 class TransformerClassifier(ClassifierModel):
-    """Token ids in, class logits out."""
+    """Maps token ids to class logits with a Transformer encoder."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
@@ -32,21 +32,21 @@ class TransformerClassifier(ClassifierModel):
         initialise(self, params)
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """As `ClassifierModel.forward`."""
+        """Return the logits (B, K) of token_ids (B, S). packed: skip computation on padding."""
         layout = layout_of(self._with_cls(token_ids), self.config.pad_id, packed=packed)
         states = self.encoder(self.embedding(layout.token_ids, layout.positions), layout)
         logits: Tensor = self.output(self.dropout(layout.pooled(states, self.pooling)))
         return logits
 
     def _with_cls(self, token_ids: Tensor) -> Tensor:
-        """token_ids (B, S), with a [CLS] token in front if pooling needs one; its id follows the vocabulary's."""
+        """Prepend a [CLS] token to token_ids (B, S) if pooling needs one; its id follows the vocabulary's."""
         if not self.extra:
             return token_ids
         return torch.cat((torch.full_like(token_ids[:, :1], self.config.size), token_ids), dim=1)
 
 
 def build_model(config: ClassifierConfig) -> ClassifierModel:
-    """A new model with weights drawn from torch's default generator."""
+    """Return a new model with weights drawn from torch's default generator."""
     if isinstance(config.model, RecurrentClassifierParams):
         return RecurrentClassifier(config)
     return TransformerClassifier(config)

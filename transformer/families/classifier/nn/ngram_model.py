@@ -1,4 +1,4 @@
-"""A classifier without a network: the n-grams of a text, and the direction of its vector, add to the logits. NumPy."""
+"""N-gram classifier in NumPy: a text's n-grams, and the direction of its document vector, add to the logits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -15,15 +15,15 @@ _VECTOR = "vector_"
 
 
 class Contribution(NamedTuple):
-    """What one n-gram adds."""
+    """The contribution of one n-gram."""
 
     ids: list[int]
     weights: Floats
-    """(K,): to the logit of each class."""
+    """(K,): added to the logit of each class."""
 
 
 class NgramModel:
-    """Logits from the n-grams that occur in a text, each counted once."""
+    """Computes logits from the n-grams of a text, each counted once."""
 
     def __init__(
         self, config: ClassifierConfig, keys: Ids, weights: Floats, bias: Floats, vectors: NgramVectors | None = None
@@ -36,7 +36,7 @@ class NgramModel:
         self.positions, self.pad_id, self.classes = config.model.max_length, config.pad_id, config.classes
 
     def logits(self, sequences: Iterable[Ids]) -> NDArray[np.float64]:
-        """(N, K) for whole texts, with begin and end token, summed in float64; padding is left out."""
+        """Return logits (N, K) of whole texts with begin and end token, summed in float64; padding is ignored."""
         real = [ids[ids != self.pad_id] for ids in sequences]
         rows, places = Occurrences.of(real, self.config.size, self._longest).among(self.keys)
         logits = np.repeat(self.bias[None].astype(np.float64), len(real), axis=0)
@@ -49,7 +49,7 @@ class NgramModel:
         return logits
 
     def contributions(self, ids: Ids) -> list[Contribution]:
-        """What each known n-gram of a text adds, in the order of their keys."""
+        """Return the contribution of each known n-gram of a text, in key order."""
         _, places = Occurrences.of([ids], self.config.size, self._longest).among(self.keys)
         weights: Floats = self.weights[places]
         if self.vectors is not None:
@@ -58,9 +58,7 @@ class NgramModel:
         return self._named(places, weights)
 
     def heaviest(self, number: int, count: int) -> list[Contribution]:
-        """The at most `count` n-grams that add most to the logit of class `number` in a text that is like all, heaviest
-        first.
-        """
+        """Return the `count` n-grams that add most to the logit of class `number` in an average document, in order."""
         weights = self.weights
         if self.vectors is not None:
             weights = weights.copy()
@@ -74,11 +72,11 @@ class NgramModel:
 
     @property
     def parameters(self) -> int:
-        """Numbers that were fitted, those of the vectors among them."""
+        """Number of fitted parameters, including those of the vectors."""
         return sum(values.size for name, values in self.state().items() if name not in ("keys", f"{_VECTOR}places"))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The arrays to store, by name."""
+        """Return the arrays to store, by name."""
         found: dict[str, NDArray[Any]] = {"keys": self.keys, "weights": self.weights, "bias": self.bias}
         if self.vectors is not None:
             own = self.vectors._asdict()
@@ -89,7 +87,7 @@ class NgramModel:
 
     @classmethod
     def from_state(cls, config: ClassifierConfig, state: Mapping[str, NDArray[Any]]) -> "NgramModel":
-        """The model that `state` described. Raises RuntimeError when it is another configuration's."""
+        """Rebuild a model from its `state`. Raises RuntimeError if that belongs to another configuration."""
         try:
             model = cls(config, state["keys"], state["weights"], state["bias"], _vectors(config, state))
         except KeyError as error:
@@ -107,7 +105,7 @@ def _vectors(config: ClassifierConfig, state: Mapping[str, NDArray[Any]]) -> Ngr
 
 
 def _require_fit(model: NgramModel, state: Mapping[str, NDArray[Any]]) -> None:
-    """Raise RuntimeError unless the arrays belong together; few texts have vectors shorter than was asked for."""
+    """Raise RuntimeError unless the shapes match; vectors may be shorter than configured if there were few texts."""
     count, classes = len(model.keys), model.classes
     expected: dict[str, tuple[int, ...]] = {"keys": (count,), "weights": (count, classes), "bias": (classes,)}
     if (vectors := model.vectors) is not None:
@@ -119,6 +117,6 @@ def _require_fit(model: NgramModel, state: Mapping[str, NDArray[Any]]) -> None:
 
 
 def lead_of(weights: Floats, number: int) -> Any:
-    """The lead of class `number` over the mean of the others: (..., K) -> (...)."""
+    """Return the margin of class `number` over the mean of the others: (..., K) -> (...)."""
     others = weights.sum(axis=-1) - weights[..., number]
     return weights[..., number] - others / (weights.shape[-1] - 1)

@@ -1,4 +1,4 @@
-"""How the states of a text's tokens become the state of the text."""
+"""Pooling of token states into one state per text."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ class FirstPooling(nn.Module):
     """The state of the first position."""
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """states: (B, S, C); real: (B, S, 1), False on padding. Returns (B, C)."""
+        """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding."""
         return states[:, 0]
 
 
@@ -19,15 +19,15 @@ class MeanPooling(nn.Module):
     """The mean over real tokens."""
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """Shapes as in `FirstPooling`."""
+        """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding."""
         return states.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
 
 class MaxPooling(nn.Module):
-    """The largest value of each dimension over real tokens."""
+    """The maximum of each dimension over real tokens."""
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """Shapes as in `FirstPooling`."""
+        """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding."""
         return states.masked_fill(~real, float("-inf")).amax(dim=1)
 
 
@@ -40,14 +40,14 @@ class AttentionPooling(nn.Module):
         self.score = Linear(d_model, 1, bias=False)
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """Shapes as in `FirstPooling`."""
+        """Pool states (B, S, C) to (B, C). real: (B, S, 1), False at padding."""
         scores = self.score(torch.tanh(self.hidden(states))).masked_fill(~real, float("-inf"))
         pooled: Tensor = (scores.softmax(dim=1).to(states.dtype) * states).sum(dim=1)
         return pooled
 
 
 def make_pooling(params: ClassifierParams) -> nn.Module:
-    """The module that `params.pooling` names."""
+    """Return the module selected by `params.pooling`."""
     if params.pooling == "attention":
         return AttentionPooling(params.d_model)
     if params.pooling == "mean":

@@ -1,7 +1,7 @@
-"""A classifier that starts from a trained language model instead of random weights.
+"""Initialisation of a classifier from a trained language model.
 
-The language model's folder is read by what it contains, whatever wrote it: embeddings and layers under the names that a
-classifier gives its own, the parameters of its layers, and the digest of its vocabulary.
+The language model's folder is read by content, whatever wrote it: embeddings and layers under the classifier's own
+parameter names, the parameters of its layers, and the digest of its vocabulary.
 """
 
 from pathlib import Path
@@ -24,22 +24,22 @@ from transformer.families.classifier.nn.config import (
 from transformer.families.classifier.nn.interface import ClassifierModel
 
 _SAME = ("d_model", "heads", "head_dim", "d_ff", "layers", "activation", "norm", "positions", "scale_embeddings")
-"""Parameters of the layers; some do not show in the shapes of the weights, so others would fit and mean nothing."""
+"""Layer parameters that must match; some do not affect weight shapes, so a mismatch would load without an error."""
 _TOKENS, _TABLE = "embedding.tokens.weight", "embedding.positions.table.weight"
 _STACK = ("embedding.", "encoder.")
 
 
 class Initialisation(Section):
-    """The leaves of `model` that say where training begins; the trained model does not depend on them."""
+    """The fields of `model` that set the initial weights; the trained model's configuration omits them."""
 
     init: Literal["random", "pretrained"] = "random"
-    """Where embeddings and layers come from: drawn from `train.seed`, or a trained language model."""
+    """Initial embeddings and layers: random, from `train.seed`, or from a trained language model."""
     pretrained: str = Field(default=NOWHERE.as_posix(), min_length=1)
-    """`pretrained`: the folder of the language model, such as models/language/trained, on which training then depends;
-    `random`: data/local/none."""
+    """`pretrained`: the folder of the language model, such as models/language/trained, which becomes a dependency of
+    training; `random`: data/local/none."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
-    """`pretrained`: the learning rate of each layer is this share of that of the layer above; 1 for one rate (Howard
-    and Ruder 2018, section 3.2)."""
+    """`pretrained`: learning rate of each layer relative to the layer above; 1 for one rate
+    (Howard and Ruder 2018, section 3.2)."""
 
     @model_validator(mode="after")
     def _depends_on_what_it_reads(self) -> Self:
@@ -52,11 +52,11 @@ class Initialisation(Section):
 
 
 class InitialisedParams(ClassifierParams, Initialisation):
-    """`model` of a classification task, kind `transformer`, with where its training begins."""
+    """`model` of a classification task, kind `transformer`, including its initialisation."""
 
 
 class _Fresh(Initialisation):
-    """Of a kind for which there is nothing to start from."""
+    """Initialisation for kinds that cannot be pretrained."""
 
     @model_validator(mode="after")
     def _starts_at_random(self) -> Self:
@@ -76,11 +76,11 @@ class InitialisedNgramParams(NgramParams, _Fresh):
 AnyInitialisedParams = Annotated[
     InitialisedParams | InitialisedRecurrentParams | InitialisedNgramParams, Field(discriminator="kind")
 ]
-"""`model` of a classification task, as training reads it."""
+"""`model` of a classification task, as read by training."""
 
 
 def architecture(params: AnyInitialisedParams) -> AnyClassifierParams:
-    """What the trained model's config.json keeps."""
+    """Return the parameters stored in the trained model's config.json."""
     kept: dict[str, Any] = params.model_dump(exclude=set(Initialisation.model_fields))
     kinds = {"transformer": ClassifierParams, "recurrent": RecurrentClassifierParams, "ngrams": NgramParams}
     found: AnyClassifierParams = kinds[params.kind](**kept)
@@ -88,9 +88,9 @@ def architecture(params: AnyInitialisedParams) -> AnyClassifierParams:
 
 
 def start_from(model: ClassifierModel, params: InitialisedParams, vocabulary: Path) -> dict[str, Any]:
-    """Put a language model's embeddings and layers in place of the model's; returns what to record about it.
+    """Load a language model's embeddings and layers into the model. Returns the provenance to record.
 
-    vocabulary: the classifier's tokenizer.json. Raises UserError, one line, for another architecture or vocabulary.
+    vocabulary: the classifier's tokenizer.json. Raises UserError (one line) if architecture or vocabulary differ.
     """
     folder = Path(params.pretrained)
     config = read_json(folder / CONFIG)
@@ -124,7 +124,7 @@ def _require_same(folder: Path, params: InitialisedParams, their: dict[str, Any]
 
 
 def _put(model: ClassifierModel, state: dict[str, Tensor], folder: Path) -> None:
-    """Copy embeddings and layers; tokens and positions that only one of both has, such as [CLS], stay as they are."""
+    """Copy embeddings and layers; tokens and positions that only one model has, such as [CLS], are left unchanged."""
     own = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(_STACK)}
     if missing := sorted(own.keys() - state.keys()):
         raise UserError(f"{folder} has no weights `{missing[0]}`: train it again")
@@ -141,7 +141,7 @@ def _put(model: ClassifierModel, state: dict[str, Tensor], folder: Path) -> None
 
 
 def lr_scales(model: nn.Module, params: InitialisedParams) -> dict[str, float]:
-    """A factor of the learning rate for each pretrained parameter, by its name: the lower its layer, the smaller."""
+    """Return the learning-rate factor of each pretrained parameter, by name: the lower its layer, the smaller."""
     found = {}
     for name, _ in model.named_parameters():
         if name.startswith(_STACK):

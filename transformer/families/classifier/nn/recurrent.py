@@ -1,4 +1,4 @@
-"""A recurrent network with a classification head."""
+"""Recurrent network with a classification head."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from transformer.nn.recurrent import Recurrence, Recurrent
 
 
 class RecurrentClassifier(ClassifierModel):
-    """Token ids in, class logits out."""
+    """Maps token ids to class logits with a recurrent encoder."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
@@ -32,18 +32,18 @@ class RecurrentClassifier(ClassifierModel):
         self.output = Linear(self.encoder.width, config.classes)
 
     def pads(self, device: torch.device) -> bool:
-        """False on every device: a step processes only the rows that have not ended."""
+        """False on every device: each step processes only the sequences that have not ended."""
         return False
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """As `ClassifierModel.forward`."""
+        """Return the logits (B, K) of token_ids (B, S). Padding is never computed."""
         real = token_ids != self.config.pad_id
         recurrence = self.encoder(self.dropout(self.embedding(token_ids)), real)
         logits: Tensor = self.output(self.dropout(self._pool(recurrence, real[:, :, None])))
         return logits
 
     def _pool(self, recurrence: Recurrence, real: Tensor) -> Tensor:
-        """real: (B, S, 1), False on padding. Returns (B, C')."""
+        """Pool token states to (B, C'). real: (B, S, 1), False at padding."""
         if self.pooling == "last":
             return recurrence.final[-1][0]
         if self.pooling == "max":

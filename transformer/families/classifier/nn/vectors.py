@@ -1,8 +1,8 @@
-"""Vectors of texts from those of their n-grams. NumPy alone.
+"""Document vectors from n-gram vectors, with NumPy only.
 
-Document vectors that predict n-grams (Li et al. 2016; by their direction alone, Thongtan and Phienthrakul 2019), with
-least squares in place of a sampled logistic loss, as in implicit feedback (Hu, Koren and Volinsky 2008, eq. 4). So the
-vector of a new text is a solution, and not an end of gradient steps that depends on how many there were.
+Document vectors that predict n-grams (Li et al. 2016; with cosine similarity, Thongtan and Phienthrakul 2019), fitted
+by least squares instead of a sampled logistic loss, as in implicit feedback (Hu, Koren and Volinsky 2008, eq. 4). A new
+text's vector is thus an exact solution, independent of a number of gradient steps.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from threadpoolctl import ThreadpoolController
 
 Floats32 = NDArray[np.float32]
 _NEGATIVES = 5.0
-"""Random n-grams for each of the text's own, as Li et al."""
+"""Negative samples per n-gram of the text, as in Li et al."""
 _RIDGE = 0.11
-"""Weight of the vector's squared length for each of the text's n-grams; with six times as much, vectors collapse."""
+"""L2 penalty per n-gram of the text; with six times as much, vectors collapse."""
 
 
 class OneCore:
-    """Within, one core solves a system of equations: they are small, and several need twice the time.
+    """Context in which BLAS uses one core: the systems of equations are small, and more cores take twice the time.
 
-    BLAS has one limit for all threads of the process: the first to enter sets it, the last to leave lifts it.
+    The limit is global to the process: the first thread to enter sets it, the last to leave lifts it.
     """
 
     def __init__(self) -> None:
@@ -53,36 +53,36 @@ def _blas() -> Any:
 
 
 def on_cores(number: int) -> Any:
-    """A context in which BLAS has this many cores: by itself it takes all, and their number changes the last bits."""
+    """Return a context that limits BLAS to this many cores; by default it takes all, which changes the last bits."""
     return _blas().limit(limits=number)
 
 
 @dataclass(frozen=True)
 class Background:
-    """What a vector is regressed on besides its own: random others."""
+    """Statistics of random negative n-grams for inferring a document vector."""
 
     shift: Floats32
-    """(D,): their weighted mean, times how many there are for each own."""
+    """(D,): weighted mean of the negatives, times their number per positive."""
     matrix: Floats32
-    """(D, D): their weighted second moments, times as many, and the ridge."""
+    """(D, D): weighted second moments, times the same number, plus the ridge."""
 
     @classmethod
     def of(cls, vectors: Floats32, weights: NDArray[Any]) -> "Background":
-        """That of unit vectors (M, D) that occur in proportion to `weights`, (M,)."""
+        """Compute the statistics of unit vectors (M, D) that occur in proportion to `weights`, (M,)."""
         shares = _single(weights / max(weights.sum(), 1))
         moments = (vectors.T * shares) @ vectors
         matrix = _NEGATIVES * moments + _RIDGE * np.eye(vectors.shape[1])
         return cls(_single(_NEGATIVES * (shares @ vectors)), _single(matrix))
 
     def regressed(self, own: Floats32) -> Floats32:
-        """The vector u whose products with its own vectors, (P, D), are as near 1, and with others -1, as can be.
+        """Infer the vector u whose dot products are closest to 1 with `own` vectors (P, D), and to -1 with negatives.
 
-        u = (O'O + P M)^-1 (the sum of O - P s), with matrix M and shift s: (D,), of any length; zeros without any own.
+        u = (O'O + P M)^-1 (sum of O - P s), with matrix M and shift s. Returns (D,), not normalised; zeros if P is 0.
         """
         return self.solved(own, own.sum(axis=0) - len(own) * self.shift) if len(own) else np.zeros_like(self.shift)
 
     def solved(self, own: Floats32, right: Floats32) -> Floats32:
-        """(O'O + P M)^-1 right, for right sides (D,) or (D, R); P is at least 1."""
+        """Return (O'O + P M)^-1 right, for right-hand sides (D,) or (D, R); P is at least 1."""
         count, size = own.shape
         if 2 * count >= size:
             return _solved(own.T @ own + count * self.matrix, right)
@@ -92,7 +92,7 @@ class Background:
         return _single((before - mapped.T @ _solved(inner, own @ before)) / count)
 
     def usual(self) -> Floats32:
-        """O'O / P + M of a text whose own n-grams are like all."""
+        """Return O'O / P + M of an average document."""
         return _single(self.matrix + (self.matrix - _RIDGE * np.eye(len(self.shift))) / _NEGATIVES)
 
     @cached_property
@@ -109,31 +109,31 @@ def _single(values: NDArray[Any]) -> Floats32:
 
 
 def unit(vectors: Floats32) -> Floats32:
-    """Rows of length 1; zeros stay."""
+    """Normalise rows to length 1; zero rows stay zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return _single(vectors / np.where(lengths, lengths, 1))
 
 
 class NgramVectors(NamedTuple):
-    """The n-grams that have a vector, and the regression on the direction of a text's."""
+    """N-gram vectors, and the weights of the document vector's direction in the logits."""
 
     places: NDArray[np.int32]
-    """(M,): as places in the model's keys, ascending."""
+    """(M,): indices into the model's keys, ascending."""
     vectors: NDArray[np.int8]
-    """(M, D): their directions, in 8 bits."""
+    """(M, D): directions of the vectors, in 8 bits."""
     background: Background
-    """Of texts."""
+    """Background statistics for inferring a document vector."""
     slopes: Floats32
-    """(D, K): of each class's logit along a text's direction."""
+    """(D, K): weights of a document's direction in the class logits."""
     weights: Floats32
-    """(M, K): what each adds to the logits, in a text of the usual length whose n-grams are like all."""
+    """(M, K): contribution of each n-gram to the logits in an average document of median length."""
 
     def own(self, places: NDArray[np.integer[Any]]) -> Floats32:
-        """The directions (P, D) of the n-grams of a text that have one. places: in the model's keys."""
+        """Return the directions (P, D) of the n-grams of a text that have a vector. places: in the model's keys."""
         return directions(self.vectors[self.rows(places)])
 
     def rows(self, places: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Which vectors those are, (P,)."""
+        """Return the row numbers of these vectors, (P,)."""
         if not len(self.places):
             return np.empty(0, dtype=np.int64)
         rows = np.searchsorted(self.places, places).clip(max=len(self.places) - 1)
@@ -141,13 +141,13 @@ class NgramVectors(NamedTuple):
         return found
 
     def logits(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """What the direction of a text with these n-grams adds to the logit of each class, (K,)."""
+        """Return what the direction of a text with these n-grams adds to the class logits, (K,)."""
         direction = unit(self.background.regressed(self.own(places)))
         added: NDArray[np.float64] = direction.astype(np.float64) @ self.slopes
         return added
 
     def parts(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """What each n-gram adds to `logits`, (P, K), the others as they are; those without a vector add nothing."""
+        """Return each n-gram's share of `logits`, (P, K), given the others; 0 for n-grams without a vector."""
         parts = np.zeros((len(places), self.slopes.shape[1]))
         own = self.own(places)
         if len(own):
@@ -158,12 +158,12 @@ class NgramVectors(NamedTuple):
 
 
 def directions(vectors: NDArray[np.int8]) -> Floats32:
-    """What vectors in 8 bits stand for."""
+    """Dequantize vectors from 8 bits to unit vectors."""
     return unit(vectors.astype(np.float32))
 
 
 def in_8_bits(vectors: Floats32) -> NDArray[np.int8]:
-    """Directions (M, D) in 8 bits: the largest component of each becomes 127."""
+    """Quantize directions (M, D) to 8 bits: the largest component of each becomes 127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     rounded: NDArray[np.int8] = np.rint(vectors / np.where(largest, largest, 1) * 127).astype(np.int8)
     return rounded

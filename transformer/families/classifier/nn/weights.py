@@ -1,4 +1,4 @@
-"""The parameters of a classifier's training, and the weights of its classes in the loss."""
+"""Training parameters of classifiers, and class weights of the loss."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -17,13 +17,13 @@ class ClassifierTrainParams(TrainParams):
     """`train` of a classification task."""
 
     class_weights: Literal["none", "balanced"] | dict[str, float]
-    """Factors of the loss by label: `balanced` makes all labels weigh the same together, N / (K N_k); or a mapping
-    with every label."""
+    """Loss weights by label: `balanced` gives all labels the same total weight, N / (K N_k); or a
+    mapping with every label."""
 
     @field_validator("class_weights", mode="before")
     @classmethod
     def _by_name(cls, weights: Any) -> Any:
-        """YAML reads the labels `1` and `1.0` as numbers, as `download.labels` may have them."""
+        """Turn numeric labels into text: YAML reads `1` and `1.0`, valid in `download.labels`, as numbers."""
         if not isinstance(weights, Mapping):
             return weights
         whole = {label: int(label) for label in weights if isinstance(label, float) and label.is_integer()}
@@ -40,9 +40,9 @@ class ClassifierTrainParams(TrainParams):
 def class_weights(
     given: str | Mapping[str, float], classes: Sequence[str], labels: NDArray[np.int8], device: torch.device
 ) -> Tensor | None:
-    """`train.class_weights` as a tensor, (K,); None if all are 1. Raises UserError for names that are not the classes.
+    """Return `train.class_weights` as a tensor, (K,); None if all are 1. Raises UserError for other names.
 
-    labels: (N,) of the training texts; a class without any weighs 0.
+    labels: (N,) of the training texts; with `balanced`, a class without texts has weight 0.
     """
     if given == "none":
         return None

@@ -1,1 +1,1 @@
-"""Language models in CTranslate2 and ONNX."""
+"""Conversion of language models to CTranslate2 and ONNX."""

@@ -1,4 +1,4 @@
-"""A causal language model as a CTranslate2 decoder."""
+"""Export of a causal language model as a CTranslate2 decoder."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from transformer.families.language.nn.model import LanguageTransformer
 
 
 def write_ctranslate2(folder: Path, model: LanguageTransformer, vocabulary: Vocabulary, *, int8: bool) -> None:
-    """Write the model into `folder`, which must not exist."""
+    """Write the model to `folder`, which must not exist."""
     params = model.config.model
     decoder = TransformerDecoderSpec(params.layers, with_encoder_attention=False, **stack_options(params))
     fill_embedding(decoder, decoder.embeddings, model.embedding, params)

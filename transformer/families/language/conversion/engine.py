@@ -1,4 +1,4 @@
-"""What the engines of converted language models have in common."""
+"""Base of the engines for converted language models."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -10,22 +10,22 @@ from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.interface import Floats
 from transformer.generation.interface import Generator
 
-_PLACES = 2048  # whose distributions over the vocabulary are in memory at a time
+_PLACES = 2048  # positions whose distributions are in memory at a time
 
 
 class Sizes(NamedTuple):
-    """What an engine must know of its model besides the weights."""
+    """Model properties that an engine needs besides the weights."""
 
     causal: bool
     positions: int
     pad_id: int
     mask_id: int
     never: tuple[int, ...]
-    """The tokens that are never generated."""
+    """Tokens that are never generated."""
 
 
 class ConvertedEngine(ABC):
-    """An `Engine` that reads whole texts; unless it has another generator, it keeps nothing between two steps."""
+    """Base of engines that score whole texts. Unless it sets another generator, nothing is cached between steps."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.causal, self.positions, self.pad_id, self.mask_id, _ = sizes
@@ -33,14 +33,14 @@ class ConvertedEngine(ABC):
 
     @abstractmethod
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
-        """As `Engine.log_probabilities`."""
+        """Return the log probabilities (M, V) of all tokens at places (M,) of the flattened token_ids (B * T,)."""
 
     @abstractmethod
     def states(self, token_ids: Ids) -> Floats:
-        """As `Engine.states`."""
+        """Return the states (B, T, C) of the last layer; values at padding are undefined."""
 
     def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
-        """As `Engine.scored`."""
+        """Return log probabilities (M,) of the targets (M,) at places (M,), and the most probable tokens there (M,)."""
         length = token_ids.shape[1]
         texts = max(1, _PLACES // length)
         values, best = np.empty(len(places), dtype=np.float32), np.empty(len(places), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Code for people who have a converted language model and not this package."""
+"""Example code for users of a converted language model who do not have this package."""
 
 import json
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ for token in found.argsort()[::-1][:5]:  # {meaning}
 
 
 def onnx_example(model: TorchLanguageModel, ids: Sequence[int]) -> str:
-    """Code that predicts a token with ONNX Runtime. ids: of a text, from begin to end token."""
+    """Return code that predicts a token with ONNX Runtime. ids: of a text, from begin to end token."""
     before, given = (_PAST, "given") if model.engine.causal else ("", _GIVEN)
     template = (_HEAD + _ONNX).replace("{before}", _escaped(before)).replace("{given}", _escaped(given))
     return _filled(template, model, ids, library="ONNX Runtime", packages="onnxruntime", module="onnxruntime")
 
 
 def ctranslate2_example(model: TorchLanguageModel, ids: Sequence[int]) -> str:
-    """Code that predicts the next token with CTranslate2. ids: as in `onnx_example`."""
+    """Return code that predicts the next token with CTranslate2. ids: as in `onnx_example`."""
     return _filled(
         _HEAD + _CTRANSLATE2, model, ids, library="CTranslate2", packages="ctranslate2", module="ctranslate2"
     )

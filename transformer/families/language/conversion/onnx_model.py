@@ -1,8 +1,8 @@
-"""A language model as an ONNX graph: `ids` (B, S), `places` (M,) -> `states` (B, S, C), `log_probabilities` (M, V).
+"""Export as an ONNX graph: `ids` (B, S), `places` (M,) -> `states` (B, S, C), `log_probabilities` (M, V).
 
-A causal model continues what it has read: `past.L.key` and `past.L.value` (P, H, T, D) are the keys and values of each
-layer's T tokens before, `rows` (B,) says which of the P texts each row continues, `place` (1,) is T, and `present.L...`
-(B, H, T + S, D) is the next past. T is 0 for texts from their beginning.
+A causal model has a key-value cache: `past.L.key` and `past.L.value` (P, H, T, D) are each layer's keys and values of
+the T previous tokens, `rows` (B,) the index among the P texts that each row continues, `place` (1,) is T, and
+`present.L...` (B, H, T + S, D) is the next past. T is 0 at the start of a text.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ PARTS = ("key", "value")
 
 
 def language_graph(model: LanguageTransformer) -> onnx.ModelProto:
-    """What predicts tokens; places count in the flattened ids (B * S,)."""
+    """Return the graph of a language model; places index the flattened ids (B * S,)."""
     graph = Graph("language_model")
     ids, places = graph.input("ids", INTEGER, ["B", "S"]), graph.input("places", INTEGER, ["M"])
     states = _continued(graph, model, ids) if model.causal else _states(graph, model, ids)
@@ -34,16 +34,16 @@ def language_graph(model: LanguageTransformer) -> onnx.ModelProto:
 
 
 def _states(graph: Graph, model: LanguageTransformer, ids: str) -> str:
-    """The states (B, S, C) of ids (B, S), each of which sees all others."""
+    """Return the states (B, S, C) of ids (B, S) with bidirectional attention."""
     real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.pad_id, np.int64)))
     positions = counted(graph, ids)
     return encoded(graph, model.encoder, embedded(graph, model.embedding, ids, positions), real, positions)
 
 
 def _continued(graph: Graph, model: LanguageTransformer, ids: str) -> str:
-    """The states (B, S, C) of ids (B, S), each of which sees the past and those before it; declares past and present.
+    """Return the states (B, S, C) of ids (B, S) with causal attention to the past; declares past and present.
 
-    The padding at the end is later than all that is real.
+    Padding needs no mask: it is at the end, after all real tokens.
     """
     place, rows = graph.input("place", INTEGER, [1]), graph.input("rows", INTEGER, ["B"])
     start, one = graph.add("Squeeze", place), graph.constant(1, np.int64)

@@ -1,4 +1,4 @@
-"""Opens a converted language model: neither PyTorch nor spaCy is loaded."""
+"""Opening of converted language models; loads neither PyTorch nor spaCy."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from transformer.families.language.decoding.predictor import LanguageModel, neve
 from transformer.families.language.nn.mask_token import mask_id
 
 CAUSAL = "causal"
-"""In the model's sizes of config.json: whether it predicts next tokens."""
+"""Key among the model sizes in config.json: true if the model predicts next tokens."""
 
 
 def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: int | None = None) -> LanguageModel:
-    """Open a folder that `convert` wrote. config: its config.json; threads: None for all processors.
+    """Open a folder written by `convert`. config: its config.json; threads: None for all processors.
 
-    Raises UserError when a part is missing or broken.
+    Raises UserError if a part is missing or broken.
     """
     params = validate(AnswerParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
     vocabularies, positions = read_parts(folder, config)
@@ -41,8 +41,8 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
 
 
 def best_engine(config: dict[str, Any], available: list[str]) -> str:
-    """The fastest engine that answers as `evaluate` did. config: of the bundle; available: besides torch.
+    """Return the fastest engine that predicts as `evaluate` did.
 
-    None was measured to be faster than PyTorch.
+    config: the bundle's; available: engines besides torch. None was measured to be faster than PyTorch.
     """
     return "torch"

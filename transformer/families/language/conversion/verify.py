@@ -1,4 +1,4 @@
-"""Compares a converted language model with the exported one, on validation texts."""
+"""Comparison of a converted language model with the exported one, on validation texts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ _SAMPLES = 1000
 
 
 class Verification:
-    """The exported model's scores, and the comparison of converted models with them."""
+    """The exported model's scores, to compare converted models against."""
 
     def __init__(self, exported: TorchLanguageModel, rows: Sequence[dict[str, str]], threads: int) -> None:
         """rows: of predictions.tsv."""
@@ -26,7 +26,7 @@ class Verification:
         self._exported = _scored(exported, self._texts)
 
     def verify(self, folder: Path, int8: bool) -> dict[str, float]:
-        """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
+        """Compare the model in `folder`. Raises UserError if it differs by more than rounding (summation order)."""
         engine = read_json(folder / CONFIG)["engine"]
         opened = open_bundle(folder, threads=self._threads)
         assert isinstance(opened, LanguageModel)

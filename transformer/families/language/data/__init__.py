@@ -1,1 +1,1 @@
-"""Encoded texts in windows, and which of their tokens are hidden."""
+"""Windows of encoded texts, and token masking."""

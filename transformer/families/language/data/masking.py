@@ -1,4 +1,4 @@
-"""Which tokens of a window a masked model has to predict, and what it is shown instead (Devlin et al. 2019, 3.1)."""
+"""Masking for masked language models: which tokens to predict, and their replacements (Devlin et al. 2019, 3.1)."""
 
 import json
 import unicodedata
@@ -12,34 +12,34 @@ from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import SPACE, Vocabulary
 from transformer.families.language.nn.mask_token import mask_id
 
-_SHOWN, _RANDOM = 0.1, 0.1  # of the chosen tokens: left as they are, replaced by a random one; the others are masked
+_SHOWN, _RANDOM = 0.1, 0.1  # of the chosen tokens: kept, replaced by a random one; the rest become [MASK]
 _PREFIX = "##"
 _UNSEPARATED = (
     *("CJK", "HIRAGANA", "HENTAIGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
     *("THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER"),
 )
-"""How the names of letters begin whose scripts do not separate words, those of `evaluation/scripts.py`."""
+"""Prefixes of the Unicode letter names of scripts without word separators, those of `evaluation/scripts.py`."""
 
 
 class Masked(NamedTuple):
-    """A window as the model is shown it."""
+    """A window after masking."""
 
     given: Ids
-    """(T,)."""
+    """(T,): input ids."""
     hidden: NDArray[np.bool_]
-    """(T,) True on the tokens to predict."""
+    """(T,): True on the tokens to predict."""
 
 
 class Masking:
-    """Chooses tokens at random: of 100, 80 become [MASK], 10 another token and 10 stay.
+    """Masks random tokens: of those chosen, 80 % become [MASK], 10 % a random token and 10 % stay.
 
-    A window's choice depends on seed, epoch and the window's number alone.
+    A window's mask depends only on the seed, the epoch and the window's number.
     """
 
     def __init__(self, vocabulary: Vocabulary, *, share: float, whole_words: bool, seed: int) -> None:
-        """share: of the tokens between begin and end; whole_words: choose all pieces of a word or none.
+        """share: of the tokens between begin and end; whole_words: mask all pieces of a word or none.
 
-        Raises UserError for a vocabulary of special tokens alone.
+        Raises UserError if the vocabulary has only special tokens.
         """
         self._share, self._seed, self._mask = share, seed, mask_id(vocabulary)
         special = {*_special_ids(vocabulary), self._mask}
@@ -49,7 +49,7 @@ class Masking:
         self._continues = continuations(vocabulary) if whole_words else None
 
     def __call__(self, window: Ids, epoch: int, number: int) -> Masked:
-        """window: (T,), from begin to end token; at least one token between them is hidden."""
+        """Mask at least one token of a window (T,), never its begin and end token."""
         draw = np.random.default_rng((self._seed, epoch, number))
         hidden = np.zeros(len(window), dtype=bool)
         hidden[1:-1] = self._chosen(window[1:-1], draw)
@@ -60,7 +60,7 @@ class Masking:
         return Masked(given, hidden)
 
     def _chosen(self, tokens: Ids, draw: np.random.Generator) -> NDArray[np.bool_]:
-        """The given share of the tokens, or words in random order that have as many, to the nearest word."""
+        """Choose tokens at random, or whole words until they reach the share, rounded to the nearest word."""
         wanted = max(1, round(self._share * len(tokens)))
         if self._continues is None:
             ranks: NDArray[np.int64] = draw.permutation(len(tokens))
@@ -76,9 +76,9 @@ class Masking:
 
 
 def continuations(vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """(V,) True for pieces that continue a word: `##ing`, or letters, marks or digits without a space before them.
+    """Return a mask (V,), True for pieces that continue a word: `##ing`, or a letter, mark or digit not after a space.
 
-    A piece of a script that does not separate words is a word of its own, else whole clauses would be one.
+    A piece of a script without word separators is its own word, otherwise whole clauses would be one.
     """
     names = [*vocabulary.entries(range(vocabulary.size))]
     kind: dict[str, Any] = json.loads(vocabulary.tokenizer.to_str())["model"]
@@ -92,9 +92,9 @@ def continuations(vocabulary: Vocabulary) -> NDArray[np.bool_]:
 
 
 def _joins(piece: str) -> bool:
-    """Whether it does not begin with a space, or with a letter of a script that does not separate words.
+    """True unless the piece begins with a space, or with a letter of a script without word separators.
 
-    Marks and what lengthens a vowel belong to the letter before them in every script.
+    Combining marks and vowel lengtheners belong to the previous letter in every script.
     """
     if not piece or piece.startswith(SPACE):
         return False

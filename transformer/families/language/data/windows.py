@@ -1,8 +1,8 @@
-"""Texts cut into windows that fit into the model's context; no window reaches over the end of a text.
+"""Texts cut into windows that fit the model's context; no window crosses the end of a text.
 
-A masked model reads a window between begin and end token, as BERT does. A causal one reads its tokens but the last, and
-predicts each from those before it; a window begins with the last token of the one before it, so that each token of a
-text but its begin token is predicted once.
+A masked model reads a window between begin and end token, as BERT does. A causal model reads all tokens but the last
+and predicts each token from those before it; each window begins with the last token of the previous one, so that every
+token of a text except its begin token is predicted once.
 """
 
 from copy import copy
@@ -25,20 +25,20 @@ from transformer.families.language.nn.config import LanguageConfig
 
 
 class Batch(NamedTuple):
-    """What a model reads, and what it has to predict."""
+    """Model inputs and prediction targets."""
 
     ids: Tensor
-    """(B, T), padded at the end."""
+    """(B, T): input ids, padded at the end."""
     places: Tensor
-    """(M,) The real tokens, counted from the batch's first, whose states predict."""
+    """(M,): indices of the predicting tokens among the real tokens of the batch."""
     padded_places: Tensor
-    """(M,) The same in the flattened ids (B * T,)."""
+    """(M,): indices of the same tokens in the flattened ids (B * T,)."""
     targets: Tensor
-    """(M,) The tokens to predict there."""
+    """(M,): target tokens at these places."""
 
 
 class EncodedWindows:
-    """One split of the encoded store, in windows of at most the model's context."""
+    """One split of the encoded store, in windows no longer than the model's context."""
 
     def __init__(self, folder: Path, config: LanguageConfig, masking: Masking) -> None:
         self.texts = EncodedColumn(folder, "text")
@@ -46,26 +46,26 @@ class EncodedWindows:
         self.causal = config.model.objective == "causal"
         self.text, self.start, self.stop = cut(self.texts.lengths, config.model.max_length, causal=self.causal)
         self.lengths = self.stop - self.start + (-1 if self.causal else 2)
-        """(N,) Tokens that the model reads of each window, special ones included."""
+        """(N,): number of tokens that the model reads per window, including special ones."""
 
     def __len__(self) -> int:
         return len(self.text)
 
     def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
-        """The same windows, with the tokens that this epoch hides. `dropout` is None: build_vocab allows no other."""
+        """Return the windows with this epoch's masks. `dropout` must be None, which build_vocab ensures."""
         assert dropout is None
         view = copy(self)
         view.epoch = epoch
         return view
 
     def window(self, row: int) -> Ids:
-        """The tokens of one window; those of a masked model lie between begin and end token."""
+        """Return the tokens of one window; for a masked model, between begin and end token."""
         ids = self.texts[int(self.text[row])]
         inner = ids[self.start[row] : self.stop[row]]
         return inner if self.causal else np.concatenate((ids[:1], inner, ids[-1:]))
 
     def batch(self, rows: Ids, device: torch.device) -> Batch:
-        """The given windows with what is to be predicted."""
+        """Return the given windows as inputs and targets."""
         windows = [self.window(row) for row in rows]
         if self.causal:
             given, hidden = [each[:-1] for each in windows], [np.ones(len(each) - 1, bool) for each in windows]
@@ -81,16 +81,16 @@ class EncodedWindows:
         return Batch(to_device(ids, device), *(to_device(each, device) for each in tensors))
 
     def report(self, task: Task, observer: Observer) -> None:
-        """Say how many texts and windows there are."""
+        """Report the number of texts, windows and tokens."""
         tokens = int(self.lengths.sum())
         observer.say(f"{self.split}: {len(self.texts):,} {task.units} in {len(self):,} windows, {tokens:,} tokens")
 
 
 def cut(lengths: NDArray[np.int64], context: int, *, causal: bool) -> tuple[Ids, Ids, Ids]:
-    """The windows (N,) of texts with `lengths` ids: number of the text, first id and the id after the last.
+    """Cut texts of `lengths` ids into N windows. Returns each one's text number, first id and the id after its last.
 
-    The windows of a text are equally long but for one token. They share one id if `causal`, and leave out begin and end
-    token otherwise; a masked model has no window of a text without a token between these.
+    The windows of a text differ in length by at most one token. They share one id if `causal`; otherwise they exclude
+    begin and end token, and a text without any other token has no window.
     """
     first, tokens = (0, lengths - 1) if causal else (1, lengths - 2)
     size = context if causal else context - 2
@@ -102,6 +102,6 @@ def cut(lengths: NDArray[np.int64], context: int, *, causal: bool) -> tuple[Ids,
 
 
 def first_texts(folder: Path, most: int | None) -> list[Ids]:
-    """The first whole texts of a split, from begin to end token; most: None for all."""
+    """Return the first texts of a split, untruncated, from begin to end token; most: None for all."""
     column = EncodedColumn(folder, "text")
     return [column[row] for row in range(len(column) if most is None else min(most, len(column)))]

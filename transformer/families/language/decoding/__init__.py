@@ -1,1 +1,1 @@
-"""Filling gaps, continuing texts, and scoring them."""
+"""Filling gaps, continuing texts, and scoring."""

@@ -1,4 +1,4 @@
-"""Continues encoded texts by greedy search, beam search or sampling."""
+"""Continuation of encoded texts by greedy search, beam search or sampling."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,10 +19,11 @@ _METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
 def continue_texts(
     generator: Generator, prompts: Sequence[Ids], vocabulary: Vocabulary, params: AnswerParams, first: int = 0
 ) -> list[list[Hypothesis]]:
-    """The continuations of each prompt, which begins with the begin token and has no end token.
+    """Return the continuations of each prompt, which starts with the begin token and has no end token.
 
-    They do not depend on the batch size. A prompt that leaves no room in the context for `max_length` tokens, or for
-    half the context if that is less, loses its first ones. first: the number of the first prompt, which seeds sampling.
+    Results do not depend on the batch size. If a prompt leaves less room in the context than `max_length` tokens or
+    half the context, whichever is less, its first tokens are dropped. first: number of the first prompt, for sampling
+    seeds.
     """
     positions = generator.positions
     longest = positions + 1 - min(params.max_length, positions // 2)
@@ -41,7 +42,7 @@ def continue_texts(
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Rows of equal length: a padded prompt would be continued after its padding."""
+    """Batch rows of equal length: a padded prompt would be continued after its padding."""
     by_length = defaultdict(list)
     for row, length in enumerate(lengths):
         by_length[length].append(row)

@@ -1,4 +1,4 @@
-"""Texts with gaps: where [MASK] stands, and what may stand there."""
+"""Filling of gaps: encodes texts with [MASK], and decodes candidate words."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -15,22 +15,23 @@ from transformer.families.language.nn.mask_token import MASK
 
 _PREFIX = "##"
 _WORD = ("qu", "x", "wjz")
-"""A word, its middle repeated, no end of which is its beginning: beside other letters it is found where it stands."""
-_SHOWN = 60  # characters of a text that cannot be filled
+"""Parts of a placeholder word (the middle is repeated as needed) whose end never overlaps its beginning, so that it is
+found unambiguously between other letters."""
+_SHOWN = 60  # characters of a text shown in an error message
 
 
 class Filling(NamedTuple):
-    """A text whose gaps are filled."""
+    """A text with its gaps filled."""
 
     text: str
     probability: float
-    """The product of the words' probabilities, each with all other gaps open."""
+    """Product of the words' probabilities, each with all other gaps masked."""
     words: tuple[str, ...]
-    """What fills each gap."""
+    """The word in each gap."""
 
 
 def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], list[str]], mask: int) -> Ids:
-    """The ids of a text, from begin to end token, with `mask` for each [MASK]; split: the pre-tokenizer."""
+    """Return the ids of a text, from begin to end token, with `mask` for each [MASK]; split: the pre-tokenizer."""
     parts: list[Ids] = []
     for number, piece in enumerate(_around(text, split)):
         attached = number > 0 and piece[:1] not in ("", " ")
@@ -45,9 +46,9 @@ def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], 
 
 
 def _around(text: str, split: Callable[[list[str]], list[str]]) -> list[str]:
-    """The pre-tokenized pieces before, between and after the gaps; one with a space before it begins with a space."""
+    """Return the pre-tokenized pieces around the gaps; a piece preceded by a space begins with one."""
     begin, middle, end = _WORD
-    word = begin + middle + end  # so that its neighbours are split as beside any word
+    word = begin + middle + end  # a word, so that the pre-tokenizer splits its neighbours as usual
     while word in text.lower():
         middle += _WORD[1]
         word = begin + middle + end
@@ -55,14 +56,14 @@ def _around(text: str, split: Callable[[list[str]], list[str]]) -> list[str]:
     pieces, given = whole.split(word), text.split(MASK)
     if len(pieces) == len(given):
         return pieces
-    # The pre-tokenizer splits words of letters, as those of Chinese do.
+    # The pre-tokenizer split the placeholder, as Chinese ones do.
     return [" " * each.startswith(" ") + piece for each, piece in zip(given, split(given), strict=True)]
 
 
 def _rest_of_word(piece: str, vocabulary: Vocabulary) -> tuple[list[int], str]:
-    """The pieces ##... of the word that a gap begins, by WordPiece's longest match, and the text after the word."""
+    """Return the ##... pieces that continue the word of a gap, by WordPiece's longest match, and the remaining text."""
     tokenizer = vocabulary.tokenizer
-    text = tokenizer.normalizer.normalize_str(f"a{piece}")  # with a letter in place of the gap
+    text = tokenizer.normalizer.normalize_str(f"a{piece}")  # a letter replaces the gap
     (word, (_, end)), *_ = tokenizer.pre_tokenizer.pre_tokenize_str(text)
     ids, start = [], 1
     while start < len(word):
@@ -75,7 +76,7 @@ def _rest_of_word(piece: str, vocabulary: Vocabulary) -> tuple[list[int], str]:
 
 
 def _of_another_class(piece: str) -> str:
-    """A character that a piece without a space before it is split off from: at first in a text it would get one."""
+    """Return a character of another class, split off from a piece that must not get a leading space."""
     return "." if unicodedata.category(piece[0])[0] in "LMN" else "a"
 
 
@@ -84,9 +85,9 @@ def _keeps_spaces(vocabulary: Vocabulary) -> bool:
 
 
 def around_gaps(ids: Ids, mask: int, positions: int, text: str) -> Ids:
-    """The part of a `text` with all gaps in its middle that fits into the context, between begin and end token.
+    """Return the part of a `text` around its gaps that fits the context, between begin and end token.
 
-    Raises UserError if the gaps lie too far apart.
+    Raises UserError if the gaps are too far apart.
     """
     inner, size = ids[1:-1], positions - 2
     if len(inner) <= size:
@@ -102,9 +103,9 @@ def around_gaps(ids: Ids, mask: int, positions: int, text: str) -> Ids:
 
 
 def fillings(text: str, log_probabilities: Floats, vocabulary: Vocabulary, count: int) -> list[Filling]:
-    """The `count` most probable fillings of a text with M gaps; log_probabilities: (M, V), -inf for what cannot fill.
+    """Return the `count` most probable fillings of a text with M gaps; log_probabilities: (M, V), -inf if not allowed.
 
-    Gaps are filled independently: the most probable pairs of two gaps consist of words among the most probable of each.
+    Gaps are independent, so the most probable combinations consist of the most probable words of each gap.
     """
     found: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     for row in log_probabilities:

@@ -1,4 +1,4 @@
-"""What answering needs from a language model, whatever computes it. Only NumPy: no engine is imported."""
+"""Interface of language model engines to inference. Imports only NumPy, no engine."""
 
 from typing import Any, Protocol
 
@@ -16,32 +16,32 @@ class Engine(Protocol):
 
     @property
     def causal(self) -> bool:
-        """Whether it predicts the next token; otherwise it predicts hidden ones."""
+        """True if it predicts the next token; otherwise it predicts masked ones."""
 
     @property
     def positions(self) -> int:
-        """The longest context, in tokens."""
+        """Maximum context length, in tokens."""
 
     @property
     def pad_id(self) -> int:
-        """Fills up the texts of a batch."""
+        """Padding token id."""
 
     @property
     def mask_id(self) -> int:
-        """What hides a token from a masked model."""
+        """Id of the mask token."""
 
     @property
     def generator(self) -> Generator:
-        """Continues texts with a causal model."""
+        """Generator that continues texts with a causal model."""
 
     def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
-        """The log probabilities (M,) of the targets (M,) at places (M,), and the most probable tokens there (M,).
+        """Return log probabilities (M,) of the targets (M,) at places (M,), and the most probable tokens there (M,).
 
         token_ids: (B, T), padded at the end; places: in the flattened token_ids (B * T,).
         """
 
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
-        """Of all tokens, (M, V), at a few places; arguments as in `scored`."""
+        """Return the log probabilities (M, V) of all tokens, at a few places; arguments as in `scored`."""
 
     def states(self, token_ids: Ids) -> Floats:
-        """The states (B, T, C) of the last layer; those of padding are anything."""
+        """Return the states (B, T, C) of the last layer; values at padding are undefined."""

@@ -1,4 +1,4 @@
-"""Opens an exported language model."""
+"""Opening of exported language models."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,6 @@ from transformer.families.language.decoding.with_torch import TorchLanguageModel
 def open_predictor(
     task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: str
 ) -> TorchLanguageModel:
-    """Open a language model. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
+    """Open an exported language model. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
     params = validate(AnswerParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
     return TorchLanguageModel(trained, vocab, pretokenizer, params, inference_device(device))

@@ -1,4 +1,4 @@
-"""A language model over raw texts, whatever computes it: it fills, continues, scores and embeds."""
+"""Language model on raw texts, independent of the backend: fills, continues, scores and embeds."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,12 +22,12 @@ from transformer.text.pretokenize import open_pretokenizer, read_pretokenizers
 
 
 class LanguageModel:
-    """A language model with everything needed to read raw text."""
+    """A language model on raw text."""
 
     family = "language"
 
     def __init__(self, engine: Engine, vocabulary: Vocabulary, pretokenizer: Path, decoding: AnswerParams) -> None:
-        """pretokenizer: the folder of `pretokenizer.json`. Raises UserError when that is missing or broken."""
+        """pretokenizer: the folder with `pretokenizer.json`. Raises UserError if that is missing or broken."""
         self.engine, self.vocabulary = engine, vocabulary
         self._spec = read_pretokenizers(pretokenizer, "text")["text"]
         self._pretokenize = open_pretokenizer(pretokenizer, self._spec)
@@ -35,10 +35,10 @@ class LanguageModel:
         """May be replaced; takes effect with the next call."""
 
     def fill(self, text: str, n_best: int = 5) -> list[Filling]:
-        """The `n_best` most probable ways to fill the gaps of a text, each written [MASK]; without gaps, the text.
+        """Return the `n_best` most probable fillings of a text's gaps, each written [MASK]; without gaps, the text.
 
-        A text longer than the model's context is read around its gaps. Raises UserError if the model is causal, the
-        gaps lie too far apart, or `n_best` is below 1.
+        A text longer than the model's context is cropped around its gaps. Raises UserError if the model is causal, the
+        gaps are too far apart, or `n_best` is below 1.
         """
         if n_best < 1:
             raise UserError(f"n_best ({n_best}) must be 1 or more")
@@ -54,13 +54,13 @@ class LanguageModel:
         return fillings(text, found, self.vocabulary, n_best)
 
     def generate(self, prompt: str) -> str:
-        """The prompt with its most probable continuation, or a random one, as `decoding` says."""
+        """Return the prompt with its best or a sampled continuation, as set by `decoding`."""
         return self.generate_n_best([prompt])[0][0]
 
     def generate_n_best(self, prompts: Iterable[str], first: int = 0) -> list[list[str]]:
-        """Up to `decoding.n_best` continuations of each prompt, the best first. An empty prompt begins a text.
+        """Return up to `decoding.n_best` continuations of each prompt, best first. An empty prompt starts a new text.
 
-        first: the number of the first prompt in the whole input, which seeds sampling. A prompt that fills the model's
+        first: number of the first prompt in the whole input, for sampling seeds. A prompt that fills the model's
         context loses its beginning. Raises UserError if the model is masked.
         """
         if not self.engine.causal:
@@ -74,17 +74,17 @@ class LanguageModel:
         ]
 
     def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
-        """The log probability of each text; with a masked model, the pseudo-log-likelihood (`decoding/scoring.py`).
+        """Return the log probability of each text, or its pseudo-log-likelihood if masked (`decoding/scoring.py`).
 
-        stride: tokens between the windows of a text that is longer than the model's context; default: as evaluated.
+        stride: tokens between the windows of a text longer than the model's context; default: as evaluated.
         """
         params = self.decoding if stride is None else self.decoding.model_copy(update={"stride": stride})
         return score(self.engine, self.encode(texts), params, Observer()).texts
 
     def embed(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """One vector per text, (N, C): the mean of its tokens' last states, begin and end token included.
+        """Return one vector per text, (N, C): the mean of its last-layer states, including begin and end token.
 
-        A text that is longer than the context is read in windows side by side, each as in training.
+        A text longer than the context is split into adjacent windows, framed as in training.
         """
         parts = [(number, part) for number, ids in enumerate(self.encode(texts)) for part in self._parts(ids)]
         if not parts:
@@ -109,7 +109,7 @@ class LanguageModel:
             yield from (framed(ids, start, stop) for start, stop, _ in windows(len(ids) - 2, size - 2, None))
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
-        """The answers as a column, for a data frame: the texts continued, or their gaps filled."""
+        """Return the continued or filled texts as a column of a data frame."""
         if self.engine.causal:
             return {"answer": [found[0] for found in self.generate_n_best(texts)]}
         return {"answer": [self._filled(text) for text in given_texts(texts)]}
@@ -119,28 +119,28 @@ class LanguageModel:
         return self.fill(text, 1)[0].text
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
-        """The ids of raw texts, from begin to end token."""
+        """Return the ids of raw texts, from begin to end token."""
         return self.vocabulary.encode(self.pretokenize(texts))
 
     def encode_gaps(self, text: str) -> Ids:
-        """The ids of a raw text with its gaps, from begin to end token; a causal model knows no gap."""
+        """Return the ids of a raw text with its gaps, from begin to end token; causal models have no gaps."""
         if self.engine.causal or MASK not in text:
             return self.encode([text])[0]
         return encode_gaps(one_line(text), self.vocabulary, self._pretokenize, self.engine.mask_id)
 
     def pretokenize(self, texts: Iterable[str]) -> list[str]:
-        """The texts as the vocabulary is given them: tokens separated by spaces."""
+        """Return the pre-tokenized texts, tokens separated by spaces, as input to the vocabulary."""
         return self._pretokenize([one_line(text) for text in given_texts(texts)])
 
     @property
     def _never(self) -> list[int]:
-        """What never fills a gap."""
+        """Return the tokens that never fill a gap."""
         vocabulary, mask = self.vocabulary, self.engine.mask_id
         special = [vocabulary.pad_id, vocabulary.unknown_id, vocabulary.begin_id, vocabulary.end_id, mask]
-        return [*special, *vocabulary.unfamiliar_ids.tolist()]  # a byte is no word
+        return [*special, *vocabulary.unfamiliar_ids.tolist()]  # byte tokens are not words
 
     def _continued(self, prompt: str, given: Ids, new: Sequence[int]) -> str:
-        """The prompt as it was given, with what the new tokens add to it."""
+        """Append the text of the new tokens to the prompt, which stays as written."""
         before, whole = (self._text(ids) for ids in (given.tolist(), [*given.tolist(), *new]))
         added = _after(before, whole)
         return f"{prompt} {self._text(new)}" if added is None else prompt + added
@@ -151,7 +151,7 @@ class LanguageModel:
 
 
 def _after(before: str, whole: str) -> str | None:
-    """What `whole` has after `before`, whose spaces it may have in other places; None if its letters are others."""
+    """Return the rest of `whole` after `before`, ignoring spaces in the match; None if their letters differ."""
     place = 0
     for letter in before.replace(" ", ""):
         while whole[place : place + 1] == " ":
@@ -163,6 +163,6 @@ def _after(before: str, whole: str) -> str | None:
 
 
 def never_generated(vocabulary: Vocabulary) -> tuple[int, ...]:
-    """The tokens that no continuation has: padding, the begin token and [MASK]."""
+    """Return the tokens that are never generated: padding, begin token and [MASK]."""
     mask = mask_id(vocabulary)
     return (vocabulary.pad_id, vocabulary.begin_id, *((mask,) if mask < vocabulary.size else ()))

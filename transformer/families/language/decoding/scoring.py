@@ -1,10 +1,10 @@
-"""The log probability of texts under a language model, and how it depends on the place in the context.
+"""Log probability of texts under a language model, and loss by position in the context.
 
-A causal model gives log p(text), its end token included. A masked one has no such probability; each token's is taken
-with the others of its window shown, but for those hidden in the same pass: the pseudo-log-likelihood (Salazar et al.
-2020) with one token of `apart` hidden at a time instead of one of the text. Where windows overlap, a causal model
-predicts in the later one the tokens that are new in it; a masked model, which reads what follows too, predicts a token
-in the window where it is farthest from a cut.
+A causal model yields log p(text), including the end token. A masked one has no such probability; each token is scored
+given the others of its window, except those masked in the same pass: the pseudo-log-likelihood (Salazar et al. 2020)
+with every `apart`-th token masked at a time instead of one token of the text. Where windows overlap, a causal model
+scores the tokens that are new in the later one; a masked model, which also uses right context, scores a token in the
+window where it is farthest from a cut.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,44 +19,44 @@ from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.interface import Engine
 
-_TEXTS = 256  # whose windows are in memory at a time
+_TEXTS = 256  # texts whose windows are in memory at a time
 
 
 class TextScore(NamedTuple):
-    """How well a model predicts one text."""
+    """Score of one text."""
 
     log_probability: float
-    """In nats, the sum over the tokens."""
+    """In nats, summed over the tokens."""
     tokens: int
-    """Predicted tokens, with a causal model the end token too."""
+    """Number of predicted tokens, with a causal model including the end token."""
     right: int
-    """Tokens that the model thought the most probable."""
+    """Number of tokens that were the most probable ones."""
 
 
 class Pass(NamedTuple):
-    """A window of a text that the model reads once, and what it predicts in it."""
+    """One forward pass over a window of a text, and its targets."""
 
     text: int
     given: Ids
-    """(T,)."""
+    """(T,): input ids."""
     places: Ids
-    """(M,) in the window."""
+    """(M,): indices of the targets in the window."""
     targets: Ids
-    """(M,)."""
+    """(M,): target ids."""
 
 
 class Scored(NamedTuple):
-    """The scores of many texts."""
+    """Scores of many texts."""
 
     texts: list[TextScore]
     nats: NDArray[np.float64]
-    """(L,) The summed negative log probability by place in the context."""
+    """(L,): summed negative log probability by position in the context."""
     counts: NDArray[np.float64]
-    """(L,) The predicted tokens by place."""
+    """(L,): number of predicted tokens by position."""
 
 
 def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observer: Observer) -> Scored:
-    """Score encoded texts, from begin to end token. Rounded to 4 decimals: beyond that, the order of sums counts."""
+    """Score encoded texts, from begin to end token. Rounded to 4 decimals (summation order)."""
     sums = np.zeros((len(sequences), 3))
     nats, counts = np.zeros(engine.positions), np.zeros(engine.positions)
     starts = range(0, len(sequences), _TEXTS)
@@ -71,18 +71,18 @@ def score(engine: Engine, sequences: Sequence[Ids], params: AnswerParams, observ
 
 
 class TokenScores(NamedTuple):
-    """How well a model predicts each of the N tokens of a text."""
+    """Scores of each of the N tokens of a text."""
 
     log_probabilities: NDArray[np.float64]
-    """(N,) In nats."""
+    """(N,): in nats."""
     best: Ids
-    """(N,) The tokens that the model thought the most probable."""
+    """(N,): the most probable tokens."""
     right: NDArray[np.bool_]
-    """(N,) Whether these are the text's."""
+    """(N,): True where these are the text's tokens."""
 
 
 def each_token(engine: Engine, sequences: Sequence[Ids], params: AnswerParams) -> list[TokenScores]:
-    """Score the tokens of encoded texts, in an order that depends on the model's context alone."""
+    """Score each token of encoded texts, batched in an order that depends only on the model's context."""
     starts = range(0, len(sequences), _TEXTS)
     parts = (_batches(engine, sequences[start : start + _TEXTS], start, params) for start in starts)
     found = [each for part in parts for each in part]
@@ -96,21 +96,21 @@ def each_token(engine: Engine, sequences: Sequence[Ids], params: AnswerParams) -
 
 
 class _Batch(NamedTuple):
-    """Predicted tokens of some passes."""
+    """Predicted tokens of a batch of passes."""
 
     owners: Ids
-    """The number of each token's text."""
+    """Text number of each token."""
     places: Ids
-    """Its place in the context."""
+    """Position of each token in the context."""
     targets: Ids
     found: NDArray[np.float64]
-    """Its log probability."""
+    """Log probability of each token."""
     best: Ids
-    """The token that the model thought the most probable."""
+    """The most probable token at each position."""
 
 
 def _batches(engine: Engine, sequences: Sequence[Ids], first: int, params: AnswerParams) -> Iterator[_Batch]:
-    """first: the number of the first of the texts."""
+    """Yield scored batches. first: number of the first text."""
     passes = [each for text, ids in enumerate(sequences, first) for each in passes_over(engine, text, ids, params)]
     for rows in sorted_batches(np.array([len(each.given) for each in passes], dtype=np.int64), params.batch_size):
         batch = [passes[row] for row in rows]
@@ -123,7 +123,7 @@ def _batches(engine: Engine, sequences: Sequence[Ids], first: int, params: Answe
 
 
 def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> Iterator[Pass]:
-    """The passes over an encoded text, in which each of its tokens is predicted once; text: its number."""
+    """Yield passes over an encoded text that together predict each of its tokens once; text: its number."""
     size = engine.positions if engine.causal else engine.positions - 2
     if engine.causal:
         for start, stop, first in windows(len(ids) - 1, size, params.stride):
@@ -132,7 +132,7 @@ def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> It
         return
     inner, mask = ids[1:-1], engine.mask_id
     cut = [*windows(len(inner), size, params.stride)]
-    halves = [(start + stop + 1) // 2 for (_, stop, _), (start, _, _) in pairwise(cut)]  # of the overlaps
+    halves = [(start + stop + 1) // 2 for (_, stop, _), (start, _, _) in pairwise(cut)]  # midpoints of the overlaps
     # A text without tokens has no window.
     for (start, stop, _), first, last in zip(cut, [0, *halves], [*halves, len(inner)], strict=False):
         whole = framed(ids, start, stop)
@@ -145,12 +145,12 @@ def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> It
 
 
 def framed(ids: Ids, start: int, stop: int) -> Ids:
-    """A window as a masked model reads it, in training too: between the text's begin and end token."""
+    """Return a window framed by the text's begin and end token, as masked models read it in training too."""
     return np.concatenate((ids[:1], ids[1:-1][start:stop], ids[-1:]))
 
 
 def windows(tokens: int, size: int, stride: int | None) -> Iterator[tuple[int, int, int]]:
-    """The windows of a text: start, stop, and the first token that no earlier window has; stride: None for `size`."""
+    """Yield the windows of a text: start, stop, and the first token not in earlier ones; stride: None for `size`."""
     seen = start = 0
     while seen < tokens:
         stop = min(start + size, tokens)

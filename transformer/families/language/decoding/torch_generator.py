@@ -1,4 +1,4 @@
-"""A causal PyTorch model as what generation needs."""
+"""Generation with a causal PyTorch model."""
 
 from torch import Tensor
 
@@ -7,13 +7,13 @@ from transformer.generation.torch_steps import TorchSteps
 
 
 class CausalGenerator(TorchSteps):
-    """A causal language model on its device, as a `Generator`; the source of a text is what it begins with.
+    """A `Generator` that runs a causal language model on its device; the source is the prompt.
 
-    The texts of a batch are equally long.
+    The prompts of a batch have equal length.
     """
 
     def __init__(self, model: LanguageTransformer, never: tuple[int, ...]) -> None:
-        """never: the tokens that are never generated."""
+        """never: tokens that are never generated."""
         super().__init__(model, never)
         self._model = model
         self.positions = model.config.model.max_length

@@ -1,4 +1,4 @@
-"""Answers with the PyTorch model."""
+"""Inference with PyTorch."""
 
 from functools import cached_property
 from pathlib import Path
@@ -18,14 +18,14 @@ from transformer.families.language.decoding.torch_generator import CausalGenerat
 from transformer.families.language.nn.config import LanguageConfig
 from transformer.families.language.nn.model import LanguageTransformer
 
-_ROWS = 512  # places whose logits are in memory at a time
+_ROWS = 512  # positions whose logits are in memory at a time
 
 
 class TorchEngine:
-    """A language model's network on its device, as an `Engine`."""
+    """An `Engine` that runs the network on its device."""
 
     def __init__(self, model: LanguageTransformer, never: tuple[int, ...]) -> None:
-        """never: the tokens that are never generated."""
+        """never: tokens that are never generated."""
         self._model, self._never = model.eval(), never
         config = model.config
         self.causal, self.positions = model.causal, config.model.max_length
@@ -33,12 +33,12 @@ class TorchEngine:
 
     @cached_property
     def generator(self) -> CausalGenerator:
-        """As `Engine.generator`."""
+        """Generator that continues texts with a causal model."""
         return CausalGenerator(self._model, self._never)
 
     @in_turns
     def scored(self, token_ids: Ids, places: Ids, targets: Ids) -> tuple[Floats, Ids]:
-        """As `Engine.scored`."""
+        """Return log probabilities (M,) of the targets (M,) at places (M,), and the most probable tokens there (M,)."""
         with torch.inference_mode():
             states, values, best = self._at(token_ids, places), [], []
             for start in range(0, len(places), _ROWS):
@@ -50,14 +50,14 @@ class TorchEngine:
 
     @in_turns
     def log_probabilities(self, token_ids: Ids, places: Ids) -> Floats:
-        """As `Engine.log_probabilities`."""
+        """Return the log probabilities (M, V) of all tokens at places (M,) of the flattened token_ids (B * T,)."""
         with torch.inference_mode():
             found: Floats = self._model.logits(self._at(token_ids, places)).log_softmax(dim=-1).cpu().numpy()
         return found
 
     @in_turns
     def states(self, token_ids: Ids) -> Floats:
-        """As `Engine.states`."""
+        """Return the states (B, T, C) of the last layer; values at padding are undefined."""
         with torch.inference_mode():
             found: Floats = self._model(self._given(token_ids)).cpu().numpy()
         return found
@@ -71,7 +71,7 @@ class TorchEngine:
 
 
 class TorchLanguageModel(LanguageModel):
-    """A language model whose network is at hand."""
+    """A language model with access to its network."""
 
     engine: TorchEngine
     generate_n_best = in_turns(LanguageModel.generate_n_best)
@@ -79,9 +79,9 @@ class TorchLanguageModel(LanguageModel):
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: AnswerParams, device: torch.device
     ) -> None:
-        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
+        """trained, vocab: outputs of train and build_vocab; pretokenizer: the folder with `pretokenizer.json`.
 
-        Raises UserError when one of the files is missing or broken.
+        Raises UserError if a file is missing or broken.
         """
         config = load_config(trained, LanguageConfig)
         self.model = LanguageTransformer(config)

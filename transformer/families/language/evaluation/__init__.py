@@ -1,1 +1,1 @@
-"""How well a language model predicts texts."""
+"""Evaluation of language models."""

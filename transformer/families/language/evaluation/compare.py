@@ -1,4 +1,4 @@
-"""Compares two systems' scores of the same texts."""
+"""Comparison of two systems' scores of the same texts."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from transformer.families.language.evaluation.scores import METRICS, of_rows, re
 from transformer.families.language.evaluation.scores import differing as differing_texts
 
 Row = dict[str, str]
-SCORED_ANEW = False  # predictions.tsv has the scores of texts, not what the model said
+SCORED_ANEW = False  # predictions.tsv has scores of texts, not model outputs
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """The fields that must be the same in both systems' predictions."""
+    """Return the fields that must be equal in both systems' predictions."""
     return [(row["split"], row["text"]) for row in rows]
 
 
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Per system and metric, the score and its bootstrap samples."""
+    """Return the score and its bootstrap samples, per system and metric."""
     found = []
     for rows in systems:
         counts = of_rows(rows, [row["text"] for row in rows])
@@ -27,5 +27,5 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
 
 
 def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
-    """The texts that two systems score differently, as far as the metric counts them."""
+    """Count the texts on which two systems differ in a way that affects the metric."""
     return differing_texts(metric, of_rows(one, ()), of_rows(two, ()))

@@ -1,4 +1,4 @@
-"""evaluate: scores the model's predictions of validation and test texts, with confidence intervals and samples."""
+"""evaluate: scores validation and test texts, with confidence intervals and samples."""
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,16 +40,16 @@ from transformer.text.pretokenize import read_pretokenizers
 
 COLUMNS = ("split", "text", "tokens", "log_probability", "right")
 _MAIN = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy", "loss", "duplicates")
-"""The metrics to report while the stage runs."""
+"""Metrics to report while the stage runs."""
 _PLACES = ("place", "tokens", "loss")
-_SHOWN = 20  # texts per split in the table of the least expected ones
+_SHOWN = 20  # texts per split in the table of highest losses
 
 
 class EvaluateParams(AnswerParams, ScoringParams):
     """`evaluate`: how texts are continued and scored."""
 
     max_texts: int | None = Field(ge=1)
-    """Texts of each split that are scored, from its first on; null for all."""
+    """Maximum number of texts to score per split, from its start; null for all."""
 
 
 class Params(StageParams):
@@ -66,7 +66,7 @@ class _Answers:
     texts: list[str]
     scored: Scored
     unknown: float
-    """The share of unknown tokens."""
+    """Fraction of unknown tokens."""
 
     @property
     def counts(self) -> Texts:
@@ -75,7 +75,7 @@ class _Answers:
     def figures(
         self, params: ScoringParams, other: list[dict[str, str]] | None, compared: Container[str]
     ) -> dict[str, float]:
-        """The scores. other: the baseline's rows; compared: the metrics that it was measured by in the same way."""
+        """Return all metrics. other: the baseline's rows; compared: metrics measured the same way for both."""
         theirs = None if other is None else of_rows(other, self.texts)
         return split_figures(self.counts, samples=params.bootstrap_samples, baseline=theirs, compared=compared)
 
@@ -83,7 +83,7 @@ class _Answers:
 def run(
     task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
-    """Write metrics per split, every text's score, and tables. Returns the main validation metrics."""
+    """Write metrics per split, each text's score, and tables. Returns the main validation metrics."""
     compute = prepare(params.hardware)
     opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
     model, splits = TorchLanguageModel(*opened), evaluated_splits(inputs, "text")
@@ -141,7 +141,7 @@ def _unknown(sequences: list[Ids], vocabulary: Vocabulary) -> float:
 
 
 def _without(given: _Answers, duplicates: Duplicates) -> dict[str, float]:
-    """The scores on the texts that no earlier split contains, if there are any."""
+    """Return the metrics on the texts not in an earlier split; empty if there are none."""
     new = ~duplicates.any
     if not new.any():
         return {}
@@ -152,11 +152,11 @@ def _without(given: _Answers, duplicates: Duplicates) -> dict[str, float]:
 def _signatures(
     engine: Engine, params: EvaluateParams, inputs: EvaluationInputs, *, familiar: bool, cut: bool
 ) -> dict[str, str]:
-    """How each metric was measured: two results compare only where this is the same.
+    """Return how each metric was measured; results are comparable only if this is equal.
 
-    familiar: whether the vocabulary knows all of the texts. If so, the metrics per word and per byte of a causal model
-    do not depend on it; where one of some tokens is hidden, the others show the more of its word the smaller they are.
-    cut: whether a split has more texts than are scored.
+    familiar: True if the vocabulary covers all texts. Then a causal model's metrics per word and per byte do not depend
+    on the vocabulary; with a masked model they do, since the visible pieces reveal more of a word the smaller they are.
+    cut: True if a split has more texts than are scored.
     """
     split = read_pretokenizers(inputs.tokens, "text")["text"]
     how = {
@@ -211,7 +211,7 @@ def _rows(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:
 
 
 def _unexpected(answers: Mapping[str, _Answers]) -> Iterator[tuple[object, ...]]:
-    """The texts of each split with the highest loss per token."""
+    """Yield the texts of each split with the highest loss per token."""
     for split, given in answers.items():
         counts = given.counts
         losses = counts.nats / np.maximum(counts.tokens, 1)

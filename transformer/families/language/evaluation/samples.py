@@ -1,4 +1,4 @@
-"""What a model makes of the beginnings of texts, or of gaps in them."""
+"""Sample continuations, or sample words for gaps."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,13 +6,13 @@ from transformer.evaluation.scripts import written_words
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.nn.mask_token import MASK
 
-_TEXTS = 10  # of a split
-_PROMPT, _SHOWN = 6, 30  # words of a text
+_TEXTS = 10  # per split
+_PROMPT, _SHOWN = 6, 30  # words per text
 _GUESSES = 3
 
 
 def samples(split: str, texts: Sequence[str], model: LanguageModel) -> Iterator[tuple[str, str, str]]:
-    """Rows of split, what the model is given, and what it answers: a continuation, or the likeliest words for a gap."""
+    """Yield rows of split, model input and output: a continuation, or the most probable words for a gap."""
     written = [(words[:_SHOWN], space) for words, space in map(written_words, texts[:_TEXTS])]
     if model.engine.causal:
         prompts = [space.join(words[:_PROMPT]) for words, space in written]

@@ -1,7 +1,7 @@
-"""The scores of a language model on one split, from the log probability of each text.
+"""Metrics of a language model on one split, computed from the log probability of each text.
 
-Perplexity is exp of the mean loss per token, so it depends on the vocabulary; per word and in bits per byte, models
-with different vocabularies can be compared, if neither meets unknown tokens.
+Perplexity is exp of the mean loss per token, so it depends on the vocabulary; word perplexity and bits per byte are
+comparable across vocabularies, if neither has unknown tokens.
 """
 
 import math
@@ -14,29 +14,29 @@ from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figur
 from transformer.evaluation.leakage import word_count
 
 DIGITS = 6
-_HIGHEST = 700.0  # exp of a larger loss exceeds a float
+_HIGHEST = 700.0  # exp of a larger loss overflows
 METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 PER_TEXT = ("word_perplexity", "bits_per_byte")
-"""Those that do not depend on the vocabulary, if it knows all words."""
+"""Metrics that do not depend on the vocabulary, if it covers all words."""
 
 
 class Texts(NamedTuple):
-    """What each text counts, (N,) each."""
+    """Counts per text, (N,) each."""
 
     nats: Floats
-    """The negative log probability."""
+    """Negative log probability."""
     tokens: Floats
-    """Predicted ones."""
+    """Number of predicted tokens."""
     words: Floats
-    """As `word_count`."""
+    """Number of words, by `word_count`."""
     bytes: Floats
-    """Of the text in UTF-8."""
+    """Length in UTF-8 bytes."""
     right: Floats
-    """Tokens predicted right."""
+    """Number of correctly predicted tokens."""
 
 
 def counted(texts: Sequence[str], found: Sequence[tuple[float, int, int]]) -> Texts:
-    """The counts of raw texts; found: of each, its log probability, tokens and right tokens (`TextScore`)."""
+    """Count raw texts; found: log probability, tokens and correct tokens of each (`TextScore`)."""
     return Texts(
         np.array([-log_probability for log_probability, _, _ in found]),
         np.array([float(tokens) for _, tokens, _ in found]),
@@ -47,7 +47,7 @@ def counted(texts: Sequence[str], found: Sequence[tuple[float, int, int]]) -> Te
 
 
 def scores(texts: Texts, weights: Floats | None = None) -> dict[str, float]:
-    """`METRICS` and the loss in nats per token; weights: how often each text counts (N,), default once."""
+    """Compute `METRICS` and the loss in nats per token; weights: count of each text (N,), default 1."""
     nats, tokens, words, size, right = (
         float(column.sum() if weights is None else weights @ column) for column in texts
     )
@@ -62,7 +62,7 @@ def scores(texts: Texts, weights: Floats | None = None) -> dict[str, float]:
 
 
 def resampled(texts: Texts, samples: int) -> dict[str, Floats]:
-    """`METRICS` of every bootstrap resample of the texts, (samples,) each."""
+    """Compute `METRICS` on bootstrap resamples of the texts, (samples,) each."""
     found = bootstrap(lambda weights: [*scores(texts, weights).values()], len(texts.nats), samples)
     return {name: found[:, number] if found.size else np.empty(0) for number, name in enumerate(METRICS)}
 
@@ -70,9 +70,9 @@ def resampled(texts: Texts, samples: int) -> dict[str, Floats]:
 def split_figures(
     texts: Texts, *, samples: int, baseline: Texts | None = None, compared: Container[str] = ()
 ) -> dict[str, float]:
-    """All scores of a split with intervals, and its lead over the baseline's answers for the same texts.
+    """Compute all metrics of a split with intervals, and the differences to a baseline on the same texts.
 
-    compared: the metrics of that lead.
+    compared: the metrics to compare.
     """
     own, drawn = scores(texts), resampled(texts, samples)
     figures = {name: round(value, DIGITS) for name, value in own.items()} | interval_figures(drawn)
@@ -91,16 +91,16 @@ def split_figures(
 
 
 def differing(metric: str, one: Texts, two: Texts) -> int:
-    """The texts on which two models differ, as far as the metric counts them."""
+    """Count the texts on which two models differ in a way that affects the metric."""
     if metric == "accuracy":
         return int(((one.right != two.right) | (one.tokens != two.tokens)).sum())
     return int((one.nats != two.nats).sum())
 
 
 def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:
-    """Place in the context, predicted tokens and their mean loss in nats; places 0, 1, 2-3, 4-7, ...
+    """Return rows of context position (0, 1, 2-3, 4-7, ...), number of predicted tokens, and mean loss in nats.
 
-    nats, counts: the summed loss and the number of predicted tokens at each place, (L,).
+    nats, counts: summed loss and number of predicted tokens at each position, (L,).
     """
     rows, start = [], 0
     while start < len(counts):
@@ -114,7 +114,7 @@ def by_place(nats: Floats, counts: Floats) -> list[tuple[str, int, float]]:
 
 
 def of_rows(rows: Sequence[Mapping[str, str]], texts: Sequence[str]) -> Texts:
-    """The counts of rows of predictions.tsv. Raises ValueError or KeyError if they are not such rows."""
+    """Count the texts of predictions.tsv rows. Raises ValueError or KeyError if the rows are invalid."""
     found = [(float(row["log_probability"]), int(row["tokens"]), int(row["right"])) for row in rows]
     if not all(math.isfinite(log_probability) for log_probability, _, _ in found):
         raise ValueError("`log_probability` is not finite")

@@ -1,1 +1,1 @@
-"""The language family: a text in, a distribution over the vocabulary at its places out."""
+"""Language models: a text in, a distribution over the vocabulary per position out."""

@@ -1,4 +1,4 @@
-"""The parameters of the language models, and the configuration to rebuild one."""
+"""Parameters of the language models, and the configuration to rebuild one."""
 
 from typing import Literal, Self
 
@@ -12,30 +12,30 @@ class LanguageParams(TransformerParams):
     """`model` of a language task."""
 
     objective: Literal["masked", "causal"]
-    """What is predicted: hidden tokens from both sides (BERT, Devlin et al. 2019), or each token from those before it
-    (GPT, Radford et al. 2018)."""
+    """Training objective: predict masked tokens from both sides (BERT, Devlin et al. 2019), or each token from those
+    before it (GPT, Radford et al. 2018)."""
     layers: int = Field(ge=1)
-    """Layers of the stack."""
+    """Number of layers."""
     output: Literal["transformed", "plain"]
-    """Logits are products with the embeddings: of a linear layer's output, GELU and layer normalisation after it, plus
-    a bias (BERT), or of the states themselves (GPT-2)."""
+    """Logits are products with the token embeddings: of the states after a linear layer, GELU and layer normalisation,
+    plus a bias (BERT), or of the states themselves (GPT-2)."""
 
 
 class LanguageConfig(Section):
-    """Everything needed to rebuild a model besides its weights: the content of config.json."""
+    """Everything needed to rebuild a model except its weights; stored as config.json."""
 
     model: LanguageParams
     size: int = Field(ge=1)
-    """Size of the vocabulary."""
+    """Vocabulary size."""
     pad_id: int = Field(ge=0)
     mask_id: int = Field(ge=0)
-    """What hides a token: the vocabulary's [MASK], or, of a vocabulary without one, the entry after its last."""
+    """Id of the mask token: the vocabulary's [MASK], or the id after its last if it has none."""
     vocabulary_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """Of its tokenizer.json: the ids mean nothing in another vocabulary."""
+    """Digest of the vocabulary's tokenizer.json: the ids are meaningless with another vocabulary."""
 
     @property
     def entries(self) -> int:
-        """Embedded tokens: the vocabulary's, and [MASK] where it is needed and the vocabulary has none."""
+        """Number of token embeddings: the vocabulary's, plus [MASK] if it is needed and not in the vocabulary."""
         return self.size + (self.model.objective != "causal" and self.mask_id == self.size)
 
     @model_validator(mode="after")

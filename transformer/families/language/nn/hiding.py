@@ -1,4 +1,4 @@
-"""The training parameters of a language task."""
+"""Training parameters of language models."""
 
 from typing import Self
 
@@ -11,9 +11,9 @@ class LanguageTrainParams(TrainParams):
     """`train` of a language task."""
 
     mask_share: float = Field(gt=0, lt=1)
-    """`masked`: share of the tokens that are hidden, chosen anew in each epoch (Devlin et al. 2019, section 3.1)."""
+    """`masked`: fraction of the tokens that are masked, drawn anew in each epoch (Devlin et al. 2019, section 3.1)."""
     whole_words: bool
-    """`masked`: choose all pieces of a word, or none."""
+    """`masked`: mask all pieces of a word, or none."""
 
     @model_validator(mode="after")
     def _drops_no_words(self) -> Self:

@@ -1,4 +1,4 @@
-"""The token that hides another one."""
+"""The mask token."""
 
 from transformer.encoded.vocabulary import Vocabulary
 
@@ -6,6 +6,6 @@ MASK = "[MASK]"
 
 
 def mask_id(vocabulary: Vocabulary) -> int:
-    """The id of the vocabulary's [MASK]; of one without, the id after its last."""
+    """Return the id of the vocabulary's [MASK], or the id after its last if it has none."""
     found = vocabulary.tokenizer.token_to_id(MASK)
     return vocabulary.size if found is None else int(found)

@@ -11,10 +11,10 @@ from transformer.nn.positions import TokenEmbedding, embedding_positions
 
 
 class LanguageTransformer(Model):
-    """Token ids in, states out; `logits` maps states to the vocabulary.
+    """Maps token ids to states, which `logits` maps to the vocabulary.
 
-    BERT and GPT are one stack of layers: self-attention, then feed-forward. In BERT every token sees all others; in GPT
-    a token sees only those before it.
+    BERT and GPT are the same stack of layers: self-attention, then feed-forward. In BERT every token attends to all
+    others; in GPT only to those before it.
     """
 
     def __init__(self, config: LanguageConfig) -> None:
@@ -34,24 +34,24 @@ class LanguageTransformer(Model):
             nn.init.zeros_(self.output.bias)
 
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """The states (B, T, C) of token_ids (B, T), padded at the end; packed: those of real tokens alone, (N, C)."""
+        """Return the states (B, T, C) of token_ids (B, T), padded at the end; packed: of real tokens only, (N, C)."""
         layout = layout_of(token_ids, self.config.pad_id, packed=packed)
         return layout.real(self._encode(layout))
 
     def logits(self, states: Tensor) -> Tensor:
-        """States (..., C) -> logits (..., V): of the hidden token itself (BERT), or of the next token (GPT)."""
+        """Map states (..., C) to logits (..., V): of the masked token itself (BERT), or of the next token (GPT)."""
         logits: Tensor = self.output(self.transform(states))
         return logits
 
     def start(self, token_ids: Tensor) -> Cache:
-        """Read the beginnings of texts, (B, T) without padding; T may be 0. Returns the cache for `step`."""
+        """Read prompts (B, T) without padding; T may be 0. Returns the cache for `step`."""
         cache = Cache()
         if token_ids.shape[1]:
             self._encode(Padded(token_ids, self.config.pad_id, cache))
         return cache
 
     def step(self, token_ids: Tensor, cache: Cache) -> Tensor:
-        """The states (B, C) after one more token per text, token_ids (B,), which is added to the cache."""
+        """Append one token per text, token_ids (B,), to the cache. Returns the states (B, C)."""
         return self._encode(Padded(token_ids[:, None], self.config.pad_id, cache))[:, 0]
 
     def _encode(self, layout: Layout) -> Tensor:
@@ -61,7 +61,7 @@ class LanguageTransformer(Model):
 
 
 class OutputTransform(nn.Module):
-    """LayerNorm(GELU(x W + b)): what BERT does to a state before the product with the embeddings."""
+    """LayerNorm(GELU(x W + b)), applied by BERT before the product with the embeddings."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -70,6 +70,6 @@ class OutputTransform(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(..., C) -> (..., C)."""
+        """Transform states: (..., C) -> (..., C)."""
         transformed: Tensor = self.norm(self.activation(self.linear(states)))
         return transformed

@@ -1,1 +1,1 @@
-"""Translation models in CTranslate2 and ONNX."""
+"""Conversion of translation models to CTranslate2 and ONNX."""

@@ -1,4 +1,4 @@
-"""Decodes with CTranslate2 by its own greedy and beam search, without PyTorch."""
+"""Translation with CTranslate2's own greedy and beam search, without PyTorch."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,30 +20,30 @@ from transformer.generation.interface import Hypothesis
 
 
 def answers_as_ours(params: DecodingParams) -> bool:
-    """Whether CTranslate2 finds the same translations: only by greedy search.
+    """True if CTranslate2 finds the same translations as our search, which holds only for greedy search.
 
-    Its beam is done with a sentence when beam_size hypotheses have finished. Its way of blocking n-grams rescales the
-    distribution.
+    Its beam search stops once beam_size hypotheses have finished, and its n-gram blocking rescales the distribution.
     """
     greedy = params.method == "greedy" or (params.method == "beam" and params.beam_size == 1)
     return greedy and params.no_repeat_ngram is None
 
 
 _IMPOSSIBLE = -5000.0
-"""As a log probability: a beam wider than the continuations that there are is filled up with padding, at -1e4 each."""
+"""Log probability below which a hypothesis is padding: CTranslate2 fills a beam that runs out of
+hypotheses with padding, at -1e4 per token."""
 _BATCHES = 4
-"""Per call: between calls an overdue answer is given up."""
+"""Batches per call; deadlines are checked between calls."""
 
 
 class CTranslate2Decoder:
-    """A converted translation model with its vocabularies, as a translator's `Decoder`."""
+    """A `Decoder` that runs a converted translation model."""
 
     knows_stopping = False
 
     def __init__(
         self, folder: Path, source: Vocabulary, target: Vocabulary, *, positions: int, threads: int | None = None
     ) -> None:
-        """folder: written by `write_ctranslate2`. Raises UserError when it is missing or broken."""
+        """folder: written by `write_ctranslate2`. Raises UserError if it is missing or broken."""
         self._translator = open_model(ctranslate2.Translator, folder, threads)
         self._source, self._target, self.positions = source, target, positions
         self._entries = target.tokenizer.get_vocab()
@@ -51,9 +51,9 @@ class CTranslate2Decoder:
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source by CTranslate2's rules (see `answers_as_ours`).
+        """Return the hypotheses of each source, by CTranslate2's rules (see `answers_as_ours`).
 
-        A call is for sources of one limit, its parameter, and for a few batches. Raises UserError for `sample`.
+        Each CTranslate2 call gets a few batches of sources with equal length limits. Raises UserError for `sample`.
         """
         if params.method == "sample":
             raise UserError("CTranslate2 cannot seed samples by sentence: use the engine onnx or torch")
@@ -74,7 +74,7 @@ class CTranslate2Decoder:
                 hypotheses = [each for each in all_found if each.log_probability > _IMPOSSIBLE] or all_found[:1]
                 if params.no_repeat_ngram:
                     hypotheses = self._rescored(fitting[row], hypotheses, params)
-                if params.length_normalization == "gnmt" or params.no_repeat_ngram:  # its own order is another
+                if params.length_normalization == "gnmt" or params.no_repeat_ngram:  # sorted differently there
                     hypotheses.sort(key=lambda each: -each.score)
                 found[row] = chosen(hypotheses, self._target, params)
         parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
@@ -83,7 +83,7 @@ class CTranslate2Decoder:
         return [joined(each) for each in parts]
 
     def forced(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
-        """The log probability of each target token, the end token included, given those before it."""
+        """Return the log probability of each target token, including the end token, given the previous ones."""
         scored = self._translator().score_batch(
             [self._source.entries(source) for source in sources],
             [self._target.entries(target[1:-1]) for target in targets],
@@ -93,7 +93,7 @@ class CTranslate2Decoder:
         return [list(result.log_probs) for result in scored]
 
     def _rescored(self, source: Ids, found: Sequence[Hypothesis], params: DecodingParams) -> list[Hypothesis]:
-        """With the model's own log probabilities: CTranslate2 shares out those of the n-grams that it blocks."""
+        """Rescore hypotheses with the model's log probabilities: CTranslate2 redistributes those of blocked n-grams."""
         begin, end = self._target.begin_id, self._target.end_id
         scored = self.forced([source] * len(found), [np.array([begin, *each.ids, end]) for each in found])
         rescored = []
@@ -130,7 +130,7 @@ class CTranslate2Decoder:
 
 
 def _calls(by_limit: Mapping[int, list[int]], sources: Sequence[Ids], most: int) -> Iterator[tuple[int, list[int]]]:
-    """Limits, and at most `most` rows of each, of similar length."""
+    """Yield each limit with at most `most` rows of similar length."""
     for limit, rows in by_limit.items():
         rows.sort(key=lambda row: len(sources[row]))
         for start in range(0, len(rows), most):

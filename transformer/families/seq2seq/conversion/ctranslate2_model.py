@@ -1,4 +1,4 @@
-"""The encoder-decoder as a CTranslate2 model."""
+"""Export of the encoder-decoder to CTranslate2."""
 
 from pathlib import Path
 
@@ -22,13 +22,13 @@ from transformer.families.seq2seq.nn.config import Seq2SeqParams
 from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
 
 _NEVER = -1e4
-"""The output bias of padding and begin token, which are no targets: our distribution leaves them out."""
+"""Output bias of padding and begin token, which our distribution excludes."""
 
 
 def write_ctranslate2(
     folder: Path, model: Seq2SeqTransformer, source: Vocabulary, target: Vocabulary, *, int8: bool
 ) -> None:
-    """Write the model into `folder`, which must not exist. Its inputs begin and end with our special tokens."""
+    """Write the model to `folder`, which must not exist. Its inputs begin and end with our special tokens."""
     params = model.config.model
     assert isinstance(params, Seq2SeqParams)
     decoder = TransformerDecoderSpec(params.decoder_layers, **stack_options(params))

@@ -1,4 +1,4 @@
-"""Code for people who have a converted translation model and not this package: greedy search for one sentence."""
+"""Example code (greedy search for one sentence) for users of a converted translation model without this package."""
 
 import json
 from collections.abc import Sequence
@@ -52,12 +52,12 @@ print(" ".join(pieces))
 
 
 def ctranslate2_example(text: str, pieces: Sequence[str], translator: TorchTranslator) -> str:
-    """Code that translates with CTranslate2; pieces: of the text, with begin and end token."""
+    """Return code that translates with CTranslate2; pieces: of the text, with begin and end token."""
     return _CTRANSLATE2.format(library="CTranslate2", packages="ctranslate2", **_values(text, pieces, translator))
 
 
 def onnx_example(text: str, pieces: Sequence[str], translator: TorchTranslator) -> str:
-    """Code that translates with ONNX Runtime and NumPy; pieces: of the text, with begin and end token."""
+    """Return code that translates with ONNX Runtime and NumPy; pieces: of the text, with begin and end token."""
     return _ONNX.format(library="ONNX Runtime", packages="onnxruntime numpy", **_values(text, pieces, translator))
 
 

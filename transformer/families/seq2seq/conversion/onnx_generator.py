@@ -1,4 +1,4 @@
-"""A translation model in ONNX as what decoding needs: our search over ONNX Runtime, without PyTorch."""
+"""Translation with our search on ONNX Runtime, without PyTorch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,13 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass
 class _Cache:
-    """Keys and values by the names of the decoder's inputs; selections are applied in the next step."""
+    """Keys and values by decoder input name; selections are applied in the next step."""
 
     source: dict[str, OrtValue]
-    """What the encoder gave; each source's row is shared by `rows_per_source` neighbouring hypotheses."""
+    """Encoder outputs; each source's row is shared by `rows_per_source` adjacent hypotheses."""
     past: dict[str, OrtValue]
     rows: Ids
-    """The hypotheses of the last step that the next one continues."""
+    """Rows of the last step that the next one continues."""
     length: int = 0
     rows_per_source: int = 1
 
@@ -42,10 +42,10 @@ class _Cache:
 
 
 class OnnxGenerator:
-    """Encoder and decoder of a translation model, as a `Generator`."""
+    """A `Generator` that runs the ONNX encoder and decoder of a translation model."""
 
     def __init__(self, folder: Path, *, positions: int, source_pad_id: int, threads: int | None = None) -> None:
-        """folder: of encoder.onnx and decoder.onnx. Raises UserError when one is missing or broken."""
+        """folder: contains encoder.onnx and decoder.onnx. Raises UserError if one is missing or broken."""
         self.positions, self.source_pad_id = positions, source_pad_id
         self._encoder = open_session(folder / "encoder.onnx", threads)
         self._decoder = open_session(folder / "decoder.onnx", threads)
@@ -56,7 +56,7 @@ class OnnxGenerator:
         self._past = {each.name: each.shape for each in inputs if each.name.startswith("past.")}
 
     def start(self, source_ids: Ids) -> _Cache:
-        """As `Generator.start`."""
+        """Encode source_ids (B, S). Returns the cache for the first step."""
         made = self._encoder().run_with_ort_values(self._made, _values({"ids": source_ids}))
         none = {name: np.zeros((1, heads, 0, width), np.float32) for name, (_, heads, _, width) in self._past.items()}
         return _Cache(
@@ -64,21 +64,21 @@ class OnnxGenerator:
         )
 
     def best(self, last: Ids, cache: _Cache, count: int, blocked: Blocked | None) -> tuple[Floats, Ids]:
-        """As `Generator.best`."""
+        """Return the `count` largest log probabilities after `last` (B,), and their tokens, (B, count) each."""
         if blocked is None:
             values, tokens = self._step(last, cache, ["values", "tokens"], count)
             return values, tokens
         return best(self.log_probabilities(last, cache, blocked), count)
 
     def log_probabilities(self, last: Ids, cache: _Cache, blocked: Blocked | None) -> Floats:
-        """As `Generator.log_probabilities`."""
+        """Return the log probabilities (B, V) of the next token after `last` (B,), -inf for blocked tokens."""
         found: Floats = self._step(last, cache, ["log_probabilities"], 1)[0]
         if blocked is not None:
             found[blocked] = -np.inf
         return found
 
     def _step(self, last: Ids, cache: _Cache, wanted: list[str], count: int) -> list[Any]:
-        """One step; `wanted` names outputs of the decoder besides the grown past, which goes into the cache."""
+        """Run one step and put the extended past into the cache; `wanted` names the other decoder outputs to return."""
         shown = np.array([min(count, self._size)])
         given = {"last": last, "place": np.array([cache.length]), "rows": cache.rows, "count": shown}
         inputs = _values(given) | cache.source | cache.past

@@ -1,4 +1,4 @@
-"""The encoder-decoder as two ONNX graphs: the encoder with what the decoder reads of it, and one decoding step."""
+"""Export as two ONNX graphs: the encoder with the cross-attention keys and values, and one decoding step."""
 
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ PARTS = ("key", "value")
 
 
 def write_onnx(folder: Path, model: Seq2SeqTransformer, source: Vocabulary, target: Vocabulary, *, int8: bool) -> None:
-    """Write both graphs into `folder`, and the entries of the vocabularies in the order of their ids."""
+    """Write both graphs, and the vocabulary entries in id order, to `folder`."""
     for name, graph in (("encoder", encoder_graph(model)), ("decoder", decoder_graph(model, target))):
         write_model(folder / f"{name}.onnx", quantized(graph) if int8 else graph)
     for side, vocabulary in (("source", source), ("target", target)):
@@ -36,7 +36,7 @@ def write_onnx(folder: Path, model: Seq2SeqTransformer, source: Vocabulary, targ
 
 
 def encoder_graph(model: Seq2SeqTransformer) -> onnx.ModelProto:
-    """`ids` (N, S) -> `real` (N, S), False on padding, and `source.L.key` and `source.L.value`, (N, H, S, D) each."""
+    """Return the graph `ids` (N, S) -> `real` (N, S), False at padding; `source.L.key`, `.value`: (N, H, S, D)."""
     graph = Graph("encoder")
     ids = graph.input("ids", INTEGER, ["N", "S"])
     real = graph.add("Not", graph.add("Equal", ids, graph.constant(model.config.source_pad_id, np.int64)))
@@ -53,12 +53,13 @@ def encoder_graph(model: Seq2SeqTransformer) -> onnx.ModelProto:
 
 
 def decoder_graph(model: Seq2SeqTransformer, target: Vocabulary) -> onnx.ModelProto:
-    """One step: the distribution after one more token of every hypothesis.
+    """Return the graph of one decoding step: the distribution after one more token of every hypothesis.
 
-    `last` (B,): the token; `place` (1,): its position; `rows` (B,): the hypothesis that each one continues, among the
-    P of the last step; `past.L.key` and `.value` (P, H, T, D); `real` and `source.L...` as the encoder gives them, each
-    row shared by B / N neighbours; `count` (1,). Outputs: `values` and `tokens` (B, count), the most probable first;
-    `log_probabilities` (B, V), -inf for padding and begin token, never targets; `present.L...`, the next past.
+    `last` (B,): the token; `place` (1,): its position; `rows` (B,): index of the hypothesis that each row continues,
+    among the P of the last step; `past.L.key` and `.value` (P, H, T, D); `real` and `source.L...` are encoder outputs,
+    each row shared by B / N adjacent hypotheses; `count` (1,). Outputs: `values` and `tokens` (B, count), most probable
+    first; `log_probabilities` (B, V), -inf for padding and begin token, which are never targets; `present.L...`, the
+    next past.
     """
     graph = Graph("decoder")
     heads, width = _sizes(model)
@@ -108,12 +109,12 @@ def decoder_graph(model: Seq2SeqTransformer, target: Vocabulary) -> onnx.ModelPr
 
 
 def decoder_layers(model: Seq2SeqTransformer) -> list[DecoderLayer]:
-    """The decoder's layers, with their type."""
+    """Return the decoder's layers, typed."""
     return [layer for layer in model.decoder.layers if isinstance(layer, DecoderLayer)]
 
 
 def _sizes(model: Seq2SeqTransformer) -> tuple[int, int]:
-    """Heads and dimensions of a head."""
+    """Return the number of heads and the dimension of a head."""
     params = model.config.model
     assert isinstance(params, Seq2SeqParams)
     return params.heads, params.dimension_of_head

@@ -1,4 +1,4 @@
-"""Opens a converted translation model: neither PyTorch nor spaCy is loaded."""
+"""Opening of converted translation models; loads neither PyTorch nor spaCy."""
 
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from transformer.families.seq2seq.decoding.translator import Decoder, Translator
 
 
 def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: int | None = None) -> Translator:
-    """Open a folder that `convert` wrote. config: its config.json; threads: None for all processors.
+    """Open a folder written by `convert`. config: its config.json; threads: None for all processors.
 
-    Raises UserError when a part is missing or broken.
+    Raises UserError if a part is missing or broken.
     """
     decoding = validate(DecodingParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
     vocabularies, positions = read_parts(folder, config)
@@ -32,7 +32,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
 
 
 def best_engine(config: dict[str, Any], available: list[str]) -> str:
-    """The fastest engine that answers as `evaluate` did. config: of the bundle; available: besides torch."""
+    """Return the fastest engine that predicts as `evaluate` did. config: the bundle's; available: other than torch."""
     from transformer.families.seq2seq.conversion.ctranslate2_decoder import answers_as_ours
 
     decoding = validate(DecodingParams, config["decoding"], where="config.json", prefix="decoding")

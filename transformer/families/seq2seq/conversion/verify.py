@@ -1,4 +1,4 @@
-"""Compares a converted translation model with the exported one, on validation pairs."""
+"""Comparison of a converted translation model with the exported one, on validation pairs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,12 +33,12 @@ class _Answers(NamedTuple):
 
 
 class Verification:
-    """The exported model's answers, and the comparison of converted models with them."""
+    """The exported model's translations, to compare converted models against."""
 
     def __init__(self, bundle: Path, exported: TorchTranslator, rows: Sequence[dict[str, str]], threads: int) -> None:
-        """bundle: the folder of `exported`; rows: of predictions.tsv. Sources without a token are left out.
+        """bundle: the folder of `exported`; rows: of predictions.tsv. Sources without tokens are skipped.
 
-        Of these, CTranslate2 translates nothing, and another engine what comes to the model's mind.
+        For these, CTranslate2 returns nothing and other engines an arbitrary text.
         """
         encoded = exported.vocabularies["source"].encode(exported.pretokenize([row["source"] for row in rows]))
         rows = [row for row, ids in zip(rows, encoded, strict=True) if len(ids) > _FRAME]
@@ -56,7 +56,7 @@ class Verification:
         self._answers = self._answered(exported, self._greedy, self.sources)
 
     def verify(self, folder: Path, int8: bool) -> dict[str, float]:
-        """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
+        """Compare the model in `folder`. Raises UserError if it differs by more than rounding (summation order)."""
         engine = read_json(folder / CONFIG)["engine"]
         converted = open_bundle(folder, threads=self._threads)
         assert isinstance(converted, Translator)
@@ -77,7 +77,7 @@ class Verification:
         return figures | self._as_evaluated(converted)
 
     def _equal(self, engine: str, answers: _Answers) -> dict[str, float]:
-        """How many greedy answers are the exported model's. Raises UserError if float32 gives another, but for ties."""
+        """Count translations equal to the exported model's. Raises UserError if float32 differs except by ties."""
         ties = different = 0
         for number, (own, theirs) in enumerate(zip(answers.ids, self._answers.ids, strict=True)):
             if own == theirs:
@@ -95,7 +95,7 @@ class Verification:
         return {"equal": len(self._rows) - different, "ties": ties}
 
     def _is_tie(self, number: int, own: list[int], theirs: list[int]) -> bool:
-        """Whether the exported model finds the first tokens that differ equally probable."""
+        """True if the first differing tokens are equally probable under the exported model."""
         end = self._exported.vocabularies["target"].end_id
         one, two = [*own, end], [*theirs, end]
         place = next((i for i, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), None)
@@ -108,7 +108,7 @@ class Verification:
         return abs(scores[0] - scores[1]) <= TIE
 
     def _as_evaluated(self, converted: Translator) -> dict[str, float]:
-        """The score of translations made with the parameters of `evaluate`, which may be those of another search."""
+        """Return the score of translations with the parameters of `evaluate`, which may use another search."""
         decoding = self._exported.decoding
         if decoding.method == "greedy" or decoding.method == "sample":
             return {}
@@ -131,7 +131,7 @@ class Verification:
 
 
 def forced(generator: Generator, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
-    """The log probability of each target token after the first, given the source and those before it, step by step."""
+    """Return the log probability of each target token after the first, given source and previous tokens, stepwise."""
     found: list[list[float]] = [[] for _ in targets]
     for rows in sorted_batches(np.array([len(target) for target in targets]), _BATCH):
         cache = generator.start(padded([sources[row] for row in rows], generator.source_pad_id))

@@ -25,32 +25,32 @@ from transformer.nn.kernels.packing import gather
 
 
 class Pairs(NamedTuple):
-    """Sentence pairs as ids; longer ones than the model's positions are cut."""
+    """Sentence pairs as ids, truncated to the model's positions."""
 
     sources: list[Ids]
     targets: list[Ids]
 
 
 class Predicted(NamedTuple):
-    """How well the target tokens of a batch were predicted."""
+    """Prediction metrics of a batch of target tokens."""
 
     nats: float
-    """The summed cross-entropy."""
+    """Summed cross-entropy."""
     right: int
-    """Tokens that were the most probable ones."""
+    """Number of tokens that were the most probable ones."""
     tokens: int
 
 
 class ScorePairs(Protocol):
-    """Scores batches."""
+    """A function that scores batches of pairs."""
 
     def __call__(self, batches: Iterable[Pairs], /) -> Iterator[Predicted]:
-        """One by one, in order."""
+        """Yield the metrics of each batch, in order."""
         ...
 
 
 class EncodedPairs:
-    """One split of the encoded store; sequences longer than the model's positions are cut, and counted."""
+    """One split of the encoded store. Sequences longer than the model's positions are truncated and counted."""
 
     def __init__(self, folder: Path, config: Seq2SeqConfig) -> None:
         self.source: Column = EncodedColumn(folder, "source")
@@ -59,9 +59,9 @@ class EncodedPairs:
         self.split = folder.name
         full = np.stack((self.source.lengths, self.target.lengths), axis=1)
         self.lengths = full.clip(max=config.model.max_length)
-        """(N, 2): the tokens of source and target, including special ones."""
+        """(N, 2): number of source and target tokens, including special ones."""
         self.truncated = int((full > config.model.max_length).any(axis=1).sum())
-        """Pairs that were cut."""
+        """Number of truncated pairs."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -72,7 +72,7 @@ class EncodedPairs:
         return int((self.lengths[:, 1] - 1).sum())
 
     def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
-        """The same pairs in this epoch's BPE-dropout segmentation; as stored if dropout is None."""
+        """Return the pairs in this epoch's BPE-dropout segmentation, or as stored if dropout is None."""
         if dropout is None:
             return self
         view = copy(self)
@@ -82,27 +82,27 @@ class EncodedPairs:
         return view
 
     def both_directions(self) -> Self:
-        """All pairs, and then all of them the other way round."""
+        """Return all pairs, followed by all pairs with source and target swapped."""
         view = copy(self)
         view.source, view.target = _Concatenated(self.source, self.target), _Concatenated(self.target, self.source)
         view.lengths = np.concatenate((self.lengths, self.lengths[:, ::-1]))
         return view
 
     def pairs(self, rows: Ids) -> Pairs:
-        """The pairs in the given rows."""
+        """Return the pairs in the given rows."""
         limit = self.config.model.max_length
         return Pairs([clip(self.source[row], limit) for row in rows], [clip(self.target[row], limit) for row in rows])
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The padded source ids (B, S) and target ids (B, T + 1) of the given rows."""
+        """Return the padded source ids (B, S) and target ids (B, T + 1) of the given rows."""
         return _batch(self.config, self.pairs(rows), device)
 
     def places(self, rows: Ids, device: torch.device) -> Tensor:
-        """The indices (N,) into the batch's flattened inputs (B * T,) of target tokens that another token follows."""
+        """Return indices (N,) into the batch's flattened inputs (B * T,) of target tokens followed by another token."""
         return _places(self.config, self.pairs(rows), device)
 
     def score(self, batch_size: int, scored: ScorePairs) -> tuple[float, float]:
-        """The mean cross-entropy per target token in nats, and the accuracy; both include the end token."""
+        """Return mean cross-entropy per target token in nats, and accuracy; both include the end token."""
         batches = (self.pairs(rows) for rows in sorted_batches(self.lengths[:, 1], batch_size))
         total, right, count = 0.0, 0, 0
         for each in scored(batches):
@@ -110,7 +110,7 @@ class EncodedPairs:
         return total / max(count, 1), right / max(count, 1)
 
     def report(self, observer: Observer) -> None:
-        """Report how many pairs there are, and how many were cut."""
+        """Report the number of pairs and of truncated ones."""
         observer.say(f"{self.split}: {len(self):,} pairs")
         if self.truncated:
             observer.say(
@@ -120,7 +120,7 @@ class EncodedPairs:
 
 
 class _Concatenated:
-    """The rows of one column, then those of another."""
+    """Concatenation of two columns."""
 
     def __init__(self, first: Column, second: Column) -> None:
         self._first, self._second = first, second
@@ -134,17 +134,17 @@ class _Concatenated:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The number of ids of each sequence."""
+        """(N,): length of each sequence."""
         return np.concatenate((self._first.lengths, self._second.lengths))
 
 
 def scoring(model: Seq2SeqModel, device: torch.device) -> ScorePairs:
-    """Scores with a model in this process; to be used in inference mode."""
+    """Return a function that scores with a model in this process, for use in inference mode."""
     return partial(map, partial(predicted, model, device))
 
 
 def predicted(model: Seq2SeqModel, device: torch.device, pairs: Pairs) -> Predicted:
-    """How well the model predicts each target token from those before it."""
+    """Score the model's prediction of each target token given the previous ones."""
     places = _places(model.config, pairs, device) if model.pads(device) else None
     states, following = next_token_states(model, *_batch(model.config, pairs, device), places)
     logits = model.output(states)
@@ -167,7 +167,7 @@ def _places(config: Seq2SeqConfig, pairs: Pairs, device: torch.device) -> Tensor
 def next_token_states(
     model: Seq2SeqModel, source: Tensor, target: Tensor, places: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The states (N, C) that predict all real target tokens after the first, and these tokens' ids (N,).
+    """Return the states (N, C) that predict all real target tokens after the first, and these tokens' ids (N,).
 
     source: (B, S); target: (B, T + 1) from begin to end token; places: from `EncodedPairs.places`, for models that pad
     on the device.
@@ -180,10 +180,10 @@ def next_token_states(
 
 
 def _without_last(target: Tensor, pad_id: int) -> Tensor:
-    """The decoder's inputs (B, T) for target (B, T + 1): each sequence without its last token."""
+    """Return the decoder's inputs (B, T) for target (B, T + 1): each sequence without its last token."""
     return target[:, :-1].masked_fill(target[:, 1:] == pad_id, pad_id)
 
 
 def perplexity(loss: float) -> float:
-    """exp(loss) for a loss per token in nats, bounded to stay within the range of a float."""
+    """Return exp(loss) for a loss per token in nats, clipped to the range of a float."""
     return math.exp(min(loss, 700.0))

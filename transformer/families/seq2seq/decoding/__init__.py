@@ -1,1 +1,1 @@
-"""Generating target sequences."""
+"""Generation of target sequences."""

@@ -1,4 +1,4 @@
-"""The parameters of generating target sequences."""
+"""Parameters of generating target sequences."""
 
 import math
 from typing import Literal
@@ -9,33 +9,33 @@ from transformer.generation.config import SearchParams
 
 
 class DecodingParams(SearchParams):
-    """How translations are made."""
+    """How translations are generated."""
 
     max_length_ratio: float | None = Field(gt=0)
-    """If set, also at most ceil(ratio * source tokens) + max_length_extra."""
+    """If set, the length is also limited to ceil(ratio * source tokens) + max_length_extra."""
     max_length_extra: int = Field(ge=0)
-    """Tokens added to `max_length_ratio` times the source's."""
+    """Tokens added to `max_length_ratio` times the source tokens."""
     long_sources: Literal["cut", "split", "refuse"]
-    """Sources longer than the model's positions: keep the beginning, translate parts of similar length, or fail."""
+    """Sources longer than the model's positions: truncate, translate parts of similar length, or fail."""
     mbr_utility: Literal["none", "bleu", "chrf"]
-    """What `beam` answers with: the hypothesis with the best score, or of all beam_size the one with the most expected
-    utility (minimum Bayes risk, Kumar and Byrne 2004), which is the sentence BLEU of its tokens or the chrF of its
-    text. The others of `n_best` follow in that order, and `stopping` waits for beam_size hypotheses."""
+    """Minimum Bayes risk decoding (Kumar and Byrne 2004) for `beam`: answer with the hypothesis of highest expected
+    utility among all beam_size ones, instead of the best score; the utility is sentence BLEU on tokens or chrF on text.
+    `n_best` follows that order, and `stopping` waits for beam_size hypotheses."""
     mbr_scale: float = Field(ge=0, le=100)
-    """The power of the probabilities that the hypotheses have in that expectation; 0 counts all alike."""
+    """Exponent of the hypothesis probabilities in that expectation; 0 weights all equally."""
 
     @property
     def reranks(self) -> bool:
-        """Whether hypotheses are chosen by their expected utility."""
+        """True if hypotheses are chosen by expected utility."""
         return self.mbr_utility != "none" and self.method == "beam" and self.beam_size > 1
 
     @property
     def candidates(self) -> int:
-        """How many hypotheses the search is to find."""
+        """Number of hypotheses that the search returns."""
         return self.beam_size if self.reranks else self.n_best
 
     def limit(self, source_tokens: int, positions: int) -> int:
-        """The maximum number of target tokens for a sentence, at least 1; positions: how many the model has."""
+        """Return the maximum number of target tokens for a sentence, at least 1; positions: of the model."""
         limit = min(self.max_length, positions - 1)
         if self.max_length_ratio is not None:
             limit = min(limit, math.ceil(self.max_length_ratio * source_tokens) + self.max_length_extra)

@@ -1,4 +1,4 @@
-"""Decodes batches of sources with greedy search, beam search or sampling."""
+"""Decoding of source batches with greedy search, beam search or sampling."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -15,7 +15,7 @@ from transformer.generation.interface import Generator, Hypothesis, Sources
 from transformer.generation.stepwise import best_first, greedy_search, sample
 
 BatchSearch = Callable[[Iterable[Sources], DecodingParams], Iterator[list[list[Hypothesis]]]]
-"""Searches batches, wherever; the hypotheses of each, in order."""
+"""A function that yields the hypotheses of each batch, in order, such as from other processes."""
 _METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
 
 
@@ -29,11 +29,12 @@ def decode(
     numbers: Sequence[int] | None = None,
     search: BatchSearch | None = None,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses for each source, in the order of the sources; they do not depend on the batch size.
+    """Return the hypotheses for each source, in source order, independent of the batch size.
 
     sources: ids between begin and end token. numbers: the sources' numbers, which seed sampling; default: their
-    indices. search: in place of `model` here, such as in other processes. Each source has `n_best` hypotheses, or fewer
-    if there are no more. Raises UserError if `long_sources` is `refuse` and a source has more ids than the model has
+    indices.
+    search: replaces `model` in this process, such as to search in others. Each source has `n_best` hypotheses, or fewer
+    if no more exist. Raises UserError if `long_sources` is `refuse` and a source has more ids than the model has
     positions.
     """
     positions = model.positions
@@ -66,9 +67,9 @@ def decode(
 def search_batch(
     model: Generator, batch: Sources, target: Vocabulary, params: DecodingParams
 ) -> list[list[Hypothesis]]:
-    """The hypotheses for each source of a batch, the best first; samples in the order of their numbers.
+    """Return the hypotheses for each source of a batch, best first; samples in drawing order.
 
-    Like this, the samples of a split source are samples of its parts joined, not the best of each part.
+    Thus the samples of a split source join samples of its parts, not the best of each part.
     """
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     searching = params.model_copy(update={"n_best": params.candidates})
@@ -77,7 +78,7 @@ def search_batch(
 
 
 class Search:
-    """Our search over a generator, as a translator's `Decoder`."""
+    """A `Decoder` that runs our search on a generator."""
 
     knows_stopping = True
 
@@ -87,18 +88,18 @@ class Search:
 
     @property
     def positions(self) -> int:
-        """The longest source, in tokens."""
+        """Maximum source length, in tokens."""
         return self.generator.positions
 
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
-        """As `decode`."""
+        """Return the hypotheses for each source; arguments as in `decode`."""
         return decode(self.generator, sources, self.target, params, observer, numbers=numbers, search=self.search)
 
 
 def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:
-    """The seed of each part's sampling: its source's number, and from the second part on also the part's number."""
+    """Return the sampling seed of each part: its source's number, plus the part's number from the second part on."""
     seeds: list[tuple[int, ...]] = []
     part = 0
     for index, owner in enumerate(owners):

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk decoding (Kumar and Byrne 2004): of a beam, the hypothesis that most of it agrees with."""
+"""Minimum Bayes risk decoding (Kumar and Byrne 2004): choose the hypothesis with the highest expected utility."""
 
 from collections.abc import Sequence
 
@@ -13,15 +13,15 @@ Floats = NDArray[np.float64]
 _BLEU_ORDERS = 4
 _CHRF_ORDERS = 6
 _CHRF_BETA = 2
-_DIGITS = 12  # the last bits of a matrix product are the library's
+_DIGITS = 12  # the last bits of a matrix product depend on the BLAS library
 
 
 def chosen(found: list[Hypothesis], target: Vocabulary, params: DecodingParams) -> list[Hypothesis]:
-    """The `n_best` hypotheses to answer with: the first, or those with the most expected utility.
+    """Return `n_best` hypotheses: the first ones, or those with the highest expected utility.
 
-    found: the `candidates` of a source, the best score first. A hypothesis' utility is expected over all of them as
-    references, itself included, each with its probability to the power of `mbr_scale`; equals stay in order. Those
-    without an end rank last: their probabilities are of beginnings. Scores stay the search's.
+    found: the `candidates` of a source, best score first. A hypothesis' utility is averaged over all of them as
+    references, including itself, weighted by their probability to the power of `mbr_scale`; ties keep their order.
+    Unfinished hypotheses rank last, as their probabilities are those of prefixes. Scores remain the search's.
     """
     if not params.reranks:
         return found[: params.n_best]
@@ -34,16 +34,16 @@ def chosen(found: list[Hypothesis], target: Vocabulary, params: DecodingParams) 
         utilities = bleu([tuple(each.ids) for each in candidates])
     else:
         utilities = chrf([target.decode(each.ids) for each in candidates])
-    np.fill_diagonal(utilities, 1.0)  # that of nothing against nothing is 0 by either formula
+    np.fill_diagonal(utilities, 1.0)  # both formulas give 0 for two empty texts
     expected = utilities @ (weights / weights.sum())
     order = np.argsort(-expected.round(_DIGITS), kind="stable")
     return [*(candidates[place] for place in order), *rest][: params.n_best]
 
 
 def bleu(sequences: Sequence[tuple[int, ...]]) -> Floats:
-    """The BLEU of each sequence (rows) with each as the reference (columns), (K, K), between 0 and 1.
+    """Return the sentence BLEU (K, K) of each sequence (rows) against each as reference (columns), between 0 and 1.
 
-    Counts of 2- to 4-grams have 1 added (Lin and Och 2004), or most sentences would have none of some length.
+    Counts of 2- to 4-grams are smoothed by adding 1 (Lin and Och 2004), as most sentences have no match of some order.
     """
     lengths = np.array([len(each) for each in sequences], dtype=np.float64)
     logs = np.zeros((len(sequences), len(sequences)))
@@ -58,7 +58,10 @@ def bleu(sequences: Sequence[tuple[int, ...]]) -> Floats:
 
 
 def chrf(texts: Sequence[str]) -> Floats:
-    """As `bleu`, the chrF of texts (Popović 2015): the F-score of n-grams of 1 to 6 characters, without spaces."""
+    """Return the chrF (K, K) of each text (rows) against each as reference (columns) (Popović 2015).
+
+    The F-score of character 1- to 6-grams, ignoring spaces.
+    """
     written = ["".join(text.split()) for text in texts]
     precision, recall, orders = (np.zeros((len(texts), len(texts))) for _ in range(3))
     for order in range(1, _CHRF_ORDERS + 1):
@@ -72,7 +75,7 @@ def chrf(texts: Sequence[str]) -> Floats:
 
 
 def _overlaps(sequences: Sequence[str] | Sequence[tuple[int, ...]], order: int) -> tuple[Floats, Floats]:
-    """The n-grams that each two sequences have in common, (K, K), and how many each has, (K,)."""
+    """Return the number of n-grams that each pair of sequences shares, (K, K), and that each has, (K,)."""
     numbers: dict[str | tuple[int, ...], int] = {}
     ngrams = [
         [numbers.setdefault(each[start : start + order], len(numbers)) for start in range(len(each) - order + 1)]

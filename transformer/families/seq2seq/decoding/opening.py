@@ -1,4 +1,4 @@
-"""Opens an exported translation model."""
+"""Opening of exported translation models."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,6 @@ from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
 def open_predictor(
     task: Task, trained: Path, vocab: Path, pretokenizer: Path, decoding: dict[str, Any], device: str
 ) -> TorchTranslator:
-    """Open a translator. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
+    """Open an exported translator. decoding: from config.json in the folder `pretokenizer`. Raises UserError."""
     params = validate(DecodingParams, decoding, where=pretokenizer / "config.json", prefix="decoding")
     return TorchTranslator(trained, vocab, pretokenizer, params, inference_device(device))

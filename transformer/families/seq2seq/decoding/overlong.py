@@ -1,4 +1,4 @@
-"""Handles sources with more tokens than the model has positions."""
+"""Handling of sources longer than the model's positions."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from transformer.generation.interface import Hypothesis
 def fit_sources(
     sources: Sequence[Ids], positions: int, policy: str, *, numbers: Sequence[int] | None = None
 ) -> tuple[list[Ids], list[int]]:
-    """Sources of at most `positions` ids, and for each the index of the source that it comes from.
+    """Return sources of at most `positions` ids, each with the index of its original source.
 
-    policy: `cut` keeps the beginning; `split` makes parts of similar length, each between begin and end token;
-    `refuse` raises UserError with the text's number, counted from 1.
+    policy: `cut` truncates; `split` makes parts of similar length, each between begin and end token; `refuse` raises
+    UserError with the text's number, counted from 1.
     """
     fitting: list[Ids] = []
     owners: list[int] = []
@@ -42,9 +42,9 @@ def _split(source: Ids, positions: int) -> list[Ids]:
 
 
 def joined(parts: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
-    """The hypotheses of a source from those of its parts: the first ones concatenated, then the second, ...
+    """Join the hypotheses of a source's parts: the first of each part concatenated, then the second, ...
 
-    Scores and log probabilities add up. A part with fewer hypotheses repeats its last one.
+    Scores and log probabilities are summed. A part with fewer hypotheses repeats its last one.
     """
     if len(parts) == 1:
         return parts[0]

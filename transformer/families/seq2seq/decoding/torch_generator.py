@@ -1,4 +1,4 @@
-"""A PyTorch model as what decoding needs."""
+"""Generation with a PyTorch translation model."""
 
 from torch import Tensor
 
@@ -8,7 +8,7 @@ from transformer.generation.torch_steps import TorchSteps
 
 
 class TorchGenerator(TorchSteps):
-    """A translation model on its device, as a `Generator`."""
+    """A `Generator` that runs a translation model on its device."""
 
     def __init__(self, model: Seq2SeqModel, target: Vocabulary) -> None:
         super().__init__(model, never=(target.pad_id, target.begin_id))

@@ -1,4 +1,4 @@
-"""Translates with the PyTorch model."""
+"""Translation with PyTorch."""
 
 from pathlib import Path
 
@@ -16,20 +16,20 @@ from transformer.families.seq2seq.nn.model import build_model
 
 
 class _Search(Search):
-    """For one thread at a time."""
+    """Search for one thread at a time."""
 
     __call__ = in_turns(Search.__call__)
 
 
 class TorchTranslator(Translator):
-    """A translator whose network is at hand."""
+    """A translator with access to its network."""
 
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: DecodingParams, device: torch.device
     ) -> None:
-        """trained, vocab: the outputs of train and build_vocab; pretokenizer: the folder of `pretokenizer.json`.
+        """trained, vocab: outputs of train and build_vocab; pretokenizer: the folder with `pretokenizer.json`.
 
-        Raises UserError when one of them is missing or broken.
+        Raises UserError if one of them is missing or broken.
         """
         config = load_config(trained, Seq2SeqConfig)
         self.model = build_model(config)

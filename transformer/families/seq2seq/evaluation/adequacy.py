@@ -11,7 +11,7 @@ _DIGITS = 6
 
 
 def adequacy_figures(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Over-translation, under-translation and repetition, all 0 at best; texts are space-separated tokens."""
+    """Compute over-translation, under-translation and repetition, all 0 at best; texts are space-separated tokens."""
     split = [text.split() for text in hypotheses], [text.split() for text in references]
     figures = {
         "over_translation": over_translation(*split),
@@ -22,10 +22,10 @@ def adequacy_figures(hypotheses: Sequence[str], references: Sequence[str]) -> di
 
 
 def over_translation(hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> float:
-    """OTEM-2 (Yang et al. 2018): 1- and 2-grams beyond their count in the reference, and beyond the first.
+    """Compute OTEM-2 (Yang et al. 2018): 1- and 2-grams beyond their count in the reference, and beyond the first.
 
-    The geometric mean of their fractions of all n-grams of the hypotheses, times exp(1 - r/h) if the hypotheses' h
-    tokens are more than the references' r.
+    The geometric mean of their fractions of all n-grams of the hypotheses, times exp(1 - r/h) if the hypotheses have
+    more tokens (h) than the references (r).
     """
     excess, total = [0] * _OVER, [0] * _OVER
     for hypothesis, reference in zip(hypotheses, references, strict=True):
@@ -37,10 +37,10 @@ def over_translation(hypotheses: Sequence[Tokens], references: Sequence[Tokens])
 
 
 def under_translation(hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> float:
-    """UTEM-4 (Yang et al. 2018): 1- to 4-grams of the reference that are missing from the hypothesis.
+    """Compute UTEM-4 (Yang et al. 2018): 1- to 4-grams of the reference that are missing from the hypothesis.
 
-    The geometric mean of their fractions of all n-grams of the references, times exp(1 - h/r) if the hypotheses' h
-    tokens are fewer than the references' r. A word that is translated differently counts as missing.
+    The geometric mean of their fractions of all n-grams of the references, times exp(1 - h/r) if the hypotheses have
+    fewer tokens (h) than the references (r). A word that is translated differently counts as missing.
     """
     missing, total = [0] * _UNDER, [0] * _UNDER
     for hypothesis, reference in zip(hypotheses, references, strict=True):
@@ -52,7 +52,7 @@ def under_translation(hypotheses: Sequence[Tokens], references: Sequence[Tokens]
 
 
 def repetition(hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> float:
-    """The fraction of hypotheses that immediately repeat 1 to 4 tokens that the reference does not repeat."""
+    """Return the fraction of hypotheses that immediately repeat 1 to 4 tokens that the reference does not repeat."""
     found = sum(
         bool(_repeated(hypothesis) - _repeated(reference))
         for hypothesis, reference in zip(hypotheses, references, strict=True)
@@ -74,7 +74,7 @@ def _ngrams(tokens: Tokens, n: int) -> Counter[tuple[str, ...]]:
 
 
 def _mean(part: Sequence[int], whole: Sequence[int]) -> float:
-    """The geometric mean of the fractions, ignoring n-grams that no sentence is long enough for."""
+    """Return the geometric mean of the fractions, ignoring orders that no sentence is long enough for."""
     shares = [a / b for a, b in zip(part, whole, strict=True) if b]
     return math.prod(shares) ** (1 / len(shares)) if shares else 0.0
 

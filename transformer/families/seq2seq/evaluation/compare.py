@@ -1,4 +1,4 @@
-"""Compares two systems' translations of the same sentences."""
+"""Comparison of two systems' translations of the same sentences."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ _COMPARED = ("hypothesis", "reference")
 
 
 def texts(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """The fields that must be the same in both systems' predictions."""
+    """Return the fields that must be equal in both systems' predictions."""
     return [(row["source"], row["reference"]) for row in rows]
 
 
 def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[dict[str, tuple[float, Floats]]]:
-    """Per system, the metrics on plain text, which do not depend on its tokens: score and bootstrap samples, by name.
+    """Return per system the metrics on plain text, independent of tokens: score and bootstrap samples, by name.
 
-    They are cased if all of the systems write capital letters. If some do, chrF is named after its lowercased texts.
+    They are cased if all systems write capital letters. If only some do, chrF is named as lowercased.
     """
     capitals = [writes_capitals(row["hypothesis"] for row in rows) for rows in systems]
     found = (text_metrics(*(_column(rows, name) for name in _COMPARED), cased=all(capitals)) for rows in systems)
@@ -30,7 +30,7 @@ def scored(task: Task, systems: Sequence[Sequence[Row]], samples: int) -> list[d
 
 
 def differing(metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
-    """The texts that two systems translate differently."""
+    """Count the texts that two systems translate differently."""
     return sum(map(str.__ne__, _column(one, "hypothesis"), _column(two, "hypothesis")))
 
 

@@ -1,4 +1,4 @@
-"""evaluate: scores the translations of validation and every test split, with intervals and the worst sentences."""
+"""evaluate: scores translations of validation and every test split, with intervals and the worst sentences."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -41,13 +41,13 @@ _PLOTS = {
     "unknown_words": "bleu_by_unknown_words.tsv",
 }
 _JOINS = 95.0
-"""BLEU from which joined tokens are the text, but for what a corpus writes in more than one way."""
+"""BLEU from which joined tokens count as the original text, up to spelling variants of the corpus."""
 _SHOWN = 20  # sentences per split and kind in the table
 _MAIN = ("bleu", "bleu_low", "bleu_high", "chrf", "perplexity", "length_ratio", "duplicates")
 
 
 class EvaluateParams(DecodingParams, ScoringParams):
-    """`evaluate`: how translations are made and scored."""
+    """`evaluate`: how translations are generated and scored."""
 
     @model_validator(mode="after")
     def _chooses_from_a_beam(self) -> Self:
@@ -66,7 +66,7 @@ class Params(StageParams):
 def run(
     task: Task, params: Params, *, inputs: EvaluationInputs, outputs: EvaluationOutputs, observer: Observer
 ) -> dict[str, float]:
-    """Write metrics per split, every translation, and tables. Returns the main validation metrics."""
+    """Write metrics per split, all translations, and tables. Returns the main validation metrics."""
     name = params.evaluate.baseline
     baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
     opened = inputs, params.evaluate, params.hardware
@@ -93,7 +93,7 @@ def _evaluated(
     figures: dict[str, dict[str, float] | dict[str, str]] = {}
     tables = _Tables(counts)
     target = translator.pretokenizers["target"]
-    # A perplexity is per token of the vocabulary, of texts split in one way, and of what the model's positions leave.
+    # Perplexity per token depends on the vocabulary, on pre-tokenization and on truncation.
     per_token = f"vocabulary:{sha256(inputs.vocab / 'target' / 'tokenizer.json')[:12]}"
     per_token += f"|split:{target.kind}|lowercase:{target.lowercase}"
     for split in evaluated_splits(inputs, "source"):
@@ -126,7 +126,7 @@ def _evaluated(
 
 
 def _column(corpus: Path, split: str, translator: TorchTranslator, side: str) -> list[str]:
-    """One side of a split as raw text."""
+    """Return one side of a split as raw text."""
     language = str(translator.pretokenizers[side].language)
     return [row[language] for row in read_rows(corpus / f"{split}.jsonl")]
 
@@ -138,7 +138,7 @@ def _translated(
     hypotheses = [translator.text(text) for text in decoded]
     references = _column(inputs.corpus, split, translator, "target")
     target = translator.pretokenizers["target"]
-    # WordPiece does not give back the tokens: it joins punctuation to words, and splits at hyphens.
+    # WordPiece does not restore the tokens: it joins punctuation to words, and splits at hyphens.
     pieces = isinstance(translator.vocabularies["target"].tokenizer.model, WordPiece)
     if target.kind == "spacy" and not pieces:
         tokens = of_tokens(decoded, [row["target"] for row in read_rows(inputs.tokens / f"{split}.jsonl")])
@@ -158,7 +158,7 @@ def _translated(
 
 
 def _perplexities(pairs: EncodedPairs, texts: Texts, batch_size: int, ordered_map: OrderedMap) -> dict[str, float]:
-    """Perplexity per token, and per reference word or sentence end, which is comparable across vocabularies."""
+    """Return perplexity per token, and per reference word or sentence end, which is comparable across vocabularies."""
     loss, _ = pairs.score(batch_size, partial(score_with, ordered_map))
     words = max(predicted_words(pairs, texts.reference_tokens), 1.0)
     return {
@@ -168,7 +168,7 @@ def _perplexities(pairs: EncodedPairs, texts: Texts, batch_size: int, ordered_ma
 
 
 def _unknown_rate(pairs: EncodedPairs, translator: TorchTranslator) -> float:
-    """The share of unknown tokens in the references: each is easy to predict, and flatters a perplexity."""
+    """Return the fraction of unknown tokens in the references: they are easy to predict and deflate perplexity."""
     unknown = translator.vocabularies["target"].unknown_id
     counts = [(len(ids), int((ids == unknown).sum())) for row in range(len(pairs)) for ids in [pairs.target[row][1:-1]]]
     return round(sum(found for _, found in counts) / max(sum(length for length, _ in counts), 1), 6)
@@ -177,9 +177,9 @@ def _unknown_rate(pairs: EncodedPairs, translator: TorchTranslator) -> float:
 def _attainable(
     split: str, texts: Texts, translator: TorchTranslator, inputs: EvaluationInputs, observer: Observer
 ) -> dict[str, float]:
-    """BLEU on plain text of the references' own tokens, joined as translations are, and a warning, if it is low.
+    """Return the BLEU on plain text of the detokenized reference tokens, with a warning, if it is low; else nothing.
 
-    spaCy's tokens are joined as German and English are written, whatever the language.
+    spaCy's tokens are joined by the rules of German and English, whatever the language.
     """
     if translator.pretokenizers["target"].kind != "spacy" or not texts.references:
         return {}
@@ -196,14 +196,14 @@ def _attainable(
 
 
 def predicted_words(pairs: EncodedPairs, references: Sequence[str]) -> float:
-    """The words and sentence ends of the references (N,), one that is cut by the share of its tokens that is left."""
+    """Count words and sentence ends of the references (N,); a truncated one counts by its fraction of tokens left."""
     shares = (pairs.lengths[:, 1] - 1) / (pairs.target.lengths - 1)
     counts = np.array([len(tokens.split()) + 1 for tokens in references], dtype=np.int64)
     return float(counts @ shares)
 
 
 def _five_digits(value: float) -> float:
-    """Round to five digits; further ones depend on the batch size, which changes the order of sums."""
+    """Round to five significant digits; further ones depend on the batch size (summation order)."""
     return float(f"{value:.5g}")
 
 

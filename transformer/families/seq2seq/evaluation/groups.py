@@ -1,4 +1,4 @@
-"""Scores by groups of similar sentences: where a translator is good and where it is not."""
+"""Scores by groups of similar sentences: strengths and weaknesses of a translator."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,12 +26,12 @@ class Group(NamedTuple):
 
 
 def word_counts(sources: Iterable[str]) -> Counter[str]:
-    """How often each word occurs in the training sources."""
+    """Count each word in the training sources."""
     return Counter(word for text in sources for word in words(text))
 
 
 def groups(sources: Sequence[str], counts: Mapping[str, int], metrics: Mapping[str, Metric]) -> Iterator[Group]:
-    """BLEU and chrF by the source's number of words, rare words and unknown words; empty groups are omitted.
+    """Yield BLEU and chrF by the source's number of words, rare words and unknown words, without empty groups.
 
     counts: word counts in training. A word is rare if training has it 1 to 5 times, and unknown if it never does,
     whatever the model's vocabulary. metrics: `bleu` and `chrf`.

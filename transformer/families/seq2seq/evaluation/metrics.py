@@ -1,4 +1,4 @@
-"""All metrics of one split of a translator."""
+"""All metrics of a translator on one split."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Judged(NamedTuple):
 
 
 def of_tokens(hypotheses: Sequence[str], references: Sequence[str]) -> Judged:
-    """Texts that are space-separated tokens already, in the text's own case."""
+    """Lowercase texts that are already space-separated tokens."""
     return Judged([text.lower() for text in hypotheses], [text.lower() for text in references], GIVEN)
 
 
@@ -64,15 +64,15 @@ class Texts:
     references: list[str]
     hypotheses: list[str]
     reference_tokens: list[str]
-    """Lowercased, space-separated."""
+    """Lowercased, space-separated tokens."""
     hypothesis_tokens: list[str]
     cased: bool
-    """Whether the model writes capital letters."""
+    """True if the model writes capital letters."""
     tokenizer: str = GIVEN
-    """The tokenizer that split them; one of sacreBLEU's if spaCy has none for the language."""
+    """Tokenizer that split the tokens; one of sacreBLEU's if spaCy has none for the language."""
 
     def metrics(self) -> dict[str, Metric]:
-        """`bleu` of the tokens; `chrf` and `bleu_13a_cased`, `bleu_zh_lowercased` or similar of the texts."""
+        """Compute `bleu` on tokens; `chrf` and `bleu_13a_cased`, `bleu_zh_lowercased` or similar on texts."""
         given = self.tokenizer == GIVEN  # else sacreBLEU splits the texts itself, and its signature names the tokenizer
         sides = (self.hypothesis_tokens, self.reference_tokens) if given else (self.hypotheses, self.references)
         by_token = token_metrics(*sides, self.tokenizer)
@@ -87,10 +87,10 @@ def split_figures(
     baseline: Sequence[str] | None,
     samples: int,
 ) -> dict[str, float]:
-    """Scores with intervals, over- and under-translation, scores without duplicates, and the lead over a baseline.
+    """Compute scores with intervals, adequacy metrics, scores without duplicates, and differences to a baseline.
 
-    metrics: those of the texts; baseline: another system's hypotheses, (N,). It is compared by the metrics on plain
-    text, since those do not depend on a system's tokens.
+    metrics: of the texts; baseline: another system's hypotheses, (N,), compared by the metrics on plain text, since
+    these do not depend on a system's tokens.
     """
     resampled = {name: metric.resampled(samples) for name, metric in metrics.items()}
     figures = {name: metric.score() for name, metric in metrics.items()} | {"sentences": len(texts.sources)}
@@ -112,7 +112,7 @@ def _baseline_figures(
     baseline: Sequence[str],
     samples: int,
 ) -> dict[str, float]:
-    """The lead over the baseline by the metrics of the texts; without case if it lacks the references' capitals."""
+    """Compare plain-text metrics with the baseline; lowercased if it lacks capitals that the references have."""
     if not texts.cased or writes_capitals(baseline) or not writes_capitals(texts.references):
         theirs = text_metrics(baseline, texts.references, cased=texts.cased)
         ours = {name: (metrics[name].score(), resampled[name]) for name in theirs}
@@ -131,15 +131,15 @@ def _baseline_figures(
 
 
 def _lowercased(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Metric]:
-    """The metrics of texts without case, under names of their own beside those with case."""
+    """Return lowercased metrics of texts, under names distinct from the cased ones."""
     found = text_metrics(hypotheses, references, cased=False)
     return {f"{name.removesuffix(_LOWERCASED)}{_LOWERCASED}": metric for name, metric in found.items()}
 
 
 def worst_and_median(scores: Floats, count: int) -> list[tuple[str, int]]:
-    """The sentences with the lowest scores and those around the median: (`worst` or `median`, index).
+    """Return the sentences with the lowest scores and those around the median: (`worst` or `median`, index).
 
-    scores: (N,); count: maximum number of sentences of either kind.
+    scores: (N,); count: maximum number of sentences of each kind.
     """
     order: list[int] = np.argsort(scores, kind="stable").tolist()
     middle = max((len(order) - count) // 2, 0)

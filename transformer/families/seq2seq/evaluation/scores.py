@@ -1,4 +1,4 @@
-"""BLEU and chrF computed by sacreBLEU, with signatures (Papineni et al. 2002; Popović 2015; Post 2018)."""
+"""BLEU and chrF by sacreBLEU, with signatures (Papineni et al. 2002; Popović 2015; Post 2018)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _SCRIPTS = {
     for name, letters in {"han": HAN, "kana": KANA, "south_east": SOUTH_EAST, "hangul": "\uac00-\ud7af"}.items()
 }
 _KANA_SHARE = 0.05
-"""Above this share of kana among the letters, a text in Han characters is Japanese."""
+"""Minimum fraction of kana among the letters from which text in Han characters counts as Japanese."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +31,22 @@ class Metric:
 
     metric: BLEU | CHRF
     counts: Floats
-    """(N, K)"""
+    """(N, K): statistics per sentence."""
     signature: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "signature", str(self.metric.get_signature()))
 
     def score(self, rows: Rows | slice = slice(None)) -> float:
-        """The corpus score of all or the given sentences; 0 if there are none."""
+        """Return the corpus score of all or the given sentences; 0 if there are none."""
         return round(self._of(self.counts[rows].sum(axis=0)), _DIGITS) if len(self.counts[rows]) else 0.0
 
     def sentence_scores(self) -> Floats:
-        """The sentence-level scores, (N,)."""
+        """Return the sentence-level scores, (N,)."""
         return np.array([self._of(row) for row in self.counts]).round(_DIGITS)
 
     def resampled(self, samples: int) -> Floats:
-        """Bootstrap samples of the corpus score, (samples,)."""
+        """Return bootstrap samples of the corpus score, (samples,)."""
         return bootstrap(lambda weights: self._of(weights @ self.counts), len(self.counts), samples)
 
     def _of(self, sums: Floats) -> float:
@@ -54,9 +54,9 @@ class Metric:
 
 
 def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased: bool) -> dict[str, Metric]:
-    """BLEU and chrF of plain text: cased, or lowercased if the model has no case.
+    """Return BLEU and chrF of plain text: cased, or lowercased if the model is uncased.
 
-    BLEU's name includes its tokenizer: 13a, or another one for scripts that do not separate words.
+    BLEU's name includes its tokenizer: 13a, or another one for scripts without word separators.
     """
     tokenizer = text_tokenizer(references)
     name = f"bleu_{tokenizer.replace('-', '_')}_{'cased' if cased else 'lowercased'}"
@@ -67,20 +67,20 @@ def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased:
 
 
 def writes_capitals(texts: Iterable[str]) -> bool:
-    """Whether a system's texts have capital letters; without any, its BLEU with case says nothing."""
+    """True if a system's texts have capital letters; without any, cased BLEU is meaningless."""
     return any(text != text.lower() for text in texts)
 
 
 def token_metrics(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str = GIVEN) -> dict[str, Metric]:
-    """BLEU of lowercased tokens: the space-separated ones, as the public notebooks report, or sacreBLEU's."""
+    """Return BLEU of lowercased tokens: the space-separated ones, as the public notebooks report, or sacreBLEU's."""
     return {"bleu": _counted(BLEU(tokenize=tokenizer, lowercase=True, force=True), hypotheses, references)}
 
 
 def text_tokenizer(references: Sequence[str]) -> str:
-    """The name of sacreBLEU's tokenizer for the script of most letters in the references.
+    """Return the name of sacreBLEU's tokenizer for the script of most letters in the references.
 
-    `zh` for Chinese, MeCab's for Japanese and Korean if installed (else `char` and `13a`), `char` for Thai, Lao,
-    Khmer, Burmese and Tibetan, `13a` for all others.
+    `zh` for Chinese, MeCab's for Japanese and Korean if installed (else `char` and `13a`), `char` for Thai, Lao, Khmer,
+    Burmese and Tibetan, `13a` for all others.
     """
     text = "".join(references)
     letters = max(sum(map(str.isalpha, text)), 1)
@@ -96,7 +96,7 @@ def text_tokenizer(references: Sequence[str]) -> str:
 
 @cache
 def _exists(tokenizer: str) -> bool:
-    """Whether the libraries that a tokenizer needs are installed (`pip install sacrebleu[ja]`, `[ko]`)."""
+    """True if the libraries that a tokenizer needs are installed (`pip install sacrebleu[ja]`, `[ko]`)."""
     try:
         BLEU(tokenize=tokenizer)
     except (ImportError, RuntimeError):
@@ -105,7 +105,7 @@ def _exists(tokenizer: str) -> bool:
 
 
 def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """The number of tokens in the hypotheses, divided by that in the references."""
+    """Return the number of hypothesis tokens divided by the number of reference tokens."""
     tokens = [sum(len(text.split()) for text in texts) for texts in (hypotheses, references)]
     return round(tokens[0] / max(tokens[1], 1), _DIGITS)
 

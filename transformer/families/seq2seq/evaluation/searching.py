@@ -1,4 +1,4 @@
-"""Decoding and scoring in worker processes, each with a model of its own."""
+"""Decoding and scoring in worker processes, each with its own model."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -16,29 +16,29 @@ from transformer.generation.interface import Hypothesis, Sources
 from transformer.text.parallel import OrderedMap
 
 _opened: list[TorchTranslator] = []
-"""This process's own."""
+"""The model opened in this process."""
 
 
 def open_translator(inputs: EvaluationInputs, decoding: DecodingParams, hardware: Hardware) -> None:
-    """Open the trained model in this process. Raises UserError when a file is missing or broken."""
+    """Open the trained model in this process. Raises UserError if a file is missing or broken."""
     device = prepare(hardware).device
     _opened[:] = [TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, decoding, device)]
 
 
 def opened_translator() -> TorchTranslator:
-    """The model that `open_translator` opened."""
+    """Return the model opened by `open_translator`."""
     return _opened[0]
 
 
 def search_with(
     ordered_map: OrderedMap, batches: Iterable[Sources], params: DecodingParams
 ) -> Iterator[list[list[Hypothesis]]]:
-    """As `BatchSearch`, by the processes of a map that called `open_translator`."""
+    """Yield the hypotheses of each batch, in order, searched in processes that called `open_translator`."""
     return ordered_map(partial(_search, params), batches)
 
 
 def score_with(ordered_map: OrderedMap, batches: Iterable[Pairs]) -> Iterator[Predicted]:
-    """As `ScorePairs`, by the processes of a map that called `open_translator`."""
+    """Yield the metrics of each batch, in order, computed in processes that called `open_translator`."""
     return ordered_map(_predicted, batches)
 
 

@@ -1,1 +1,1 @@
-"""The encoder-decoder family: a source sequence in, a target sequence out."""
+"""Encoder-decoder models: a source sequence in, a target sequence out."""

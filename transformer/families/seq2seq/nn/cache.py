@@ -1,4 +1,4 @@
-"""A decoder's cache between steps of generation."""
+"""Caches of decoders between generation steps."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from transformer.nn.recurrent import State
 
 
 class DecoderCache(Cache):
-    """Keys and values per layer: those of the target grow with each step, those of the source are projected once.
+    """Keys and values per layer: the target's grow with each step, the source's are projected once.
 
-    Rows of one source (the hypotheses of a beam) share its keys and values as long as every source has the same
-    number of adjacent rows.
+    Rows of one source (the hypotheses of a beam) share its keys and values as long as every source has the same number
+    of adjacent rows.
     """
 
     def __init__(self, source: list[KeyValue], source_mask: Tensor) -> None:
@@ -41,15 +41,15 @@ class DecoderCache(Cache):
 
 @dataclass
 class RecurrentCache:
-    """The decoder's current states, and what every step reads of the source."""
+    """The decoder's current states, and its per-step inputs from the source."""
 
     layers: list[State]
     """By decoder layer, (B, C) each."""
     fed: Tensor
-    """What the next step's cell reads besides the token: the fixed context (B, M), or Luong's last attentional vector
-    (B, C). Bahdanau's context is computed in the step."""
+    """Next input of the cell besides the token: the fixed context (B, M), or Luong's last attentional vector (B, C).
+    Bahdanau's context is computed in the step."""
     memory: Memory | None
-    """What attention reads; None without attention."""
+    """Keys and values of the source for attention; None without attention."""
 
     def select(self, rows: Tensor) -> None:
         """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""

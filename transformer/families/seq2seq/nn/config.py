@@ -1,4 +1,4 @@
-"""The parameters of the translation models, and the configuration to rebuild either kind."""
+"""Parameters of the translation models, and the configuration to rebuild either kind."""
 
 from typing import Annotated, Literal, Self
 
@@ -21,17 +21,15 @@ class RecurrentParams(RecurrentLayerParams):
         "luong_scaled_general",
     ]
     """One fixed context vector (Cho et al. 2014), additive (Bahdanau et al. 2015), or a score of Luong et al. 2015.
-
-    `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates.
-    """
+    `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates."""
     local_window: int | None = Field(ge=1)
-    """D of Luong's local-p attention: attend to this many positions on both sides of a predicted one; null: to all."""
+    """D of Luong's local-p attention: attend to this many positions on each side of the predicted one; null: to all."""
     encoder_layers: int = Field(ge=1)
-    """Layers of the encoder."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(ge=1)
-    """Layers of the decoder."""
+    """Number of decoder layers."""
     teacher_forcing: float = Field(gt=0, le=1)
-    """In training, the probability that a step reads the reference's token rather than the model's own (argmax)."""
+    """Probability in training that a step reads the reference token instead of the model's own (argmax)."""
 
     @model_validator(mode="after")
     def _local_is_luong(self) -> Self:
@@ -55,12 +53,12 @@ class Seq2SeqParams(TransformerParams):
     """`model` of a translation task, kind `transformer`."""
 
     encoder_layers: int = Field(ge=1)
-    """Layers of the encoder."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(ge=1)
-    """Layers of the decoder."""
+    """Number of decoder layers."""
     tie_embeddings: Literal["none", "target", "all"]
-    """Share the target embedding with the output layer (Press and Wolf 2017), or both with the source embedding too
-    (section 3.4), which needs one vocabulary for both languages."""
+    """Tie the target embedding to the output layer (Press and Wolf 2017), or both to the source embedding too (section
+    3.4), which needs one vocabulary for both languages."""
 
 
 AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminator="kind")]
@@ -68,7 +66,7 @@ AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminato
 
 
 class Seq2SeqConfig(Section):
-    """Everything needed to rebuild a model besides its weights: the content of config.json."""
+    """Everything needed to rebuild a model except its weights; stored as config.json."""
 
     model: AnySeq2SeqParams
     source_size: int = Field(ge=1)

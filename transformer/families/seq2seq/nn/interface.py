@@ -1,4 +1,4 @@
-"""The interface of a translation model, of whatever kind, to training, evaluation and decoding."""
+"""Interface of translation models to training, evaluation and decoding."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from transformer.nn.model import Model
 
 
 class Cache(Protocol):
-    """What a model keeps between steps of generation."""
+    """State of a model between generation steps."""
 
     def select(self, rows: Tensor) -> None:
         """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
 
 
 class Seq2SeqModel(Model):
-    """Source and target ids in, the states before each next target token out; `output` makes logits of them."""
+    """Maps source and target ids to the states before each next target token, which `output` maps to logits."""
 
     config: Seq2SeqConfig
 
@@ -27,14 +27,14 @@ class Seq2SeqModel(Model):
 
     @abstractmethod
     def token_tables(self) -> Sequence[nn.Embedding]:
-        """The tables that embed source and target tokens; one of them twice if they share it."""
+        """Return the embeddings of source and target tokens; the same one twice if they share it."""
 
     @abstractmethod
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """The states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
+        """Return the states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
 
         packed: return the states (N, C) of all positions but padding, in the order of target_ids[target_ids !=
-        padding], and skip the computation of padding if the model can. `output` maps states to logits (..., V).
+        padding], and skip computation on padding if the model can. `output` maps states to logits (..., V).
         """
 
     @abstractmethod
@@ -43,4 +43,4 @@ class Seq2SeqModel(Model):
 
     @abstractmethod
     def step(self, target_ids: Tensor, cache: Any) -> Tensor:
-        """The states (B, C) after one more target token per row, target_ids (B,); cache: from `start`, is updated."""
+        """Append one target token per row, target_ids (B,), to the cache from `start`. Returns the states (B, C)."""

@@ -18,7 +18,7 @@ from transformer.nn.positions import TokenEmbedding, embedding_positions
 
 
 class Seq2SeqTransformer(Seq2SeqModel):
-    """Source and target ids in, target states out; `output` maps them to logits."""
+    """Maps source and target ids to target states, which `output` maps to logits."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -37,26 +37,26 @@ class Seq2SeqTransformer(Seq2SeqModel):
             self.output.weight = target.weight
 
     def token_tables(self) -> Sequence[nn.Embedding]:
-        """As `Seq2SeqModel.token_tables`."""
+        """Return the embeddings of source and target tokens."""
         return self.source_embedding.tokens, self.target_embedding.tokens
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """As `Seq2SeqModel.forward`."""
+        """Return the states (B, T, C) for source_ids (B, S) and target_ids (B, T); packed: (N, C), without padding."""
         source, target = self._layouts(source_ids, target_ids, packed=packed)
         return target.real(self._decode(target, self.encode(source), target.mask(source)))
 
     def start(self, source_ids: Tensor) -> DecoderCache:
-        """As `Seq2SeqModel.start`."""
+        """Encode source_ids (B, S). Returns the cache for `step`."""
         source = Padded(source_ids, self.config.source_pad_id)
         return DecoderCache(self.decoder.project(self.encode(source)), padding_mask(source_ids, source.pad_id))
 
     def step(self, target_ids: Tensor, cache: DecoderCache) -> Tensor:
-        """As `Seq2SeqModel.step`."""
+        """Append one target token per row, target_ids (B,), to the cache. Returns the states (B, C)."""
         target = Padded(target_ids[:, None], self.config.target_pad_id, cache)
         return self._decode(target, cache.source, cache.source_mask)[:, 0]
 
     def encode(self, source: Layout) -> Tensor:
-        """The encoded source, (B, S, C) or (M, C), depending on the layout."""
+        """Return the encoded source, (B, S, C) or (M, C), depending on the layout."""
         encoded: Tensor = self.encoder(self.source_embedding(source.token_ids, source.positions), source)
         return encoded
 
@@ -74,7 +74,7 @@ class Seq2SeqTransformer(Seq2SeqModel):
 
 
 def build_model(config: Seq2SeqConfig) -> Seq2SeqModel:
-    """A new model with weights drawn from torch's default generator."""
+    """Return a new model with weights drawn from torch's default generator."""
     if isinstance(config.model, RecurrentParams):
         return RecurrentSeq2Seq(config)
     return Seq2SeqTransformer(config)

@@ -1,4 +1,4 @@
-"""The recurrent encoder-decoder (Sutskever et al. 2014; Cho et al. 2014), without and with attention."""
+"""Recurrent encoder-decoder (Sutskever et al. 2014; Cho et al. 2014), with or without attention."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,13 +22,13 @@ class Encoded(NamedTuple):
     states: Tensor
     """(B, S, M)."""
     real: Tensor
-    """(B, S), False on padding."""
+    """(B, S), False at padding."""
     final: State
-    """The top layer's last state, (B, M) each."""
+    """Last state of the top layer, (B, M) each."""
 
 
 class RecurrentSeq2Seq(Seq2SeqModel):
-    """Source and target ids in, target states out; `output` maps them to logits."""
+    """Maps source and target ids to target states, which `output` maps to logits."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -51,11 +51,14 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         self.dropout = Dropout(params.dropout)
 
     def token_tables(self) -> Sequence[nn.Embedding]:
-        """As `Seq2SeqModel.token_tables`."""
+        """Return the embeddings of source and target tokens."""
         return self.source_embedding, self.target_embedding
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
-        """As `Seq2SeqModel.forward`. In training, teacher forcing below 1 replaces some of the target ids."""
+        """Return the states (B, T, C) for source_ids (B, S) and target_ids (B, T); packed: (N, C), without padding.
+
+        In training, teacher forcing below 1 replaces some of the target ids.
+        """
         real = target_ids != self.config.target_pad_id
         if self.training and self.teacher_forcing < 1:
             states = self._forward_sampled(target_ids, self.start(source_ids))
@@ -67,7 +70,7 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         return gather(states, steps.index.argsort())
 
     def pads(self, device: torch.device) -> bool:
-        """False on every device: a step processes only the rows that have not ended."""
+        """False on every device: each step processes only the sequences that have not ended."""
         return False
 
     def encode(self, source_ids: Tensor) -> Encoded:
@@ -77,15 +80,15 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         return Encoded(states, real, final[-1])
 
     def start(self, source_ids: Tensor) -> RecurrentCache:
-        """As `Seq2SeqModel.start`."""
+        """Encode source_ids (B, S). Returns the cache for `step`."""
         return self.decoder.start(*self.encode(source_ids))
 
     def step(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
-        """As `Seq2SeqModel.step`."""
+        """Append one target token per row, target_ids (B,), to the cache. Returns the states (B, C)."""
         return self._decode(target_ids[:, None], cache)[:, 0]
 
     def _decode(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
-        """The states (B, T, C) for the next tokens, target_ids (B, T)."""
+        """Return the states (B, T, C) for the next tokens, target_ids (B, T)."""
         batch, length = target_ids.shape
         states = self._next(target_ids.t().flatten(), [batch] * length, cache)
         return states.view(length, batch, -1).transpose(0, 1)
@@ -96,9 +99,9 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         return states
 
     def _forward_sampled(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
-        """As `forward`, but each token is the model's own with probability 1 - teacher_forcing.
+        """Run `forward` with scheduled sampling (Bengio et al. 2015) at a fixed ratio, drawn per row and step.
 
-        Scheduled sampling (Bengio et al. 2015) at a fixed ratio, drawn per row and step.
+        Each input token is the model's own with probability 1 - teacher_forcing.
         """
         states = [self._decode(target_ids[:, :1], cache)]
         for reference in target_ids.unbind(1)[1:]:

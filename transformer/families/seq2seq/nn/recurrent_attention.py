@@ -1,4 +1,4 @@
-"""Attention of a recurrent decoder to the source (Bahdanau et al. 2015; Luong et al. 2015)."""
+"""Attention of recurrent decoders to the source (Bahdanau et al. 2015; Luong et al. 2015)."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from transformer.nn.kernels.linear import Linear
 
 
 class Memory(NamedTuple):
-    """The encoded source as attention reads it. M: width of the encoder's states; A: width of the keys."""
+    """The encoded source as input to attention. M: width of the encoder's states; A: width of the keys."""
 
     states: Tensor
     """(B, S, M)."""
     keys: Tensor
     """(B, S, A): the states projected by the score, once per source."""
     real: Tensor
-    """(B, S), False on padding."""
+    """(B, S), False at padding."""
 
 
 class DotScore(nn.Module):
@@ -30,11 +30,11 @@ class DotScore(nn.Module):
         self.scale = query**-0.5 if scaled else 1.0
 
     def keys(self, states: Tensor) -> Tensor:
-        """The states themselves."""
+        """Return the states unchanged."""
         return states
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """query: (B, A); keys: (B, S, A). Returns (B, S)."""
+        """Score query (B, A) against keys (B, S, A). Returns (B, S)."""
         return (keys @ (query * self.scale)[:, :, None])[:, :, 0]
 
 
@@ -46,7 +46,7 @@ class GeneralScore(DotScore):
         self.key = Linear(memory, query, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
-        """(B, S, M) -> (B, S, C)."""
+        """Project states: (B, S, M) -> (B, S, C)."""
         projected: Tensor = self.key(states)
         return projected
 
@@ -64,18 +64,18 @@ class AdditiveScore(nn.Module):
         self.energy = Linear(query, 1, bias=False)
 
     def keys(self, states: Tensor) -> Tensor:
-        """(B, S, M) -> (B, S, C)."""
+        """Project states: (B, S, M) -> (B, S, C)."""
         projected: Tensor = self.key(states)
         return projected
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """query: (B, C); keys: (B, S, C). Returns (B, S)."""
+        """Score query (B, C) against keys (B, S, C). Returns (B, S)."""
         scores: Tensor = self.energy((self.query(query)[:, None] + keys).tanh())
         return scores[:, :, 0]
 
 
 class PredictedPosition(nn.Module):
-    """p_t = S * sigmoid(v_p^T tanh(W_p h_t)) (Luong et al. 2015, eq. 9); S is the row's own length."""
+    """p_t = S * sigmoid(v_p^T tanh(W_p h_t)) (Luong et al. 2015, eq. 9); S is the length of the row's source."""
 
     def __init__(self, query: int) -> None:
         super().__init__()
@@ -83,14 +83,14 @@ class PredictedPosition(nn.Module):
         self.outer = Linear(query, 1, bias=False)
 
     def forward(self, query: Tensor, real: Tensor) -> Tensor:
-        """query: (B, C); real: (B, S). Returns (B, 1), in positions from 0."""
+        """Return the predicted positions (B, 1), from 0. query: (B, C); real: (B, S)."""
         share: Tensor = self.outer(self.inner(query).tanh()).sigmoid()
         length = real.sum(dim=1, keepdim=True, dtype=self.outer.weight.dtype)  # bf16 cannot represent all positions
         return length * share
 
 
 class AttentionWeights(nn.Module):
-    """The softmax of the scores; a module, so that a forward hook sees the attention map as its output."""
+    """Softmax of the scores; a module, so that a forward hook can read the attention map from its output."""
 
     is_attention_weights = True
     """Marks the module for `figures.attention_maps`."""
@@ -100,7 +100,7 @@ class AttentionWeights(nn.Module):
         self.window = window
 
     def forward(self, scores: Tensor, allowed: Tensor, centre: Tensor | None) -> Tensor:
-        """The weights (B, S) of one target position; zeros for a row without allowed positions.
+        """Return the weights (B, S) of one target position; zeros for a row without allowed positions.
 
         scores: (B, S); allowed: (B, S); centre: (B, 1), p_t of local-p attention, or None. With it, only positions in
         [p_t - D, p_t + D] count, and their softmax is multiplied by a Gaussian with sigma = D / 2 (eq. 10).
@@ -118,7 +118,7 @@ def _masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
 
 
 class RecurrentAttention(nn.Module):
-    """The context of a query: a weighted sum of the encoder's states."""
+    """Context of a query: a weighted sum of the encoder's states."""
 
     def __init__(self, score: DotScore | AdditiveScore, query: int, window: int | None) -> None:
         super().__init__()
@@ -127,11 +127,11 @@ class RecurrentAttention(nn.Module):
         self.weights = AttentionWeights(window)
 
     def memory(self, states: Tensor, real: Tensor) -> Memory:
-        """What `forward` reads, computed once per source; states: (B, S, M); real: (B, S)."""
+        """Return the inputs of `forward` that are computed once per source; states: (B, S, M); real: (B, S)."""
         return Memory(states, self.score.keys(states), real)
 
     def forward(self, query: Tensor, memory: Memory) -> Tensor:
-        """query: (B, C). Returns the context (B, M)."""
+        """Return the context (B, M) of query (B, C)."""
         centre = None if self.position is None else self.position(query, memory.real)
         weights = self.weights(self.score(query, memory.keys), memory.real, centre)
         context: Tensor = weights[:, None] @ memory.states
@@ -139,7 +139,7 @@ class RecurrentAttention(nn.Module):
 
 
 def make_attention(name: str, query: int, memory: int, window: int | None) -> RecurrentAttention:
-    """The attention that `model.attention` names; query, memory: the widths of the decoder's and encoder's states."""
+    """Return the attention named `model.attention`; query, memory: widths of the decoder's and encoder's states."""
     scaled = "scaled" in name
     if name.endswith("dot"):
         return RecurrentAttention(DotScore(query, scaled=scaled), query, window)

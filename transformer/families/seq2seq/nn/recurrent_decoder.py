@@ -1,8 +1,8 @@
 """Recurrent decoders: with a fixed context, with Bahdanau's attention and with Luong's.
 
 Each is one loop over the given target positions: all of them in training, the next one in generation. The tokens of a
-step are adjacent, N in all, as packed by `nn.recurrent.Steps`; `sizes` has the number of rows per step, and a row that
-has ended leaves the cache.
+step are adjacent, N in all, as packed by `nn.recurrent.Steps`; `sizes` has the number of rows per step, and rows that
+have ended leave the cache.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from transformer.nn.recurrent import CELLS, Cell, State
 
 
 class Bridge(nn.Module):
-    """The decoder's first state from the encoder's last: tanh(W h) (Cho et al. 2014, A.1.2); W c for an LSTM's cell."""
+    """Initial decoder state from the encoder's last: tanh(W h) (Cho et al. 2014, A.1.2); W c for an LSTM's cell."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Bridge(nn.Module):
         self.parts = nn.ModuleList(Linear(memory, width) for _ in range(CELLS[params.cell].parts))
 
     def forward(self, final: State) -> list[State]:
-        """final: (B, M) each. Returns one state per decoder layer, (B, C) each."""
+        """Return one state per decoder layer, (B, C) each. final: (B, M) each."""
         hidden, *cell = (part(state) for part, state in zip(self.parts, final, strict=True))
         by_part = [part.chunk(self.layers, dim=1) for part in (hidden.tanh(), *cell)]
         return list(zip(*by_part, strict=True))
@@ -45,7 +45,7 @@ class Readout(nn.Module):
         self.context = Linear(memory, width, bias=False)
 
     def forward(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        """hidden: (N, C); embedded: (N, E); context: (N, M). Returns (N, C)."""
+        """Combine hidden (N, C), embedded (N, E) and context (N, M). Returns (N, C)."""
         summed = self.hidden(hidden) + self.embedded(embedded) + self.context(context)
         states: Tensor = summed.unflatten(1, (-1, 2)).amax(dim=2)
         return states
@@ -55,7 +55,7 @@ class RecurrentDecoder(nn.Module, ABC):
     """Stacked cells; the bottom one reads the token's embedding and an additional input, `fed`."""
 
     def __init__(self, params: RecurrentParams, memory: int, *, fed: int) -> None:
-        """memory: M, the width of the encoder's states; fed: the width of the additional input."""
+        """memory: M, width of the encoder's states; fed: width of the additional input."""
         super().__init__()
         cell, width = CELLS[params.cell], params.hidden
         self.bottom = cell(params.embedding, width)
@@ -66,11 +66,11 @@ class RecurrentDecoder(nn.Module, ABC):
 
     @abstractmethod
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
-        """The cache before the first step. states: (B, S, M); real: (B, S); final: (B, M) each."""
+        """Return the cache before the first step. states: (B, S, M); real: (B, S); final: (B, M) each."""
 
     @abstractmethod
     def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """The states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
+        """Return the states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
 
     def advance(self, gates: Tensor, cache: RecurrentCache) -> Tensor:
         """Run one step of all layers. gates: the bottom cell's projected input. Returns the top hidden state."""
@@ -89,18 +89,18 @@ class RecurrentDecoder(nn.Module, ABC):
 
 
 class FixedContextDecoder(RecurrentDecoder):
-    """The encoder's last state goes into every step and every output (Cho et al. 2014, sections 2.2 and A.1.2)."""
+    """Feeds the encoder's last state to every step and every output (Cho et al. 2014, sections 2.2 and A.1.2)."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__(params, memory, fed=memory)
         self.readout = Readout(params, memory)
 
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
-        """As `RecurrentDecoder.start`."""
+        """Return the cache before the first step. states: (B, S, M); real: (B, S); final: (B, M) each."""
         return RecurrentCache(self.bridge(final), fed=final[0], memory=None)
 
     def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """As `RecurrentDecoder.forward`."""
+        """Return the states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
         rows = torch.cat([torch.arange(size, device=embedded.device) for size in sizes])
         context = cache.fed.index_select(0, rows)
         gates = self.bottom.input(embedded) + self.fed(cache.fed).index_select(0, rows)
@@ -110,7 +110,7 @@ class FixedContextDecoder(RecurrentDecoder):
 
 
 class BahdanauDecoder(RecurrentDecoder):
-    """The previous hidden state is the query for the step's context (Bahdanau et al. 2015, section 3.1)."""
+    """Attends with the previous hidden state as the query (Bahdanau et al. 2015, section 3.1)."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__(params, memory, fed=memory)
@@ -118,11 +118,11 @@ class BahdanauDecoder(RecurrentDecoder):
         self.readout = Readout(params, memory)
 
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
-        """As `RecurrentDecoder.start`."""
+        """Return the cache before the first step. states: (B, S, M); real: (B, S); final: (B, M) each."""
         return RecurrentCache(self.bridge(final), fed=final[0], memory=self.attention.memory(states, real))
 
     def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """As `RecurrentDecoder.forward`."""
+        """Return the states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
         hidden, contexts = [], []
         for gates in self.bottom.input(embedded).split(sizes):
             cache.shorten(len(gates))
@@ -133,7 +133,7 @@ class BahdanauDecoder(RecurrentDecoder):
 
 
 class LuongDecoder(RecurrentDecoder):
-    """The new hidden state is the query; the attentional vector is output and fed to the next (Luong et al. 2015)."""
+    """Attends with the new hidden state; outputs and feeds back the attentional vector (Luong et al. 2015)."""
 
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__(params, memory, fed=params.hidden)
@@ -141,12 +141,12 @@ class LuongDecoder(RecurrentDecoder):
         self.attentional = Linear(memory + params.hidden, params.hidden, bias=False)
 
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
-        """As `RecurrentDecoder.start`; the first attentional vector is zeros."""
+        """Return the cache before the first step, whose attentional vector is zeros; arguments as in the base class."""
         layers = self.bridge(final)
         return RecurrentCache(layers, torch.zeros_like(layers[-1][0]), self.attention.memory(states, real))
 
     def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """As `RecurrentDecoder.forward`: tanh(W_c [c_t; h_t]) (eq. 5), fed to the next step (section 3.3)."""
+        """Return attentional vectors (N, C), tanh(W_c [c_t; h_t]) (eq. 5), each fed to the next step (section 3.3)."""
         states = []
         for gates in self.bottom.input(embedded).split(sizes):
             cache.shorten(len(gates))  # before cache.fed is read
@@ -163,7 +163,7 @@ def _memory(cache: RecurrentCache) -> Memory:
 
 
 def make_decoder(params: RecurrentParams, memory: int) -> RecurrentDecoder:
-    """The decoder that `params.attention` names; memory: M, the width of the encoder's states."""
+    """Return the decoder for `params.attention`; memory: M, width of the encoder's states."""
     if params.attention == "none":
         return FixedContextDecoder(params, memory)
     if params.attention == "bahdanau":

@@ -1,4 +1,4 @@
-"""The training parameters of a translation task."""
+"""Training parameters of translation models."""
 
 from typing import Self
 
@@ -11,15 +11,15 @@ class Seq2SeqTrainParams(TrainParams):
     """`train` of a translation task."""
 
     bidirectional_epochs: int = Field(ge=0)
-    """How many of the first epochs read every pair in both directions (Ding, Wu and Tao 2021), before training goes on
-    with the direction that is asked for; needs one vocabulary for both languages."""
+    """Number of first epochs that train on every pair in both directions (Ding, Wu and Tao 2021), before training
+    continues in the requested direction; needs one vocabulary for both languages."""
     simcut: float = Field(ge=0)
-    """Weight of the divergence between a pass and one in which a share of the tokens is cut (SimCut, Gao et al. 2022);
-    0 makes one pass."""
+    """Weight of the divergence between two forward passes, one with token cutoff (SimCut, Gao et al. 2022);
+    0 for a single pass."""
     cutoff: float = Field(gt=0, lt=1)
-    """Share of the tokens, on both sides, that SimCut's second pass embeds as zeros; drawn anew in every update."""
+    """Fraction of the tokens, on both sides, that SimCut's second pass embeds as zeros; drawn anew in every update."""
     consistency_from: int = Field(ge=1)
-    """The first epoch with the second pass of `r_drop` or `simcut`, which more than doubles the time of an update."""
+    """First epoch with the second pass of `r_drop` or `simcut`, which more than doubles the time per update."""
 
     @model_validator(mode="after")
     def _one_second_pass(self) -> Self:
@@ -59,5 +59,5 @@ class Seq2SeqTrainParams(TrainParams):
         return self
 
     def compares_passes(self, epoch: int) -> bool:
-        """Whether an epoch, counted from 1, has the second pass."""
+        """True if an epoch, counted from 1, has the second pass."""
         return bool(self.r_drop or self.simcut) and epoch >= self.consistency_from
