@@ -18,8 +18,8 @@ def load(
     (`.fill(text)`, `.generate(prompt)`, `.score(texts)`, `.embed(texts)`).
 
     path: a bundle that the export stage wrote, or a folder that convert wrote; device: `auto`, `cpu`, `cuda` or `mps`;
-    engine: `torch`, or `ctranslate2`, `onnx` and their `-int8`, which use the converted model beside the bundle; None:
-    what the folder is of. Raises transformer.core.errors.UserError if it is not a model.
+    engine: `torch`, or `ctranslate2`, `onnx` and their `-int8`, which use the converted model next to the bundle; None:
+    the engine recorded in config.json. Raises transformer.core.errors.UserError if it is not a model.
     """
     # Imported by name: every stage imports this file, but only some should depend on the export code.
     open_bundle = import_module("transformer.export.bundle").open_bundle

@@ -1,4 +1,4 @@
-"""The console command `transformer`, which `transformer --help` describes."""
+"""The console command `transformer`, described by `transformer --help`."""
 
 import argparse
 import os
@@ -53,7 +53,7 @@ def run_command() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain again at exit
         sys.exit(1 if error.errno == EPIPE else f"error: the output cannot be written: {error.strerror}")
     except Exception as error:
-        dvc = sys.modules.get("dvc.exceptions")  # loaded by few commands
+        dvc = sys.modules.get("dvc.exceptions")  # used by few commands
         if dvc is None or not isinstance(error, dvc.DvcException):
             raise
         sys.exit(f"error: DVC says: {' '.join(str(error).split())}")
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_asking(command: argparse.ArgumentParser, family: str, name: str) -> None:
-    """Add what every command has that asks an exported model."""
+    """Add the arguments of every command that queries an exported model."""
     command.add_argument("texts", nargs="*", metavar="TEXT", help="input texts; default: lines of FILE or stdin")
     command.add_argument("-f", "--file", type=given_path, help="a UTF-8 file, one text per line; - for stdin")
     _add_model(command, family)
@@ -148,7 +148,7 @@ def _add_asking(command: argparse.ArgumentParser, family: str, name: str) -> Non
 
 
 def _add_model(command: argparse.ArgumentParser, family: str) -> None:
-    """Add `--model`: by default the bundle of the only task of the family."""
+    """Add `--model`; default: the bundle of the family's only task."""
     tasks = tasks_of(family)
     if len(tasks) > 1:
         bundles = " or ".join(f"models/{task}/bundle" for task in tasks)
@@ -301,7 +301,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _given_model(text: str) -> str:
-    """A URI, or a path relative to the folder the user is in."""
+    """Return the URI, or the path, relative to the folder the user is in."""
     return text if ":/" in text else str(given_path(text))
 
 

@@ -1,4 +1,4 @@
-"""The lists that commands, tests and tracking go through. No stage imports this file."""
+"""Lists of tasks for commands, tests and tracking. No stage imports this file."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ TASKS = task_names()
 
 
 def tasks_of(family: str) -> list[str]:
-    """The tasks of a family."""
+    """Return the tasks of a family."""
     return [task for task in TASKS if open_task(task).family == family]
 
 
 def is_made(path: str) -> bool:
-    """Whether a relative path is, or lies in, a folder that the stages of a task write."""
+    """True if a relative path is, or lies in, a folder that the stages of a task write."""
     root, task = (*Path(path).parts[:2], "", "")[:2]
     return root in ("data", "models", "reports") and task in TASKS

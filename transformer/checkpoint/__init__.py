@@ -1,1 +1,1 @@
-"""Trained models on disk, and the device they run on."""
+"""Trained models on disk, and their device."""

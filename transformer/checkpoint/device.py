@@ -22,23 +22,23 @@ _turn = threading.RLock()
 
 @dataclass(frozen=True)
 class Compute:
-    """A device and a precision that it supports."""
+    """A device and a supported precision."""
 
     device: torch.device
     precision: str
     """`fp32` or `bf16`."""
     repeatable: bool = True
-    """Whether the same computation always gives the same bits."""
+    """True if the same computation always gives the same bits."""
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The autocast context for the forward pass of a training step."""
+        """Return the autocast context for the forward pass of a training step."""
         if self.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
 
 def prepare(hardware: Hardware) -> Compute:
-    """Check device and precision, set the threads, and make kernels deterministic where `hardware` says so.
+    """Check device and precision, set the number of threads, and enable deterministic kernels if requested.
 
     Raises UserError when the device or precision is not available.
     """
@@ -94,14 +94,14 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def has_device(kind: str) -> bool:
-    """Whether a device of this kind (cuda, mps, cpu) is available."""
+    """True if a device of this kind (cuda, mps, cpu) is available."""
     if kind == "cuda":
         return torch.cuda.is_available()
     return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
 
 
 def inference_device(name: str) -> torch.device:
-    """The device on which an exported model answers; `auto` prefers CUDA. Raises UserError if it is not available."""
+    """Return an exported model's device; `auto` prefers CUDA. Raises UserError if it is not available."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not has_device(name):
@@ -109,13 +109,13 @@ def inference_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-# torch's threads do not survive a fork, and the child would wait for them forever: it computes with one.
+# torch's threads do not survive a fork, and the child would wait for them forever: use a single thread
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def loses_by_bf16() -> bool:
-    """Whether the CPU multiplies matrices more slowly in bf16 than in fp32.
+    """True if the CPU multiplies matrices more slowly in bf16 than in fp32.
 
     Without such instructions bf16 is emulated. Intel's AVX-512 ones take longer than fp32's; its AMX ones, which a
     virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/notes.md).
@@ -126,7 +126,7 @@ def loses_by_bf16() -> bool:
 
 
 def _renew() -> None:
-    """A thread of the parent, which the child does not have, may have held it."""
+    """Replace the lock in a forked child: a thread of the parent may have held it."""
     global _turn
     _turn = threading.RLock()
 
@@ -135,7 +135,7 @@ os.register_at_fork(after_in_child=_renew)
 
 
 def in_turns(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """The same function, for one thread at a time; in other threads than the main one, on one core.
+    """Serialize calls to a function across threads; outside the main thread, run it on one core.
 
     Every thread that calls PyTorch gets a team of OpenMP threads. More of them than cores take turns at every product:
     four requests at once took twice the time of one after the other, and a single one outside of the main thread, too.

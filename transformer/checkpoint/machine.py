@@ -1,4 +1,4 @@
-"""What the machine offers to this process."""
+"""Machine resources available to this process."""
 
 import os
 
@@ -6,15 +6,15 @@ from transformer.core.schema import Runtime
 
 
 def usable_cores() -> int:
-    """Processor cores that the process may use, as `taskset` and container runtimes limit them."""
+    """Count the processor cores available to the process, as limited by `taskset` and container runtimes."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def with_own_cores(runtime: Runtime, threads: int) -> Runtime:
-    """The same with no more workers than there are cores for, of so many threads each; 0 if that leaves one.
+    """Limit the workers to the available cores, given threads per worker; 0 if only one would fit.
 
-    Threads that wait for each other at every product make two workers several times slower than one process. On a Ray
-    cluster that is not this machine the cores are not known.
+    Threads that wait for each other at every product make two workers several times slower than one process. On a
+    Ray cluster that is not this machine the cores are not known.
     """
     most = usable_cores() // threads
     if runtime.workers <= max(most, 1) or _joins_a_cluster(runtime):
@@ -23,7 +23,7 @@ def with_own_cores(runtime: Runtime, threads: int) -> Runtime:
 
 
 def shared_cores(runtime: Runtime, threads: int) -> str | None:
-    """A warning if the trainers have more threads together than there are cores, as above; None if not."""
+    """Return a warning if the trainers' threads exceed the available cores; else None."""
     size, cores = runtime.trainers, usable_cores()
     if size * threads <= cores or size < 2:
         return None

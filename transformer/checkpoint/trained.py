@@ -1,4 +1,4 @@
-"""The folder of a trained model: its weights, and the configuration to rebuild it."""
+"""Trained model folder: weights, and the configuration to rebuild the model."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +18,7 @@ Config = TypeVar("Config", bound=Section)
 
 
 def unique_state(model: nn.Module) -> dict[str, Tensor]:
-    """The model's state dict without duplicates: tied weights appear once, under their first name."""
+    """Return the model's state dict without duplicates: tied weights appear once, under their first name."""
     seen: set[int] = set()
     state = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -36,12 +36,12 @@ def save_trained(folder: Path, config: Section, state: dict[str, Tensor]) -> Non
 
 
 def load_config(folder: Path, schema: type[Config]) -> Config:
-    """The configuration of a trained model. Raises UserError when it is missing or not of this kind."""
+    """Load a trained model's configuration. Raises UserError when it is missing or not of this kind."""
     return validate(schema, read_json(folder / CONFIG), where=folder / CONFIG, prefix="config")
 
 
 def put_state(model: nn.Module, state: dict[str, Tensor]) -> None:
-    """Load what `unique_state` returned. Raises RuntimeError when names or shapes do not match."""
+    """Load a state from `unique_state`. Raises RuntimeError when names or shapes do not match."""
     tied = model.state_dict().keys() - unique_state(model).keys()
     result = model.load_state_dict(state, strict=False)
     if result.unexpected_keys or set(result.missing_keys) != tied:
@@ -57,7 +57,7 @@ def load_weights(folder: Path, model: nn.Module) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """A trained model's weights by name. Raises UserError when the file is missing or corrupt."""
+    """Return a trained model's weights by name. Raises UserError when the file is missing or corrupt."""
     try:
         with reading(folder / WEIGHTS):
             return load_file(folder / WEIGHTS)
@@ -66,7 +66,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def unfit(folder: Path, error: Exception) -> UserError:
-    """What to raise for weights that are not those of the configuration beside them."""
+    """Return the error for weights that do not match the configuration next to them."""
     reason = " ".join(str(error).split())[:200]
     return UserError(
         f"{folder / WEIGHTS} is corrupt or belongs to another model ({reason}): run `dvc repro` to make it again"

@@ -1,1 +1,1 @@
-"""What the console commands do."""
+"""Implementations of the console commands."""

@@ -1,4 +1,4 @@
-"""`transformer accept`: records a change of code that cannot affect results, without a run.
+"""`transformer accept`: record a code change that cannot affect results, without a run.
 
 It renews the entries of code in dvc.lock, and nothing else: no parameter, no input, no output. DVC's run cache gets no
 entry: it records what was run, and a wrong entry would come back even after `git checkout dvc.lock`.
@@ -64,7 +64,7 @@ def _lock_text(path: Path) -> str:
 
 
 def _stages(repo: Repo, root: Path, locked: Any, address: str | None) -> Iterator[PipelineStage]:
-    """The stages of the project's own dvc.yaml that have a result in dvc.lock."""
+    """Yield the stages of the project's own dvc.yaml that have a result in dvc.lock."""
     own = (root / "dvc.yaml").resolve()
     found = {stage.name: stage for stage in repo.index.stages if Path(stage.path).resolve() == own}
     if address is not None and address not in found:

@@ -1,4 +1,4 @@
-"""The commands that ask an exported model: what `transformer translate`, `classify`, `fill` and `generate` do."""
+"""Inference commands for an exported model: `transformer translate`, `classify`, `fill` and `generate`."""
 
 import sys
 from argparse import Namespace
@@ -15,7 +15,7 @@ _WORDS_SHOWN = 10
 
 
 def ask(arguments: Namespace) -> None:
-    """Answer the texts of a command line, or of a file or stdin, one line per text. Raises UserError."""
+    """Answer the texts given as arguments, in a file or on stdin, one line per text. Raises UserError."""
     if arguments.texts and arguments.file:
         raise UserError("give texts or --file, not both")
     model = opened(arguments)
@@ -30,19 +30,19 @@ def ask(arguments: Namespace) -> None:
 
 
 def _notes(vocabulary: Any, texts: list[str], most: int | None) -> Iterator[str]:
-    """What the model does not read of texts; most: after how many tokens it cuts them, if it does."""
+    """Yield warnings about parts of texts that the model does not read; most: its maximum number of tokens, if any."""
     for number, ids in enumerate(vocabulary.encode(texts), start=1):
         if most is not None and len(ids) > most:
             which = f"text {number}" if len(texts) > 1 else "the text"
             yield f"{which} has {len(ids) - 2} tokens, of which the network reads only the first {most - 2}"
-    # A vocabulary of words has a token for each.
+    # A word vocabulary has one token per word.
     read = texts if most is None else [" ".join(text.split()[: most - 2]) for text in texts]
     if unknown := _unknown(vocabulary, read):
         yield f"words that the vocabulary lacks: {', '.join(unknown)}"
 
 
 def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:
-    """The words that a vocabulary of words does not have, at most a few; pieces can spell any."""
+    """Return out-of-vocabulary words of a word vocabulary, at most a few; subwords can spell any."""
     words = dict.fromkeys(word for text in tokens for word in text.split())
     ids = vocabulary.encode([*words])
     found = [word for word, each in zip(words, ids, strict=True) if each[1:-1].tolist() == [vocabulary.unknown_id]]
@@ -50,7 +50,7 @@ def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:
 
 
 def opened(arguments: Namespace) -> Any:
-    """The model of a command line, with a warning if it is not the workspace's result. Raises UserError."""
+    """Open the model given as argument, with a warning if it is not the workspace's result. Raises UserError."""
     from transformer.export.bundle import open_bundle  # imports torch, which takes seconds
 
     model = open_bundle(arguments.model, arguments.device, getattr(arguments, "engine", None))
@@ -59,7 +59,7 @@ def opened(arguments: Namespace) -> Any:
 
 
 def _warn_of_another_result(model: Path) -> None:
-    """Warn when the workspace's own model is not that of dvc.lock, as after `git checkout` without `dvc checkout`."""
+    """Warn when the workspace's own model differs from dvc.lock, as after `git checkout` without `dvc checkout`."""
     root, given = Path.cwd(), model.resolve()
     if not (root / "dvc.lock").is_file():
         return

@@ -56,6 +56,6 @@ def text_map(drawing: Drawing) -> Iterator[str]:
 
 
 def _shaded(row: Weights) -> str:
-    """One query's weights, three columns per key."""
+    """Format one query's weights, three columns per key."""
     steps = [min(int(weight * len(_SHADES)), len(_SHADES) - 1) for weight in row]
     return "".join(" " + _SHADES[step] * 2 for step in steps)

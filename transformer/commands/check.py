@@ -1,4 +1,4 @@
-"""`transformer check`: whether params.yaml is valid, and which stages would run."""
+"""`transformer check`: validate params.yaml, and list the stages that would run."""
 
 import os
 import reprlib
@@ -17,7 +17,7 @@ _WATCHED = (
     *(("download", leaf) for leaf in ("path", "added", "held_out")),
     *(("vocab", "path"), ("model", "pretrained")),
 )
-"""The leaves that are a DVC dependency whatever else is set: DVC fails if the path does not exist."""
+"""Leaves that are always a DVC dependency, whatever else is set: DVC fails if the path does not exist."""
 
 _LEAVES = ", ".join(
     f"{section}.{leaf}: {value}" for section, leaves in FROM_NOTHING.items() for leaf, value in leaves.items()

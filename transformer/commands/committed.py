@@ -1,4 +1,4 @@
-"""The default params.yaml in git, and whether the workspace's is committed, a profile just written, or edited."""
+"""The default params.yaml in git, and the state of the workspace's: committed, a profile just written, or edited."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from transformer.workflow import git
 
 PARAMS = Path("params.yaml")
 DEFAULT_HEAD = "# The default"
-"""How the first line of the default begins; that of a profile differs."""
+"""Prefix of the default's first line; a profile's differs."""
 _PLACED = Path(".dvc", "tmp", "placed-profile")  # checksum of the last profile written, to tell it from an edit
 
 
 def committed_default(root: Path) -> str:
-    """The newest committed params.yaml whose first line says that it is the default. Raises UserError.
+    """Return the newest committed params.yaml whose first line marks it as the default. Raises UserError.
 
-    One that a merge brought counts if it is a later state of this branch's own: an upstream's new default is there
+    One from a merged branch counts if it is a later state of this branch's own: an upstream's new default is there
     only, where a profile was in place here.
     """
     own = next(_defaults(root, "--first-parent"), None)
@@ -31,7 +31,7 @@ def committed_default(root: Path) -> str:
 
 
 def _defaults(root: Path, history: str) -> Iterator[tuple[str, str]]:
-    """The commits of a params.yaml that says that it is the default, newest first; history: an option of rev-list."""
+    """Yield the commits of a default params.yaml, newest first; history: an option of rev-list."""
     for commit in git.git(root, "rev-list", history, "HEAD", "--", str(PARAMS)).decode().split():
         text = git.blob(root, commit, str(PARAMS)).decode("utf-8-sig", errors="replace")
         if text.startswith(DEFAULT_HEAD):
@@ -39,18 +39,18 @@ def _defaults(root: Path, history: str) -> Iterator[tuple[str, str]]:
 
 
 def is_committed(root: Path, current: bytes) -> bool:
-    """Whether the checked-out commit has this params.yaml."""
+    """True if the checked-out commit has this params.yaml."""
     return git.blob(root, "HEAD", str(PARAMS)) == current
 
 
 def is_placed(root: Path, current: bytes) -> bool:
-    """Whether `note_placed` noted this params.yaml."""
+    """True if `note_placed` noted this params.yaml."""
     marker = root / _PLACED
     return marker.is_file() and marker.read_bytes() == _checksum(current).encode()
 
 
 def note_placed(root: Path, written: bytes | None) -> None:
-    """Note what was written to params.yaml; None: it has edits, which the next profile must not overwrite."""
+    """Note the params.yaml that was written; None: it has edits, which the next profile must not overwrite."""
     if written is None:
         (root / _PLACED).unlink(missing_ok=True)
         return

@@ -1,4 +1,4 @@
-"""Lines of a file or of stdin, as soon as they can be read."""
+"""Lines of a file or of stdin, as soon as they are available."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _BLOCK = 1 << 16  # maximum bytes of input answered in one batch
 
 
 def available_lines(path: Path | None) -> Iterator[list[str]]:
-    """Lists of lines as they arrive: one by one from a terminal or a slow pipe, block by block from a file."""
+    """Yield lists of lines as they arrive: one by one from a terminal or a slow pipe, block by block from a file."""
     if path is None or path == Path("-"):
         yield from _decoded(sys.stdin.buffer, "stdin")
         return

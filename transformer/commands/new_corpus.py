@@ -1,4 +1,4 @@
-"""`transformer new-corpus`: looks at a folder of files, and writes a profile with the parameters that fit."""
+"""`transformer new-corpus`: inspect a folder of files, and write a profile with suitable parameters."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,20 +24,20 @@ _FEW_CUT = 0.01  # of the rows
 
 
 class _Lines(Observer):
-    """Keeps what a stage says."""
+    """Collects a stage's messages."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
 
     def say(self, line: str) -> None:
-        """Keep it."""
+        """Append the message."""
         self.said.append(line)
 
 
 def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[str] | None) -> Iterator[str]:
-    """Write `profiles/NAME.yaml` for the corpus in `folder`; yields what was found and what training would cost.
+    """Write `profiles/NAME.yaml` for the corpus in `folder`; yield the findings and the estimated cost of training.
 
-    columns: as for `recognise`. Raises UserError where the folder cannot be understood.
+    columns: as for `recognise`. Raises UserError if the folder's layout is not recognised.
     """
     profile = name or folder.resolve().name.lower().replace(" ", "-")
     require_free(root, profile)
@@ -99,9 +99,9 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
 
 
 def _parameters(train: Path, labels: Mapping[str, int], columns: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What differs from the default: subwords, which any script has, and a size that the rows can train.
+    """Return the changes to the default: subwords, which support any script, and a model size suited to the rows.
 
-    train: its rows; labels: how many rows have each, none for sentence pairs; columns: ours.
+    train: its rows; labels: number of rows per label, empty for sentence pairs; columns: ours.
     """
     lengths, different, characters = list[int](), set[str](), set[str]()
     for row in read_rows(train):
@@ -112,7 +112,7 @@ def _parameters(train: Path, labels: Mapping[str, int], columns: Sequence[str]) 
         characters.update(*texts)
     longest = sorted(lengths)[len(lengths) * 99 // 100]
     positions = min(max(64, 1 << (2 * longest + 1).bit_length()), 1024)
-    # Every character is a piece: a script that has thousands of them needs more pieces than words, which it lacks.
+    # Every character is a piece: a script with thousands of them needs more pieces than words, which it lacks.
     pieces = round(max(300, 100 + len(characters) * 3 // 2, min(10_000, len(different) * 7 // 10)), -2)
     large = len(lengths) >= 10_000
     batch_size = 64 if large else 32

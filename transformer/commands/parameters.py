@@ -1,4 +1,4 @@
-"""What each parameter means and may be, from the sections that declare them: `transformer parameters`."""
+"""Meaning and valid values of each parameter, from the sections that declare them: `transformer parameters`."""
 
 import ast
 import inspect
@@ -21,21 +21,21 @@ _SHORT = 100  # characters of a default that are shown
 
 
 class Parameter(NamedTuple):
-    """One leaf of params.yaml."""
+    """A leaf of params.yaml."""
 
     path: str
-    """Dotted, as `dvc exp run -S` takes it."""
+    """Dotted path, as in `dvc exp run -S`."""
     values: str
-    """What it may be."""
+    """Description of its valid values."""
     default: str
-    """Its value in the given parameters; empty where another kind of the section is there."""
+    """Its value in the given parameters; empty if they contain another kind of the section."""
     meaning: str
     declared: str
-    """The file of the section's class."""
+    """File of the section's class."""
 
 
 def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
-    """Every parameter in the order of the stages, those that all tasks share first. content: of a params.yaml."""
+    """Yield every parameter in stage order, starting with those shared by all tasks. content: of a params.yaml."""
     found: dict[str, list[Parameter]] = {}
     for task in TASKS:
         for stage in STAGES:
@@ -50,7 +50,7 @@ def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
 
 
 def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A section; empty where there is none, as of a new task before it is written."""
+    """Return a section; empty if missing, as for a new task."""
     found = values.get(name)
     return found if isinstance(found, Mapping) else {}
 
@@ -71,7 +71,7 @@ def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[
 
 @cache
 def _meanings(schema: type[Section]) -> dict[str, str]:
-    """The docstrings below a section's fields. Read here, not by pydantic, to spare every command that time."""
+    """Return the docstrings below a section's fields. Not read by pydantic, to spare every command that time."""
     found: dict[str, str] = {}
     for each in reversed(schema.__mro__):
         if issubclass(each, Section):
@@ -127,12 +127,12 @@ def _shown(value: Any) -> str:
 
 
 def as_text(given: Iterable[Parameter]) -> str:
-    """For a terminal: path, default and what it may be on a line, the meaning below."""
+    """Format for a terminal: path, default and valid values on a line, the meaning below."""
     return "".join(f"{each.path}: {each.default or '-'}  [{each.values}]\n    {each.meaning}\n" for each in given)
 
 
 def as_markdown(given: Iterable[Parameter]) -> str:
-    """A table per section."""
+    """Format as Markdown, with a table per section."""
     lines: list[str] = []
     by_section = groupby(given, lambda each: each.path.rpartition(".")[0])
     for section, leaves in ((section, list(each)) for section, each in by_section):

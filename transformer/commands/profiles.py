@@ -1,4 +1,4 @@
-"""Writes a profile to params.yaml, and points its corpora at local files.
+"""Write a profile to params.yaml, and point its corpora at local files.
 
 `profiles/NAME.yaml` contains what differs from the default. The default is the params.yaml whose first line says so.
 While a profile is in place that line differs, and the default is the newest committed params.yaml that has it.
@@ -22,7 +22,7 @@ from transformer.core.task import open_task, words_of
 from transformer.registry import TASKS
 
 DEFAULT = "default"
-"""The name of the profile that changes nothing."""
+"""Name of the profile that changes nothing."""
 _LOCAL_HEAD = "# Local corpora; else the default, which `transformer profile default` restores."
 _KIND = "kind"
 _VOCABULARY = "bert-base-uncased"
@@ -31,7 +31,7 @@ FROM_NOTHING: Mapping[str, Mapping[str, str]] = {
     "vocab": {"source": "trained", "path": "data/local/vocabulary"},
     "model": {"init": "random", "pretrained": "data/local/none"},
 }
-"""Parameters of a classifier that does not start from a language model, by section."""
+"""Parameters of a classifier without a pretrained language model, by section."""
 Values = MutableMapping[str, Any]
 
 
@@ -63,13 +63,13 @@ def use_profile(root: Path, name: str | None, data: Path | None) -> bool:
 
 
 def _no_default(params: str) -> str:
-    """The same parameters with a first line that does not call them the default, in case they are committed."""
+    """Return the parameters with a first line that does not mark them as the default, in case they are committed."""
     first, end, rest = params.partition("\n")
     return f"{_LOCAL_HEAD}{end}{rest}" if first.startswith(DEFAULT_HEAD) else params
 
 
 def set_back(root: Path, before: bytes) -> list[str]:
-    """The sections of params.yaml that were not the default's in `before`, its old content, and are now."""
+    """Return the sections of params.yaml that differed from the default in `before`, its old content, but not now."""
     default, now = (_load(text, PARAMS) for text in (committed_default(root), _read(root / PARAMS)))
     try:
         then = _load(before.decode(), PARAMS)
@@ -79,7 +79,7 @@ def set_back(root: Path, before: bytes) -> list[str]:
 
 
 def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The default with these values, as if they were the profile `name`. Raises UserError."""
+    """Return the default with these values, as if they were the profile `name`. Raises UserError."""
     content = _load(default_params(root), PARAMS)
     _lay_over(content, _load(_dump(values), PARAMS), "", _profile_path(name))
     merged: dict[str, Any] = parse(_dump(content))
@@ -87,7 +87,7 @@ def merged_values(root: Path, name: str, values: Mapping[str, Any]) -> dict[str,
 
 
 def write_profile(root: Path, name: str, values: Mapping[str, Any], *, heading: str) -> Path:
-    """Write `profiles/NAME.yaml`. Raises UserError if it is there."""
+    """Write `profiles/NAME.yaml`. Raises UserError if it exists."""
     require_free(root, name)
     path = root / _profile_path(name)
     with atomic_write(path) as stream:
@@ -96,7 +96,7 @@ def write_profile(root: Path, name: str, values: Mapping[str, Any], *, heading: 
 
 
 def require_free(root: Path, name: str) -> None:
-    """Raises UserError if there is a profile of this name, which may have edits."""
+    """Raise UserError if a profile of this name exists, since it may have edits."""
     if (root / _profile_path(name)).exists():
         raise UserError(f"{_profile_path(name)} is there: remove it, or give another `--name`")
 
@@ -110,18 +110,18 @@ def _profile_path(name: str) -> Path:
 
 
 def profile_params(root: Path, name: str) -> str:
-    """The params.yaml of a profile, merged into the working tree's default. Raises UserError."""
+    """Return a profile's params.yaml, merged into the working tree's default. Raises UserError."""
     return _laid_over(root, name, default_params(root))
 
 
 def profile_values(root: Path, name: str) -> dict[str, Any]:
-    """The parsed params.yaml of a profile."""
+    """Return a profile's parsed params.yaml."""
     values: dict[str, Any] = parse(profile_params(root, name))
     return values
 
 
 def default_params(root: Path) -> str:
-    """The default: the current params.yaml with its edits, or the committed one while a profile is in place."""
+    """Return the default: the current params.yaml with its edits, or the committed one while a profile is in place."""
     text = _read(root / PARAMS) if (root / PARAMS).is_file() else ""
     if text.startswith(DEFAULT_HEAD) and not is_placed(root, text.encode()):
         return text
@@ -129,7 +129,7 @@ def default_params(root: Path) -> str:
 
 
 def with_local_corpora(params: str, data: Path) -> str:
-    """`params` with source `files` for each corpus found in `data`, and the vocab.txt there in place of the Hub's."""
+    """Return `params` with source `files` for each corpus found in `data`, and the vocab.txt there, not the Hub's."""
     content = _load(params, PARAMS)
     names = {task: (*words_of(open_task(task)).folders, task) for task in TASKS if task in content}
     folders = {
@@ -153,7 +153,7 @@ def with_local_corpora(params: str, data: Path) -> str:
 
 
 def starts_from_samples(content: Mapping[str, Any], task: str) -> bool:
-    """Whether a task's model starts from one of generated texts, whose words are not those of files."""
+    """True if a task's model is initialised from one trained on generated texts, whose words are not those of files."""
     model = content[task]["model"]
     _, pretraining, *_ = *Path(str(model.get("pretrained"))).parts, "", ""  # models/TASK/trained
     source = content.get(pretraining)
@@ -162,7 +162,7 @@ def starts_from_samples(content: Mapping[str, Any], task: str) -> bool:
 
 
 def _require_sections(content: Mapping[str, Any], task: str) -> None:
-    """Raises UserError if one that `with_local_corpora` reads is none."""
+    """Raise UserError if an entry that `with_local_corpora` reads is not a section."""
     section = content[task]
     for name in ("download", *FROM_NOTHING):
         if not isinstance(section, Mapping) or not isinstance(section.get(name), Mapping):
@@ -170,7 +170,7 @@ def _require_sections(content: Mapping[str, Any], task: str) -> None:
 
 
 def _laid_over(root: Path, name: str, default: str) -> str:
-    """The default with the profile's values and header comment."""
+    """Return the default, overridden by the profile's values and header comment."""
     if name == DEFAULT:
         return default
     source = root / _profile_path(name)
@@ -196,7 +196,7 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
         if is_section and not isinstance(value, MutableMapping):
             raise UserError(f"{where}: `{path}` must be a section")
         if isinstance(value, MutableMapping) and not isinstance(section[name], MutableMapping | str):
-            raise UserError(f"{where}: `{path}` must be one value")  # only a word may have a mapping as its other form
+            raise UserError(f"{where}: `{path}` must be one value")  # only a word may have a mapping as its alternative
         if is_section and not _another_kind(section[name], value):
             _lay_over(section[name], value, f"{path}.", where)
         else:
@@ -204,7 +204,7 @@ def _lay_over(section: Values, changes: Values, prefix: str, where: Path) -> Non
 
 
 def _another_kind(section: Values, changes: Values) -> bool:
-    """Whether `changes` replaces the section: it sets another `kind` with other parameters, as for a recurrent model.
+    """True if `changes` replaces the section: it sets another `kind` with other parameters, e.g. a recurrent model.
 
     A kind with the same parameters, such as a vocabulary's, changes only that leaf.
     """
@@ -232,7 +232,7 @@ def _parts(text: str) -> tuple[str, str]:
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes `null`, as our files do."""
+    """Writes `null`, as in our files."""
 
 
 _Representer.add_representer(type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null"))

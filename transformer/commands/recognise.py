@@ -1,4 +1,4 @@
-"""Which columns of a folder of files are to be read: those of sentence pairs, or of labelled texts."""
+"""Detect the columns to read in a folder of files: sentence pairs, or labelled texts."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ _SAY = "say `--columns label=COLUMN text=COLUMN`, or for translations `--columns
 
 
 def recognise(folder: Path, given: Sequence[str] | None = None) -> dict[str, str]:
-    """The two columns to read, by our names: `label` and `text`, or the codes of two languages, source first.
+    """Return the two columns to read, by our names: `label` and `text`, or the codes of two languages, source first.
 
-    given: our names with the corpus's, such as `label=stars`. Raises UserError where the names of files and columns do
-    not tell which, and where no row of train has text in them.
+    given: our names with the corpus's, such as `label=stars`. Raises UserError if the names of files and columns do
+    not tell which, or if no row of train has text in them.
     """
     if given:
         columns = {ours: theirs or ours for ours, _, theirs in (each.partition("=") for each in given)}
@@ -49,7 +49,7 @@ def _by_name(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _column_names(folder: Path) -> list[str]:
-    """The columns of train; those within a mapping as `outer.inner`."""
+    """Return the columns of train; those within a mapping as `outer.inner`."""
     names: list[str] = []
     for name, value in _first_row(folder, {}, lambda row: row).items():
         names += [f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name]
@@ -57,7 +57,7 @@ def _column_names(folder: Path) -> list[str]:
 
 
 def _first_row(folder: Path, columns: Mapping[str, str], check: Check) -> Row:
-    """The first row of train that passes the check; columns: as in `Columns`, or none for all as they are called."""
+    """Return the first valid row of train; columns: as in `Columns`, or empty for all under their own names."""
     read, left_out = Columns(columns), LeftOut("skip")
     corpus = read_folder(folder, columns=read)
     corpus.require(("train",))

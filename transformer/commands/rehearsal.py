@@ -1,4 +1,4 @@
-"""Trains on a part of a corpus for some seconds: shows that its parameters work, and how long training will take."""
+"""Train on a part of a corpus for some seconds: check that its parameters work, and estimate the training time."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _SECONDS = 8.0
 
 
 class _EnoughError(Exception):
-    """The updates have been timed."""
+    """Enough updates have been timed."""
 
 
 class _Clock(Observer):
@@ -33,13 +33,13 @@ class _Clock(Observer):
         self.steps: list[tuple[int, float]] = []
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Note the time; ends training after enough updates."""
+        """Note the time; end training after enough updates."""
         self.steps.append((step, monotonic()))
         if len(self.steps) > _WARM and self.steps[-1][1] - self.steps[_WARM][1] > _SECONDS:
             raise _EnoughError
 
     def seconds(self) -> float:
-        """Of one update."""
+        """Return the seconds per update."""
         timed = self.steps[_WARM:] if len(self.steps) > _WARM + 1 else self.steps
         (first, start), (last, end) = timed[0], timed[-1]
         return (end - start) / max(last - first, 1)
@@ -47,17 +47,17 @@ class _Clock(Observer):
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal showed."""
+    """Results of a rehearsal."""
 
     rows: int
-    """Of train, that it trained on."""
+    """Training rows used."""
     seconds: float
-    """Of one update."""
+    """Seconds per update."""
     cut: float
-    """The share of those rows that are longer than the model's positions."""
+    """Share of those rows that exceed the model's maximum length."""
 
     def told(self, rows: int, train: Mapping[str, Any]) -> str:
-        """One line with the time that training on so many rows takes; train: the section of parameters."""
+        """Estimate the training time on this many rows, in one line; train: the section of parameters."""
         updates, epochs = math.ceil(rows / train["batch_size"]), train["epochs"]
         return (
             f"rehearsed on {self.rows:,} rows: an update takes {1000 * self.seconds:.0f} ms here, so {epochs} epochs of"
@@ -68,7 +68,7 @@ class Rehearsal:
 def rehearse(content: Mapping[str, Any], task: Task, corpus: Path, folder: Path) -> Rehearsal:
     """Run the stages after the download, up to some updates, on a part of the downloaded corpus.
 
-    content: the parameters; folder: for what the stages write. Raises UserError where a stage does.
+    content: the parameters; folder: for the stages' outputs. Raises UserError if a stage does.
     """
     from transformer.training.stage import TrainingPaths
 
@@ -99,7 +99,7 @@ def run_stage(content: Mapping[str, Any], task: Task, stage: str, **arguments: A
 
 
 def _write_part(corpus: Path, part: Path) -> int:
-    """Write rows from all over each split, which may be sorted; returns how many of train."""
+    """Write rows sampled evenly from each split, which may be sorted; return the number of training rows."""
     rows = {}
     for split, total in read_json(corpus / "provenance.json")["rows"].items():
         draw = Random(1)

@@ -1,4 +1,4 @@
-"""The end of `make repro`: the main metrics, and where to find more."""
+"""Summary at the end of `make repro`: the main metrics, and where to find more."""
 
 import shlex
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from transformer.workflow.mlflow import is_server, store_uri, without_password
 from transformer.workflow.pipeline import bundle_path
 from transformer.workflow.results import WORKSPACE, Result, find_results, results_at
 
-_ROWS = 50  # of the predictions, among which the shortest text is the example
+_ROWS = 50  # predictions, among which the shortest text is the example
 
 
 def print_summary(root: Path, task: str | None = None) -> None:
-    """Print a table of test and validation metrics per task; task: only this.
+    """Print a table of test and validation metrics per task; task: only this one.
 
     Where the workspace has no complete result of a task, or files of another result, one line says so instead.
     """
@@ -53,7 +53,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
 
 
 def _all_results(root: Path) -> str:
-    """Where all results are side by side. An address that is no store is told by tracking: results do not need one."""
+    """Say where to compare all results. Tracking reports an invalid store address: results do not need a store."""
     with suppress(UserError):
         if is_server(uri := store_uri(root)):
             return f"{without_password(uri)}    all results side by side, in MLflow"
@@ -61,7 +61,7 @@ def _all_results(root: Path) -> str:
 
 
 def _shortest(root: Path, task: str) -> str:
-    """A short text of the corpus; empty if there are no predictions."""
+    """Return a short text of the corpus; empty if there are no predictions."""
     try:
         rows = islice(read_table(root / "reports" / task / "predictions.tsv"), _ROWS)
         return min((list(row.values())[1] for row in rows), key=len, default="")
@@ -82,7 +82,7 @@ def _print_result(result: Result) -> None:
 
 
 def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
-    """A table of the main metrics of every split in evaluation.json."""
+    """Tabulate the main metrics of every split in evaluation.json."""
     headline = family_module(open_task(task), "shown").HEADLINE
     known = [name for name in headline if any(name in evaluation[split] for split in splits(evaluation))]
     names = main_first(known, evaluation)

@@ -1,4 +1,4 @@
-"""`python -m transformer.commands.vega`: writes the script that draws DVC's plots, so that they need no network.
+"""`python -m transformer.commands.vega`: write the script that draws DVC's plots, so that they need no network.
 
 DVC's pages load Vega from a server. `.dvc/plots.html`, the template of those pages, loads this file first.
 """

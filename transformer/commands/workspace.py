@@ -1,4 +1,4 @@
-"""The folder that the console commands work in: the repository's root, wherever in it they are started."""
+"""Workspace of the console commands: the repository's root, from any folder within it."""
 
 import os
 import sys
@@ -11,17 +11,17 @@ _RUNNING = Path(__file__).parents[2] / _PACKAGE
 
 
 def find_workspace(folder: Path) -> Path:
-    """The nearest folder, from `folder` upwards, with a `.dvc` and a dvc.yaml; `folder` itself if there is none."""
+    """Return the nearest folder, from `folder` upwards, with a `.dvc` and a dvc.yaml; `folder` itself if none has."""
     return next((each for each in (folder, *folder.parents) if _is_root(each)), folder)
 
 
 def enter_workspace() -> None:
-    """Change to the workspace. Paths on the command line have gone through `given_path` before."""
+    """Change to the workspace. Paths on the command line must have been resolved by `given_path` before."""
     os.chdir(find_workspace(Path.cwd()))
 
 
 def run_own_code() -> None:
-    """Start the command again with the workspace's code if this is not it.
+    """Restart the command with the workspace's code if it runs another's.
 
     An environment has the command of the clone that it was made in. In another clone, or a worktree, DVC's stages run
     the code of that one.
@@ -33,7 +33,7 @@ def run_own_code() -> None:
 
 
 def require_workspace() -> None:
-    """Raises UserError if the working directory is not a workspace."""
+    """Raise UserError if the working directory is not a workspace."""
     here = Path.cwd()
     if not _is_root(here):
         raise UserError(
@@ -42,7 +42,7 @@ def require_workspace() -> None:
 
 
 def given_path(text: str) -> Path:
-    """A path from the command line, relative to the folder the user is in; - stays as it is."""
+    """Resolve a path from the command line against the user's folder; - stays as it is."""
     path, here = Path(text), Path.cwd()
     return path if text == "-" or find_workspace(here) == here else here / path
 

@@ -1,4 +1,4 @@
-"""What the families' conversions have in common: the exported model, its verification, and the run."""
+"""Base class of the families' converters: the exported model, its verification, and the run."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Verifying(Protocol):
     """A family's comparison of converted models with the exported one."""
 
     def verify(self, folder: Path, int8: bool) -> dict[str, float]:
-        """Compare the model in `folder`. Raises UserError where it differs by more than another order of sums."""
+        """Compare the model in `folder`. Raises UserError if it differs by more than floating-point reordering."""
 
 
 Exported = TypeVar("Exported")
@@ -34,16 +34,16 @@ Verification = TypeVar("Verification", bound=Verifying)
 
 
 class Converter(ABC, Generic[Exported, Verification]):
-    """A family's conversions of one exported model, which is opened when the first format asks for it."""
+    """Converts one exported model, which is opened when the first format needs it."""
 
     kind: type[Exported]
-    """What the family's bundles open as."""
+    """Type of the family's opened bundle."""
 
     def __init__(self, params: Params, inputs: ConvertInputs) -> None:
         self.params, self.inputs = params, inputs
 
     def run(self, outputs: ConvertOutputs, observer: Observer) -> dict[str, float]:
-        """Write and verify the formats. Returns their sizes."""
+        """Write and verify the formats. Return their sizes."""
         prepare(self.params.hardware)
         return convert_all(
             self.params.convert, {"ctranslate2": self.ctranslate2, "onnx": self.onnx}, self.inputs, outputs, observer
@@ -51,15 +51,15 @@ class Converter(ABC, Generic[Exported, Verification]):
 
     @abstractmethod
     def ctranslate2(self) -> Conversion | str:
-        """The conversion to CTranslate2, or why it cannot hold the model."""
+        """Return the conversion to CTranslate2, or why it does not support the model."""
 
     @abstractmethod
     def onnx(self) -> Conversion | str:
-        """The conversion to ONNX, or why it cannot hold the model."""
+        """Return the conversion to ONNX, or why it does not support the model."""
 
     @abstractmethod
     def verified_with(self, rows: list[dict[str, str]]) -> Verification:
-        """The comparison on rows of predictions.tsv."""
+        """Return the comparison on rows of predictions.tsv."""
 
     @cached_property
     def exported(self) -> Exported:
@@ -75,7 +75,7 @@ class Converter(ABC, Generic[Exported, Verification]):
 
     @cached_property
     def verification(self) -> Verification:
-        """The exported model's own answers, to compare with."""
+        """The exported model's reference answers."""
         return self.verified_with(self.rows)
 
     def conversion(
@@ -86,5 +86,5 @@ class Converter(ABC, Generic[Exported, Verification]):
         write: Callable[[Path, bool], None],
         **more: bool,
     ) -> Conversion:
-        """A conversion that is verified; arguments as in `Conversion`. more: what else opening must know."""
+        """Make a verified conversion; arguments as in `Conversion`. more: further arguments for opening."""
         return Conversion(sizes(vocabularies, positions) | more, example, write, self.verification.verify)

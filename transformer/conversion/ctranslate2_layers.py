@@ -1,4 +1,4 @@
-"""A Transformer's weights in the specifications of CTranslate2's layers."""
+"""Fill the specifications of CTranslate2's layers with a Transformer's weights."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "gelu_tanh": A
 
 
 def stack_options(params: TransformerParams) -> dict[str, Any]:
-    """What CTranslate2's specification of an encoder or decoder needs to know besides its size."""
+    """Return the options of CTranslate2's encoder or decoder specification besides its size."""
     rotary = params.dimension_of_head if params.positions == "rotary" else None
     return {
         "num_heads": params.heads,
@@ -33,7 +33,7 @@ def stack_options(params: TransformerParams) -> dict[str, Any]:
 
 
 def encoder_spec(layers: int, params: TransformerParams, embedding: TokenEmbedding, encoder: Encoder) -> Any:
-    """An encoder with its weights."""
+    """Make an encoder specification with its weights."""
     spec = TransformerEncoderSpec(layers, **stack_options(params))
     fill_embedding(spec, spec.embeddings[0], embedding, params)
     for theirs, ours in zip(spec.layer, encoder.layers, strict=True):
@@ -44,17 +44,17 @@ def encoder_spec(layers: int, params: TransformerParams, embedding: TokenEmbeddi
 
 
 def fill_embedding(stack: Any, embeddings: Any, ours: TokenEmbedding, params: TransformerParams) -> None:
-    """Embeddings and positions; always a table, since CTranslate2's own sinusoids are others than the paper's."""
+    """Fill embeddings and positions; always a table, since CTranslate2's own sinusoids differ from the paper's."""
     embeddings.weight = array(ours.tokens.weight)
     stack.scale_embeddings = params.scale_embeddings
     if params.positions != "rotary":
         table = position_table(ours)
-        none = np.zeros((params.max_length + 1, params.d_model), dtype=np.float32)  # one more for a [CLS] in front
+        none = np.zeros((params.max_length + 1, params.d_model), dtype=np.float32)  # one more for a leading [CLS]
         stack.position_encodings.encodings = none if table is None else table
 
 
 def fill_layer(theirs: Any, ours: Any) -> None:
-    """Self-attention and feed-forward network of an encoder or decoder layer."""
+    """Fill self-attention and feed-forward network of an encoder or decoder layer."""
     attention: MultiHeadAttention = ours.attention
     fill_linear(theirs.self_attention.linear[0], attention.query, attention.key, attention.value)
     fill_linear(theirs.self_attention.linear[1], attention.output)
@@ -65,23 +65,23 @@ def fill_layer(theirs: Any, ours: Any) -> None:
 
 
 def fill_linear(theirs: Any, *ours: nn.Linear) -> None:
-    """One matrix that does the work of several."""
+    """Fill one matrix with the concatenation of several."""
     theirs.weight = np.concatenate([array(linear.weight) for linear in ours])
     theirs.bias = np.concatenate([array(linear.bias) for linear in ours])
 
 
 def fill_norm(theirs: Any, ours: Any) -> None:
-    """A layer normalization."""
+    """Fill a layer normalization."""
     theirs.gamma, theirs.beta = array(ours.weight), array(ours.bias)
 
 
 def entries(vocabulary: Vocabulary, *more: str) -> list[str]:
-    """The entries in the order of their ids, followed by `more`."""
+    """Return the entries in id order, followed by `more`."""
     return [*vocabulary.entries(range(vocabulary.size)), *more]
 
 
 def save(spec: Any, folder: Path, vocabulary: Vocabulary, *, int8: bool) -> None:
-    """Write a filled specification into `folder`, which must not exist. vocabulary: what the model writes, or reads."""
+    """Write a filled specification into `folder`, which must not exist. vocabulary: the model's output or input."""
     special = vocabulary.specials
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = special.unknown, special.begin, special.end
     spec.config.layer_norm_epsilon = nn.LayerNorm(1).eps
@@ -94,9 +94,10 @@ def save(spec: Any, folder: Path, vocabulary: Vocabulary, *, int8: bool) -> None
 
 
 def _quantize(spec: Any, name: str, value: Any) -> None:
-    """Store a matrix in 8 bits with one scale per row, as CTranslate2's own quantization does, but in 7 of the bits.
+    """Quantize a matrix to 8 bits with one scale per row, like CTranslate2's own quantization, but use only 7 bits.
 
-    Without VNNI instructions, its products of 8 bits overflow: answers on such a processor would not be the model's.
+    Without VNNI instructions, products of 8 bits overflow: answers on such a processor would differ from the
+    model's.
     """
     key = name.rpartition("/")[2]
     if not isinstance(value, Variable) or value.is_scalar() or not hasattr(spec, f"{key}_scale"):

@@ -1,4 +1,4 @@
-"""Opens models with CTranslate2."""
+"""Open models with CTranslate2."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Builds ONNX graphs node by node, and writes them with the same bytes each time.
+"""Build ONNX graphs node by node, and write them deterministically.
 
 Not by `torch.onnx.export`, which traces Python, freezes sizes that its examples share, and writes the machine's paths
 into every node.
@@ -18,12 +18,12 @@ from onnx import TensorProto, helper, numpy_helper
 from transformer.core.files import atomic_write
 
 _OPSET, _IR = 20, 10
-"""Old enough for runtimes of 2024; opset 20 is the first with Gelu."""
+"""Old enough for 2024 runtimes; opset 20 is the first with Gelu."""
 
 Array = NDArray[Any]
 INTEGER, FLOAT, BOOLEAN = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
 Dims = Sequence[int | str]
-"""Sizes; a name stands for one that each call chooses."""
+"""Sizes; a name is a dynamic dimension."""
 
 
 class Graph:
@@ -48,7 +48,7 @@ class Graph:
         self._outputs.append(helper.make_tensor_value_info(name, kind, [*dims]))
 
     def constant(self, array: Any, kind: Any = None) -> str:
-        """An array as a value; equal ones, such as tied embeddings, are stored once."""
+        """Add an array as a value; equal ones, such as tied embeddings, are stored once."""
         held = np.asarray(array, dtype=kind, order="C")
         key = (held.dtype.str, held.shape, held.tobytes())
         if key not in self._known:
@@ -67,20 +67,20 @@ class Graph:
         return names
 
     def integers(self, *values: int) -> str:
-        """A constant vector of int64."""
+        """Add a constant vector of int64."""
         return self.constant(values, np.int64)
 
     def size(self, value: str, axis: int) -> str:
-        """The size of one dimension, (1,)."""
+        """Return the size of one dimension, (1,)."""
         return self.add("Shape", value, start=axis, end=axis + 1)
 
     def linear(self, states: str, weight: Array, bias: Array | None) -> str:
-        """States (..., I) -> (..., O); weight: (O, I), as in `torch.nn.Linear`."""
+        """Map states (..., I) to (..., O); weight: (O, I), as in `torch.nn.Linear`."""
         product = self.add("MatMul", states, self.constant(weight.T))
         return product if bias is None else self.add("Add", product, self.constant(bias))
 
     def model(self) -> onnx.ModelProto:
-        """The checked model. Raises onnx.checker.ValidationError for a graph that is not valid."""
+        """Return the checked model. Raises onnx.checker.ValidationError for an invalid graph."""
         graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, [*self._weights.values()])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
         onnx.checker.check_model(model, full_check=True)
@@ -94,7 +94,7 @@ def write_model(path: Path, model: onnx.ModelProto) -> None:
 
 
 def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with weights of 8 bits per output channel; states are quantized as they come, by their largest value.
+    """Quantize weights to 8 bits per output channel; states are quantized dynamically, by their largest value.
 
     7 bits are used (`reduce_range`): without VNNI instructions, sums of two 8-bit products overflow.
     """
@@ -103,7 +103,7 @@ def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
     with TemporaryDirectory() as folder:
         before, after = Path(folder, "before.onnx"), Path(folder, "after.onnx")
         write_model(before, model)
-        logging.disable(logging.WARNING)  # it recommends a preparation that is for images
+        logging.disable(logging.WARNING)  # it recommends preprocessing that is meant for images
         try:
             quantize_dynamic(before, after, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         finally:
@@ -112,7 +112,7 @@ def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without what differs by machine or version: the writer's name and notes."""
+    """Remove what differs by machine or version from the model: the producer's name and notes."""
     model.producer_name = model.producer_version = ""
     del model.metadata_props[:]
     for node in model.graph.node:

@@ -1,4 +1,4 @@
-"""The layers of a Transformer as ONNX nodes (`transformer.nn.layers`); weights are read from the PyTorch modules."""
+"""Transformer layers as ONNX nodes (`transformer.nn.layers`), with weights from the PyTorch modules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _HIDDEN = np.float32(np.finfo(np.float32).min)
 
 
 def array(tensor: Tensor) -> Array:
-    """A copy of a tensor as float32: CTranslate2 quantizes its arrays in place, and they would be the model's own."""
+    """Copy a tensor to float32: CTranslate2 quantizes its arrays in place, which would change the model's own."""
     found: Array = tensor.detach().float().cpu().numpy().copy()
     return found
 
 
 def embedded(graph: Graph, embedding: TokenEmbedding, ids: str, positions: str) -> str:
-    """The embeddings (B, T, C) of ids (B, T) at positions (T,)."""
+    """Embed ids (B, T) at positions (T,): (B, T, C)."""
     states = graph.add("Gather", graph.constant(array(embedding.tokens.weight)), ids, axis=0)
     if embedding.scale != 1:
         states = graph.add("Mul", states, graph.constant(embedding.scale, np.float32))
@@ -34,26 +34,26 @@ def embedded(graph: Graph, embedding: TokenEmbedding, ids: str, positions: str) 
 
 
 def position_table(embedding: TokenEmbedding) -> Array | None:
-    """What is added at each position, (L, C); None if nothing is."""
+    """Return the vector added at each position, (L, C); None if there is none."""
     table: Any = getattr(embedding.positions, "table", None)
     return None if table is None else array(table.weight if isinstance(table, nn.Embedding) else table)
 
 
 def hidden_padding(graph: Graph, real: str) -> str:
-    """The term (B, 1, 1, S) that hides padding from attention; real: (B, S), False on padding."""
+    """Return the mask term (B, 1, 1, S) for padding; real: (B, S), False on padding."""
     kept = graph.add("Unsqueeze", real, graph.integers(1, 2))
     return graph.add("Where", kept, graph.constant(0, np.float32), graph.constant(_HIDDEN))
 
 
 def counted(graph: Graph, ids: str) -> str:
-    """The positions 0 to T - 1 of ids (B, T)."""
+    """Return the positions 0 to T - 1 of ids (B, T)."""
     length = graph.add("Squeeze", graph.size(ids, 1))
     return graph.add("Range", graph.constant(0, np.int64), length, graph.constant(1, np.int64))
 
 
 @dataclass(frozen=True)
 class Attention:
-    """A multi-head attention (Vaswani et al. 2017, section 3.2.2) as nodes.
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2) as nodes.
 
     Rotary positions turn the two halves of a head here, and pairs of neighbours in PyTorch: the weights are reordered,
     which no product of a query and a key sees.
@@ -63,7 +63,7 @@ class Attention:
     module: MultiHeadAttention
 
     def keys_and_values(self, states: str, positions: str | None = None) -> tuple[str, str]:
-        """Those of states (B, S, C), (B, H, S, D) each; positions: of the states, (S,)."""
+        """Project states (B, S, C) to keys and values, (B, H, S, D) each; positions: of the states, (S,)."""
         key = self._heads(states, *self._turnable(self.module.key))
         value = self._heads(states, array(self.module.value.weight), array(self.module.value.bias))
         return self._turned(key, positions), value
@@ -71,7 +71,7 @@ class Attention:
     def attended(
         self, states: str, key: str, value: str, hidden: str | None = None, positions: str | None = None
     ) -> str:
-        """What states (B, T, C) read of keys and values (B, H, S, D); hidden: added to the scores."""
+        """Attend from states (B, T, C) to keys and values (B, H, S, D); hidden: mask term added to the scores."""
         weight, bias = self._turnable(self.module.query)
         scale = np.float32(self._head_dim**-0.5)
         query = self._turned(self._heads(states, weight * scale, bias * scale), positions)
@@ -93,7 +93,7 @@ class Attention:
         return self.module.positions if isinstance(self.module.positions, RotaryPositions) else None
 
     def _turnable(self, projection: nn.Linear) -> tuple[Array, Array]:
-        """Weight and bias of queries or keys; for rotary positions, the first of each pair before the second ones."""
+        """Return weight and bias of queries or keys; for rotary positions, each pair's first before the second ones."""
         weight, bias = array(projection.weight), array(projection.bias)
         if self._rotary is None:
             return weight, bias
@@ -101,7 +101,7 @@ class Attention:
         return weight[order], bias[order]
 
     def _heads(self, states: str, weight: Array, bias: Array) -> str:
-        """(B, T, C) -> (B, H, T, D)."""
+        """Project to heads: (B, T, C) -> (B, H, T, D)."""
         split = self.graph.integers(0, 0, self.module.heads, self._head_dim)
         heads = self.graph.add("Reshape", self.graph.linear(states, weight, bias), split)
         return self.graph.add("Transpose", heads, perm=[0, 2, 1, 3])
@@ -122,7 +122,7 @@ class Attention:
 
 
 def normed(graph: Graph, norm: nn.Module, states: str) -> str:
-    """Layer normalization; the identity stays as it is."""
+    """Apply layer normalization; the identity adds no node."""
     if not isinstance(norm, nn.LayerNorm):
         return states
     weights = (graph.constant(array(norm.weight)), graph.constant(array(norm.bias)))
@@ -130,14 +130,14 @@ def normed(graph: Graph, norm: nn.Module, states: str) -> str:
 
 
 def residual(graph: Graph, module: Residual, states: str, sublayer: Any) -> str:
-    """The residual connection around `sublayer`, a function of the name of its input."""
+    """Add the residual connection around `sublayer`, a function of the name of its input."""
     if module.pre:
         return graph.add("Add", states, sublayer(normed(graph, module.norm, states)))
     return normed(graph, module.norm, graph.add("Add", states, sublayer(states)))
 
 
 def feed_forward(graph: Graph, module: FeedForward, states: str) -> str:
-    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (eq. 2)."""
+    """Compute FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (eq. 2)."""
     inner = graph.linear(states, array(module.inner.weight), array(module.inner.bias))
     tanh = {"approximate": "tanh"} if getattr(module.activation, "approximate", "none") == "tanh" else {}
     active = graph.add("Relu", inner) if isinstance(module.activation, nn.ReLU) else graph.add("Gelu", inner, **tanh)
@@ -145,9 +145,9 @@ def feed_forward(graph: Graph, module: FeedForward, states: str) -> str:
 
 
 def hidden_later(graph: Graph, positions: str, keys: str | None = None) -> str:
-    """The term (1, 1, S, K) that hides later tokens, and so the padding at the end.
+    """Return the mask term (1, 1, S, K) for later tokens, and so for padding at the end.
 
-    positions: (S,); keys: (K,), the positions that are looked at, default the same.
+    positions: (S,); keys: (K,), the positions attended to, default the same.
     """
     given = ((1, positions), (0, keys or positions))
     query, key = (graph.add("Unsqueeze", each, graph.integers(axis)) for axis, each in given)
@@ -157,16 +157,16 @@ def hidden_later(graph: Graph, positions: str, keys: str | None = None) -> str:
 
 
 def encoded(graph: Graph, encoder: Any, states: str, real: str, positions: str) -> str:
-    """The encoder's output (B, S, C); real: (B, S), False on padding."""
+    """Compute the encoder's output (B, S, C); real: (B, S), False on padding."""
     return stack(graph, encoder, states, hidden_padding(graph, real), positions, lambda layer, key, value: (key, value))
 
 
 Extend = Callable[[int, str, str], tuple[str, str]]
-"""The number of a layer, and its keys and values (B, H, S, D) -> those that are looked at, (B, H, K, D)."""
+"""Layer index, and its keys and values (B, H, S, D) -> those attended to, (B, H, K, D)."""
 
 
 def stack(graph: Graph, encoder: Any, states: str, hidden: str, positions: str, extend: Extend) -> str:
-    """A stack's output (B, S, C); hidden: added to the scores; positions: (S,)."""
+    """Compute a stack's output (B, S, C); hidden: mask term added to the scores; positions: (S,)."""
     for number, layer in enumerate(encoder.layers):
         attention = Attention(graph, layer.attention)
 

@@ -1,4 +1,4 @@
-"""Opens models with ONNX Runtime."""
+"""Open models with ONNX Runtime."""
 
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from transformer.core.errors import UserError
 
 
 def open_session(path: Path, threads: int | None) -> Opened[onnxruntime.InferenceSession]:
-    """Open a model on the CPU; threads: None for all that the process may use. Raises UserError if it is not one."""
+    """Open a model on the CPU; threads: None for all available. Raises UserError if the file is not a model."""
     return Opened(partial(_session, path.absolute()), threads)
 
 

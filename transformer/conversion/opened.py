@@ -1,4 +1,4 @@
-"""An engine's model, in this process and in copies of it."""
+"""An engine's model, usable across fork and pickling."""
 
 import ctypes
 import os
@@ -22,12 +22,12 @@ class Opened(Generic[Model]):
         self._process, self._model = os.getpid(), make(threads or usable_cores())
 
     def __call__(self) -> Model:
-        """The model of this process."""
+        """Return this process's model."""
         if self._process != os.getpid():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._model))  # never freed: that would wait for its threads
             self._process, self._model = os.getpid(), self._make(1)
         return self._model
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle how to open it."""
+        """Pickle the recipe for opening it."""
         return type(self), (self._make, self._threads)

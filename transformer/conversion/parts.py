@@ -1,4 +1,4 @@
-"""The parts of a converted model that every engine needs: its vocabularies and sizes."""
+"""Engine-independent parts of a converted model: its vocabularies and sizes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,22 +10,22 @@ from transformer.export.converted import CONFIG, MODEL
 
 
 class Parts(NamedTuple):
-    """What belongs to the weights in `model/`."""
+    """Vocabularies and sizes next to the weights in `model/`."""
 
     vocabularies: dict[str, Vocabulary]
     positions: int
-    """The longest sequence, in tokens."""
+    """Maximum sequence length in tokens."""
 
 
 def sizes(vocabularies: Mapping[str, Vocabulary], positions: int) -> dict[str, Any]:
-    """What config.json records of the parts."""
+    """Return the sizes to record in config.json."""
     return {"positions": positions, "vocabulary": {side: each.size for side, each in vocabularies.items()}}
 
 
 def read_parts(folder: Path, config: Mapping[str, Any]) -> Parts:
-    """The parts of a converted model; config: its config.json.
+    """Read the parts of a converted model; config: its config.json.
 
-    Raises UserError when one is missing or broken, or is another model's.
+    Raises UserError when one is missing or broken, or belongs to another model.
     """
     try:
         positions = int(config[MODEL]["positions"])

@@ -1,4 +1,4 @@
-"""What the convert stages of all families share: parameters, the loop over formats, and what verification reports."""
+"""The convert stage of all families: parameters, the loop over formats, and verification reports."""
 
 import math
 import shutil
@@ -18,18 +18,18 @@ from transformer.evaluation.bootstrap import Floats, interval
 from transformer.export.converted import FORMATS, INT8, MODEL, size_of, write_surroundings
 
 TOLERANCE = 1e-4
-"""Of a log probability or a probability, in float32."""
+"""Maximum difference of a log probability or a probability, in float32."""
 TIE = 1e-5
-"""Two log probabilities this close may change places: another order of sums."""
+"""Maximum gap of two log probabilities that may swap ranks by floating-point reordering."""
 _LARGEST_LOSS = 0.5
-"""Points of BLEU or accuracy that 8 bits may cost."""
+"""Maximum loss by quantization to 8 bits, in points of BLEU or accuracy."""
 
 
 class ConvertParams(Section):
     """`convert` of a task."""
 
     formats: list[Literal["ctranslate2", "onnx"]]
-    """What the exported model is converted to; [] for nothing."""
+    """Formats to convert the exported model to; [] for none."""
     int8: bool
     """Also convert with weights of 8 bits: a quarter of the size, and often faster."""
     verify_rows: int | None = Field(ge=1)
@@ -38,13 +38,13 @@ class ConvertParams(Section):
 
 @dataclass(frozen=True)
 class ConvertInputs:
-    """What earlier stages wrote."""
+    """Outputs of earlier stages."""
 
     bundle: Path
     predictions: Path
 
     def validation_rows(self, limit: int | None) -> list[dict[str, str]]:
-        """The first `limit` rows of the validation split. Raises UserError if there are none."""
+        """Return the first `limit` rows of the validation split. Raises UserError if there are none."""
         rows = [row for row in read_table(self.predictions) if row["split"] == "validation"][:limit]
         if not rows:
             raise UserError(f"{self.predictions} has no validation rows to verify a converted model with: run evaluate")
@@ -53,7 +53,7 @@ class ConvertInputs:
 
 @dataclass(frozen=True)
 class ConvertOutputs:
-    """Where results go."""
+    """Output paths."""
 
     converted: Path
     report: Path
@@ -64,11 +64,11 @@ class Conversion:
     """A family's conversion to one format."""
 
     model: Mapping[str, Any]
-    """Sizes for config.json."""
+    """Model sizes for config.json."""
     example: str
     """Python code that uses the converted model without this package."""
     write: Callable[[Path, bool], None]
-    """Writes the weights into a folder that does not exist yet; with 8 bits if asked to."""
+    """Writes the weights into a new folder; with 8 bits on request."""
     verify: Callable[[Path, bool], dict[str, float]]
     """Compares the converted model in a folder with the exported one. Raises UserError where they differ."""
 
@@ -80,10 +80,10 @@ def convert_all(
     outputs: ConvertOutputs,
     observer: Observer,
 ) -> dict[str, float]:
-    """Write, verify and report the wanted formats. Returns the size of each in megabytes.
+    """Write, verify and report the requested formats. Return the size of each in megabytes.
 
-    conversions: by format; one returns a string that says what the format cannot hold of the model. A folder gets its
-    final name when it is verified. Raises UserError where a converted model differs from the exported one.
+    conversions: by format; one returns a string that explains what the format does not support. A folder gets its
+    final name when it is verified. Raises UserError if a converted model differs from the exported one.
     """
     shutil.rmtree(outputs.converted, ignore_errors=True)
     with writing(outputs.converted):
@@ -112,9 +112,9 @@ def convert_all(
 def _written(
     draft: Path, conversion: Conversion, engine: str, int8: bool, bundle: Path, observer: Observer
 ) -> dict[str, int]:
-    """Write a converted model into `draft` and verify it. Returns its size and the number of rows.
+    """Write a converted model into `draft` and verify it. Return its size and the number of rows.
 
-    How it compares is said, not written: engines compute otherwise on each kind of processor.
+    Agreement is logged, not written: engines compute differently on each kind of processor.
     """
     with writing(draft / MODEL):  # by libraries, which open files themselves
         conversion.write(draft / MODEL, int8)
@@ -127,7 +127,7 @@ def _written(
 
 
 def _add_to_card(card: Path, engine: str, rows: int) -> None:
-    """Append to the exported model's card what this conversion is."""
+    """Append a description of the conversion to the exported model's card."""
     before = card.read_text(encoding="utf-8")
     line = f"Verified against the exported model on {rows:,} rows of the validation split."
     with atomic_write(card) as stream:
@@ -164,5 +164,5 @@ def require_quality(engine: str, name: str, own: float, exported: float, differe
 
 
 def _short(value: float) -> float:
-    """Two digits: further ones differ between machines."""
+    """Round to two digits: further ones differ between machines."""
     return float(f"{value:.2g}")

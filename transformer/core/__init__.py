@@ -1,1 +1,1 @@
-"""What every stage uses."""
+"""Shared by all stages."""

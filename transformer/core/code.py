@@ -1,4 +1,4 @@
-"""The code of a stage: the fingerprint that DVC watches in its place.
+"""Fingerprint of a stage's code, which DVC tracks in its place.
 
 The stage `code` writes it to `reports/TASK/code/STAGE.json`: every module that the stage reaches, with a hash of what
 it means, and the libraries that these modules import. It begins every `dvc repro`, so nothing heavy is imported here.
@@ -21,11 +21,11 @@ from transformer.core.task import ELSEWHERE, STAGES, Task
 
 ROOT = Path(__file__).parents[2]
 CODE = ("transformer", "stages")
-"""The folders with the project's code."""
+"""Folders with the project's code."""
 LOCK = "requirements.lock"
 _RAY = "transformer/engines/ray_*.py"
 _NOT_ENTERED = ("transformer/__init__.py", "transformer/registry.py", "transformer/tasks/*/task.py", _RAY)
-"""What knows of every task or stage. Of a task's declaration, a fingerprint has the values that its stage uses."""
+"""Modules that know every task or stage. A fingerprint contains a task's declared values that its stage uses."""
 _WITHOUT_MEANING = (
     *("transformer/core/code.py", "transformer/core/declared.py", "transformer/core/meaning.py"),
     "transformer/core/unchanged.py",
@@ -33,15 +33,15 @@ _WITHOUT_MEANING = (
     *("transformer/core/observer.py", "transformer/core/repository.py", "transformer/core/stage.py"),
     *("stages/allocator.py", "transformer/workflow/recording.py"),
 )
-"""Modules that change no byte of an output: they start a stage and its processes, watch them, and say how far it is."""
+"""Modules that cannot change an output: they start and monitor a stage and its processes, and report progress."""
 _RESULTS = "transformer/workflow/*"
-"""The report is made of it; `evaluate` only asks it where another commit has its predictions."""
+"""The report is made from it; `evaluate` only asks it for another commit's predictions."""
 _LIBRARIES_WITHOUT_MEANING = {
     *("dvc", "httpx", "mlflow", "pydantic", "pydantic_core", "ray", "ruamel", "threadpoolctl", "tqdm", "yaml"),
 }
-"""Libraries that check parameters, fetch, show progress, start processes or record results."""
+"""Libraries that validate parameters, fetch, show progress, start processes or record results."""
 _PACKAGES = {"sklearn": "scikit-learn"}
-"""Packages whose modules have another name."""
+"""Package names that differ from the module's."""
 _OF_UPDATES = (
     *("transformer/checkpoint/", "transformer/core/portable.py", "transformer/encoded/", "transformer/families/"),
     *("transformer/nn/", "transformer/training/"),
@@ -50,7 +50,7 @@ _KINDS = ("modules", "files", "task", "libraries")
 
 
 class Tree:
-    """The code of a folder or a commit; each file is read once."""
+    """The code in a folder or commit; each file is read once."""
 
     def __init__(self, root: Path = ROOT, contents: Mapping[str, bytes] | None = None) -> None:
         """contents: path to content, for files that are not in `root`."""
@@ -60,21 +60,21 @@ class Tree:
         self._meanings = _meanings()
 
     def read(self, name: str) -> bytes:
-        """The content of a file; empty if there is none."""
+        """Return the content of a file; empty if missing."""
         if name not in self._contents:
             self._contents[name] = (self._root / name).read_bytes() if name in self.names else b""
         return self._contents[name]
 
     def module(self, name: str) -> Module:
-        """What a file of Python means. Raises UserError when it is not valid Python."""
+        """Parse a Python file. Raises UserError when it is not valid Python."""
         return self._meanings.of(self.read(name), name)
 
     def versions(self) -> dict[str, str]:
-        """The versions in requirements.lock, by the package's name in lower case."""
+        """Return the versions in requirements.lock by lower-case package name."""
         return dict(re.findall(r"^([\w.-]+)==([^\s+]+)", self.read(LOCK).decode().lower(), re.MULTILINE))
 
     def digest(self) -> str:
-        """A hash of what all modules mean."""
+        """Return a hash of all modules' meaning."""
         return digest("".join(f"{name} {self.module(name).meaning}\n" for name in self.names if name.endswith(".py")))
 
 
@@ -85,7 +85,7 @@ def _meanings() -> Meanings:
 
 @cache
 def code_at_start() -> Tree:
-    """The process's code. `core/start.py` reads it before other modules are loaded: what runs is what was read."""
+    """Return the process's code. `core/start.py` reads it before loading other modules: what runs is what was read."""
     tree = Tree()
     for name in tree.names:
         tree.read(name)
@@ -93,12 +93,12 @@ def code_at_start() -> Tree:
 
 
 def own_code() -> str:
-    """A hash of the process's code, to compare that of several processes."""
+    """Return a hash of the process's code, for comparing processes."""
     return code_at_start().digest()
 
 
 def fingerprint(tree: Tree, stage: str, task: Task) -> dict[str, dict[str, Any]]:
-    """What the code of a task's stage means: its `modules`, `files`, libraries, and what it uses of its `task`.
+    """Return the fingerprint of a task's stage: its `modules`, `files`, libraries, and what it uses of its `task`.
 
     Raises UserError when a module is not valid Python.
     """
@@ -118,19 +118,19 @@ def fingerprint(tree: Tree, stage: str, task: Task) -> dict[str, dict[str, Any]]
 
 
 def updates_code(tree: Tree, task: Task) -> dict[str, str]:
-    """The modules that compute a task's updates, with hashes of what they compute: a checkpoint is of this code."""
+    """Return the modules that compute a task's updates, with hashes; a checkpoint is only valid for this code."""
     reached = _reached(tree, "train", task)
     return {name: module.update for name, module in reached.items() if name.startswith(_OF_UPDATES)}
 
 
 def changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of what differs between two fingerprints."""
+    """Return the names that differ between two fingerprints."""
     pairs = [(was.get(kind, {}), now.get(kind, {})) for kind in _KINDS]
     return [name for one, two in pairs for name in sorted({*one, *two}) if one.get(name) != two.get(name)]
 
 
 def changes_in(tree: Tree, was: Mapping[str, Any]) -> list[str]:
-    """The names of what a fingerprint lists and a tree has otherwise, also one that another version has written."""
+    """Return the names in a fingerprint that differ in a tree, even for one written by another version."""
     versions = tree.versions()
     now = {
         "modules": {name: name in tree.names and tree.module(name).meaning for name in was["modules"]},
@@ -142,17 +142,17 @@ def changes_in(tree: Tree, was: Mapping[str, Any]) -> list[str]:
 
 
 def code_path(stage: str, task: str) -> str:
-    """The file with the fingerprint of a stage's code."""
+    """Return the path of the fingerprint of a stage's code."""
     return f"reports/{task}/code/{stage}.json"
 
 
 def ran_path(stage: str, task: str) -> str:
-    """The file in which a stage records what it ran with."""
+    """Return the path of a stage's record of what it ran with."""
     return f"reports/{task}/ran/{stage}.json"
 
 
 def write_code(task: Task) -> list[str]:
-    """Write the fingerprints of a task's stages into the current folder; returns the stages whose code has changed.
+    """Write the fingerprints of a task's stages into the current folder; return the stages whose code has changed.
 
     Raises UserError, before anything is written, when a module is not valid Python.
     """
@@ -166,7 +166,7 @@ def write_code(task: Task) -> list[str]:
 
 
 def workspace_code(root: Path, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
-    """The fingerprints of the code in `root` by stage, whatever the files say."""
+    """Return the fingerprints of the code in `root` by stage, ignoring the written files."""
     tree = Tree(root)
     found = {stage: fingerprint(tree, stage, task) for stage in STAGES}
     _meanings().remember()
@@ -174,9 +174,9 @@ def workspace_code(root: Path, task: Task) -> dict[str, dict[str, dict[str, Any]
 
 
 def unlisted(found: Mapping[str, Any]) -> list[str]:
-    """The project's files that this process has imported and a fingerprint does not list.
+    """Return the project's files that this process has imported but a fingerprint does not list.
 
-    None beside Ray's engine, which imports what its actors may need.
+    Returns none with Ray's engine, which imports whatever its actors may need.
     """
     folders = tuple(f"{ROOT}/{folder}/" for folder in CODE)
     files = [getattr(module, "__file__", None) or "" for module in [*sys.modules.values()]]
@@ -188,7 +188,7 @@ def unlisted(found: Mapping[str, Any]) -> list[str]:
 
 
 def other_versions(libraries: Mapping[str, str]) -> list[str]:
-    """In words, what is installed in place of these versions."""
+    """Describe installed versions that differ from these."""
     installed = {name: _installed(name) for name in libraries}
     return [f"{name} {installed[name]} for {wanted}" for name, wanted in libraries.items() if installed[name] != wanted]
 
@@ -205,7 +205,7 @@ def _is(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _reached(tree: Tree, stage: str, task: Task) -> dict[str, Module]:
-    """The modules that `python -m stages.STAGE TASK` imports, by path."""
+    """Return the modules that `python -m stages.STAGE TASK` imports, by path."""
     passed = _NOT_ENTERED if stage == "report" else (*_NOT_ENTERED, _RESULTS)
     known = {name for name in tree.names if not _is(name, passed)}
     waiting = [f"stages.{stage}", f"transformer.families.{task.family}.{ELSEWHERE.get(stage, stage)}"]

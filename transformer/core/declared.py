@@ -1,4 +1,4 @@
-"""The inputs that dvc.yaml declares for a stage, without importing DVC, which would outlast a short stage."""
+"""Inputs that dvc.yaml declares for a stage, read without importing DVC, which would take longer than a short stage."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 
 
 def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
-    """The `deps` of a stage, files and folders, as DVC resolves them; empty in a folder without a dvc.yaml.
+    """Return the `deps` of a stage, files and folders, as DVC resolves them; empty in a folder without dvc.yaml.
 
     params: all of params.yaml. Raises UserError when dvc.yaml cannot be read or is not structured like this project's.
     """
@@ -35,7 +35,7 @@ def dependencies(stage: str, task: str, params: Mapping[str, Any]) -> list[str]:
 
 
 def _resolved(value: Any, context: Mapping[str, Any]) -> Any:
-    """`value` with each `${...}` replaced; a string that is only a reference may resolve to a mapping."""
+    """Replace each `${...}` in `value`; a string that is only a reference may resolve to a mapping."""
     if isinstance(value, Mapping):
         return {name: _resolved(item, context) for name, item in value.items()}
     if not isinstance(value, str):

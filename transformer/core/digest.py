@@ -1,7 +1,7 @@
-"""The digest of a stage's parameters, which ties its outputs to the parameters that DVC records for them.
+"""Digest of a stage's parameters, which ties its outputs to the parameters that DVC records for them.
 
-`dvc commit --force` and `dvc exp save` can write a dvc.lock that claims outputs for parameters that were never run; the
-digest in a stage's record (`unchanged.py`) is of those that were run.
+`dvc commit --force` and `dvc exp save` can write a dvc.lock that claims outputs for parameters that were never run;
+the digest in a stage's record (`unchanged.py`) covers the parameters that were run.
 """
 
 import hashlib
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 RUNTIME = "runtime"
-"""The section that no stage declares: it cannot change a byte."""
+"""The section that no stage declares: it cannot change an output."""
 _PLACES_AND_CHECKS = {"download": ("path", "added", "expected_sha256"), "vocab": ("path",)}
-"""Parameters that are locations on a machine or checks: the same result may have other values."""
+"""Parameters that are local paths or checks: results may be equal with different values."""
 
 
 def parameters_digest(sections: Mapping[str, Any]) -> str:
-    """64 hexadecimal digits for the parameters that a stage declares, given by the dotted names of dvc.yaml.
+    """Return 64 hexadecimal digits for the parameters that a stage declares, keyed by the dotted names of dvc.yaml.
 
     Accepts values from params.yaml or from a lock entry, to which DVC adds interpolated leaves of the sections.
     """
@@ -37,7 +37,7 @@ def _decisive(name: str, section: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """`value` as plain JSON types, with whole floats as integers: DVC treats 1 and 1.0 as equal."""
+    """Convert `value` to plain JSON types, whole floats to integers: DVC treats 1 and 1.0 as equal."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -48,7 +48,7 @@ def plain(value: Any) -> Any:
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested mappings to dotted names, with values normalized by `plain`. An empty mapping has no leaf."""
+    """Flatten nested mappings to dotted names, normalizing values with `plain`. An empty mapping has no leaf."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         path = f"{prefix}.{name}" if prefix else str(name)

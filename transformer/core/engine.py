@@ -1,4 +1,4 @@
-"""What runs other processes, and how those of Python end."""
+"""Engines that run worker processes, and the termination of Python workers."""
 
 import os
 from importlib import import_module
@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 
 
 def ray_engine() -> ModuleType:
-    """The code that uses Ray, loaded by name: it cannot change a byte, so no stage depends on it.
+    """Import the Ray code by name: it cannot change an output, so no stage depends on it.
 
     Raises UserError when Ray is not installed.
     """
@@ -26,7 +26,7 @@ def ray_engine() -> ModuleType:
 
 
 def end_with_parent() -> None:
-    """From now on, end this process when its parent has ended, in whatever way.
+    """From now on, exit this process when its parent exits for any reason.
 
     A parent that was killed closes no pipe whose end another child holds too, so its children would wait forever.
     """

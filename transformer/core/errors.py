@@ -13,12 +13,12 @@ class UserError(Exception):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means out of memory: torch's on GPUs and CPUs, or Python's."""
+    """True if an error means out of memory: torch's on GPUs and CPUs, or Python's."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
 
 
 def unusable(error: OSError) -> str:
-    """What to say of a file that cannot be used, wherever that is found: no permission, a name that is too long."""
+    """Explain why a file cannot be accessed, such as missing permission or a name that is too long."""
     return f"{error.filename} cannot be used ({error.strerror}): check its path and permissions"

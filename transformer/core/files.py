@@ -1,4 +1,4 @@
-"""Reading and writing the workflow's files: atomically, and deterministic to the byte."""
+"""Read and write the workflow's files: atomically, and byte-deterministic."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ from transformer.core.errors import UserError
 _BLOCK = 1 << 20
 _PART = ".part"
 _PASSING = ("__pycache__", ".ipynb_checkpoints", ".DS_Store", "*.swp", "*.swo", "*~", ".#*", "py.typed")
-"""Files and folders that Python, editors and desktops leave; .dvcignore has them too."""
+"""Temporary files and folders of Python, editors and desktops; .dvcignore has them too."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Target(io.FileIO):
-    """The temporary file; it tells its own OSErrors from those of files that the block reads."""
+    """The temporary file; distinguishes its own OSErrors from those of files that the block reads."""
 
     def __init__(self, temporary: Path, path: Path) -> None:
         super().__init__(temporary, "wb")
@@ -72,7 +72,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raise UserError for an OSError in the block, which reads `path`, a file of a stage."""
+    """Raise UserError for an OSError in the block, which reads `path`, a stage's file."""
     try:
         yield
     except FileNotFoundError as error:
@@ -84,12 +84,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _host() -> str:
-    """The name of this machine or container, safe for use in a file name."""
+    """Return the name of this machine or container, safe for file names."""
     return re.sub(r"[^\w-]", "-", platform.node())[:40] or "-"
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of killed processes of this host."""
+    """Remove temporary files left by killed processes of this host."""
     for path in folder.glob(f".*.{_host()}.*{_PART}"):
         process = path.name.split(".")[-2]
         if process.isdigit() and not _alive(int(process)):
@@ -107,7 +107,7 @@ def _alive(process: int) -> bool:
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """The file itself, or all files in a folder except those that Python, editors and desktops leave."""
+    """Yield the file itself, or all files in a folder except temporary files of Python, editors and desktops."""
     found = path.rglob("*") if path.is_dir() else (path,)
     return (file for file in found if file.is_file() and not _passing(file.relative_to(path)))
 
@@ -130,7 +130,7 @@ def copy_folder(source: Path, target: Path) -> None:
 
 
 def json_bytes(value: Any, *, indent: int | None = 2) -> bytes:
-    """Canonical UTF-8 JSON with sorted keys. Raises ValueError for NaN and infinity."""
+    """Encode as canonical UTF-8 JSON with sorted keys. Raises ValueError for NaN and infinity."""
     return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent, allow_nan=False) + "\n").encode()
 
 
@@ -141,7 +141,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises UserError when it is missing, unreadable or not JSON."""
+    """Read a JSON file. Raises UserError when it is missing, unreadable or not JSON."""
     with reading(path):
         content = path.read_bytes()
     try:
@@ -151,7 +151,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    """Write rows as JSON lines with sorted keys, atomically, in constant memory; returns their number."""
+    """Write rows as JSON lines with sorted keys, atomically, in constant memory; return their number."""
     written = 0
     with atomic_write(path) as stream:
         for row in rows:
@@ -161,7 +161,7 @@ def write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Stream the rows of a JSON lines file that `write_rows` wrote. Raises UserError when it is missing or corrupt."""
+    """Stream the rows of a JSON lines file. Raises UserError when it is missing or corrupt."""
     with reading(path), path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             try:
@@ -182,7 +182,7 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def read_table(path: Path) -> Iterator[dict[str, str]]:
-    """Stream the rows of a TSV that `write_table` wrote, as dicts keyed by its header."""
+    """Stream the rows of a TSV as dicts keyed by its header."""
     try:
         with reading(path), path.open(encoding="utf-8", newline="\n") as stream:
             header = next(stream).rstrip("\n").split("\t")
@@ -193,7 +193,7 @@ def read_table(path: Path) -> Iterator[dict[str, str]]:
 
 
 def table_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
-    """The rows of a TSV without quotation marks, keyed by its header; one with fewer cells lacks the last columns.
+    """Parse a TSV without quoting into dicts keyed by its header; a row with fewer cells lacks the last columns.
 
     csv.DictReader refuses cells of more than 131,072 characters.
     """
@@ -204,12 +204,12 @@ def table_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
 
 
 def has_conflict(content: bytes) -> bool:
-    """Whether a file has git's conflict markers."""
+    """True if the content has git's conflict markers."""
     return re.search(rb"^(<<<<<<<|>>>>>>>) ", content, re.MULTILINE) is not None
 
 
 def sha256(path: Path) -> str:
-    """The hexadecimal SHA-256 of a file's content."""
+    """Return the hexadecimal SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(_BLOCK):

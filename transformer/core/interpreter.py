@@ -1,4 +1,4 @@
-"""Finds the right Python for a stage, even if `.venv/bin/dvc repro` runs without an activated environment.
+"""Find the right Python for a stage, even if `.venv/bin/dvc repro` runs without an activated environment.
 
 DVC starts the first `python` on PATH, after removing the stage's outputs. If that one lacks the project's libraries,
 the stage restarts in the environment that DVC itself runs in. Only the standard library of Python 3.7 is imported here.
@@ -30,7 +30,7 @@ def require_module() -> None:
 
 
 def require_libraries() -> None:
-    """Restart in an environment that has the libraries if this one lacks some; exit with one line if there is none."""
+    """Restart in an environment with the libraries if this one lacks some; exit with one line if there is none."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if not missing:
         return
@@ -47,7 +47,7 @@ def require_libraries() -> None:
 
 
 def _of_dvc() -> Iterator[Path]:
-    """The Python of the DVC process that started this one, where /proc shows it (Linux)."""
+    """Yield the Python of the DVC process that started this one, if /proc shows it (Linux)."""
     process = os.getppid()
     for _ in range(_SHELLS):
         try:

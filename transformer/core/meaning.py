@@ -1,4 +1,4 @@
-"""What a file of Python means, whatever its comments, docstrings and layout. Only the standard library is imported."""
+"""Hash of a Python file's meaning, ignoring comments, docstrings and layout. Only the standard library is imported."""
 
 import ast
 import hashlib
@@ -17,29 +17,29 @@ BY_NAME = {
     "import_module": "{name}",
     "words_of": "transformer.tasks.{task}.words",
 }
-"""Functions that import the module whose name is a literal in their call."""
+"""Functions that import the module named by a literal in their call."""
 _OWN = Path(__file__).read_bytes()  # another version of this file finds other meanings
 _MOST = 4000  # files in a cache: a few dozen versions of the package
 
 
 class Module(NamedTuple):
-    """What a file of Python means."""
+    """The meaning of a Python file."""
 
     meaning: str
-    """A hash of its syntax tree, the same in every version of Python from 3.11 on."""
+    """Hash of its syntax tree, equal for all versions of Python from 3.11 on."""
     update: str
-    """The same without the arguments of `raise`: whoever gets no error has computed the same."""
+    """Like `meaning` without the arguments of `raise`: without an error, the computation is the same."""
     imports: list[str]
-    """The names that it may import, also within functions; `FUNCTION:NAME` for a call from `BY_NAME`."""
+    """Names that it may import, also within functions; `FUNCTION:NAME` for a call from `BY_NAME`."""
     attributes: list[str]
-    """The names of all attributes that it reads or writes."""
+    """Names of all attributes that it reads or writes."""
 
 
 class Meanings:
-    """Parses files, and remembers those it has seen: to parse the whole package takes a second."""
+    """Parse files, with a cache: parsing the whole package takes a second."""
 
     def __init__(self, cache: Path) -> None:
-        """cache: a file that earlier processes have written; one that cannot be read is made again."""
+        """cache: a file written by earlier processes; recreated if unreadable."""
         self._cache = cache
         self._known: dict[str, Module] = {}
         with suppress(OSError, ValueError, TypeError, AttributeError):
@@ -47,7 +47,7 @@ class Meanings:
         self._before = len(self._known)
 
     def of(self, content: bytes, name: str) -> Module:
-        """What the file `name` means, with this content. Raises UserError when it is not valid Python."""
+        """Parse `content` of the file `name`. Raises UserError when it is not valid Python."""
         key = hashlib.sha256(_OWN + content).hexdigest()
         if key not in self._known:
             try:
@@ -58,14 +58,14 @@ class Meanings:
         return self._known[key]
 
     def remember(self) -> None:
-        """Write what is new into the cache, if it can be written."""
+        """Write new entries to the cache, if possible."""
         if len(self._known) > self._before and self._cache.parent.is_dir():
             with suppress(UserError), atomic_write(self._cache) as stream:
                 stream.write(json.dumps(dict([*self._known.items()][-_MOST:])).encode())
 
 
 def parsed(tree: ast.Module) -> Module:
-    """What a syntax tree means."""
+    """Compute the meaning of a syntax tree."""
     nodes = [*_running(tree)]
     return Module(
         meaning=digest(_normal(tree, raised=True)),
@@ -76,7 +76,7 @@ def parsed(tree: ast.Module) -> Module:
 
 
 def digest(content: bytes | str) -> str:
-    """16 hexadecimal digits."""
+    """Return a hash of 16 hexadecimal digits."""
     return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()[:16]
 
 
@@ -87,7 +87,7 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _counted(nodes: Iterable[Any]) -> Iterator[Any]:
-    """The nodes without docstrings, and without what only a type checker reads."""
+    """Yield the nodes without docstrings and code for type checkers only."""
     for node in nodes:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             yield from _counted(node.orelse)
@@ -108,7 +108,7 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 def _normal(node: Any, *, raised: bool) -> str:
-    """A syntax tree as text, without positions and empty fields. `ast.dump` differs between versions of Python."""
+    """Serialize a syntax tree without positions and empty fields. `ast.dump` differs between versions of Python."""
     if isinstance(node, list):
         return f"[{','.join(_normal(each, raised=raised) for each in _counted(node))}]"
     if not isinstance(node, ast.AST):
@@ -123,7 +123,7 @@ def _normal(node: Any, *, raised: bool) -> str:
 
 
 def _joined(nodes: Iterable[Any]) -> list[Any]:
-    """The parts of an f-string, neighbouring texts as one: versions of Python divide them differently."""
+    """Return an f-string's parts with adjacent texts merged: versions of Python divide them differently."""
     parts: list[Any] = []
     for node in nodes:
         if _is_text(node) and not node.value:  # Python 3.12.1 ends a format so

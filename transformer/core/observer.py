@@ -15,7 +15,7 @@ _DUE: ContextVar[float] = ContextVar("due", default=math.inf)
 
 @contextmanager
 def due_in(seconds: float) -> Iterator[None]:
-    """Have `on_time` raise after this many seconds, in this thread: nobody waits for the work any longer."""
+    """Set a deadline for this thread: `on_time` raises after this many seconds."""
     token = _DUE.set(time.monotonic() + seconds)
     try:
         yield
@@ -24,18 +24,18 @@ def due_in(seconds: float) -> Iterator[None]:
 
 
 def on_time() -> None:
-    """Raise UserError when the work is overdue; called between batches."""
+    """Raise UserError if the deadline has passed; called between batches."""
     if time.monotonic() > _DUE.get():
         raise UserError("the answer is overdue, and given up: ask for fewer texts at once, or a narrower beam")
 
 
 class Observer:
-    """Receives progress and live metrics. This one ignores them; a stage passes one that shows and records them."""
+    """Receives progress and live metrics. This one ignores them; stages pass one that shows and records them."""
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
         """Yield `items` and show progress.
 
-        total: their number if known; what: the name of the work; after: how many as long ones follow in later calls.
+        total: their number if known; what: the name of the work; after: number of equally long items in later calls.
         """
         for item in items:
             on_time()
@@ -48,11 +48,11 @@ class Observer:
         """Show one line to the user."""
 
     def memory(self) -> Any:
-        """What a resumed process must be given to continue: plain values, saved in the checkpoint."""
+        """Return plain values to save in the checkpoint and pass to `resume`."""
         return None
 
     def resume(self, step: int, memory: Any) -> None:
-        """The work resumes after this optimizer step; memory: what `memory` returned then."""
+        """Resume after this optimizer step; memory: the value of `memory` at that step."""
 
     def once_checked(self, clean_up: Callable[[], None]) -> None:
         """Clean up once the results are final, such as removing checkpoints that could recreate them; here at once."""

@@ -17,7 +17,7 @@ Params = TypeVar("Params", bound=StageParams)
 
 
 def read_params(path: Path) -> dict[str, Any]:
-    """All of a params.yaml as plain values. Raises UserError when it is missing or not a YAML mapping."""
+    """Read a params.yaml as plain values. Raises UserError when it is missing or not a YAML mapping."""
     try:
         text = path.read_text(encoding="utf-8")
         require_no_conflict(text.encode(), path)
@@ -32,18 +32,18 @@ def read_params(path: Path) -> dict[str, Any]:
 
 
 def require_no_conflict(content: bytes, path: Path) -> None:
-    """Raise UserError if a merge has left git's conflict markers in a params.yaml."""
+    """Raise UserError if a params.yaml has git's conflict markers from a merge."""
     if has_conflict(content):
         raise UserError(f"{path} has conflict markers: edit it, or take one side (`git checkout --ours {path}`)")
 
 
 def parse(text: str) -> Any:
-    """The plain values of a YAML text, as DVC reads it. Raises YAMLError or ValueError."""
+    """Parse a YAML text to plain values, as DVC does. Raises YAMLError or ValueError."""
     return YAML(typ="safe").load(text)
 
 
 def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, where: Path) -> Params:
-    """Validate the sections that are fields of `schema`, and return them typed.
+    """Validate the sections that are fields of `schema` and return them typed.
 
     content: all of a params.yaml; task: the name of its section; where: the file, for messages. Raises UserError, one
     line that names the file and the parameter.
@@ -54,7 +54,7 @@ def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, wh
 def declared_sections(
     content: Mapping[str, Any], task: str, schema: type[StageParams], *, where: Path
 ) -> dict[str, Any]:
-    """The plain values of the sections that a stage declares in dvc.yaml, by dotted name. Raises UserError."""
+    """Return the plain values of the sections that a stage declares in dvc.yaml, by dotted name. Raises UserError."""
     sections = _sections(content, task, schema, where)
     return {section_path(task, name): value for name, value in sections.items() if name != RUNTIME}
 
@@ -73,5 +73,5 @@ def _sections(content: Mapping[str, Any], task: str, schema: type[StageParams], 
 
 
 def section_path(task: str, name: str) -> str:
-    """The dotted path in params.yaml of a stage's section."""
+    """Return the dotted path of a stage's section in params.yaml."""
     return name if name in SHARED_SECTIONS else f"{task}.{name}"

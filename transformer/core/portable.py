@@ -1,7 +1,7 @@
-"""Pins under which float32 on CPUs has the same bits on every x86-64 processor with AVX2 (docs/design.md).
+"""Pins that make float32 on CPUs bit-identical on every x86-64 processor with AVX2 (docs/design.md).
 
-The libraries choose code by the processor, and each choice sums in an order of its own. Held to what all these
-processors have, they agree at equal `hardware.threads`. They read the variables when they are loaded.
+The libraries select kernels by processor, each with its own order of summation. Limited to the common instruction
+set, they agree at equal `hardware.threads`. They read the variables when they are loaded.
 """
 
 import os
@@ -16,16 +16,16 @@ PINS = {
     "MKL_CBWR": "COMPATIBLE",  # PyTorch's batched products; AVX2 is not the same on Intel's and AMD's
     "ONEDNN_MAX_CPU_ISA": "AVX2",  # linear layers: nn/kernels/linear.py
     "OPENBLAS_CORETYPE": "Haswell",  # NumPy's and SciPy's products
-    "OPENBLAS_NUM_THREADS": "1",  # else as many as there are cores
+    "OPENBLAS_NUM_THREADS": "1",  # otherwise the number of cores
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
 _PORTABLE = {"device": "cpu", "precision": "fp32", "portable": True}
 _BEFORE_HARDWARE = ("download", "tokenize", "build_vocab")
-"""The stages whose computation `hardware` says nothing about; none uses a GPU or bf16."""
+"""Stages whose computation does not depend on `hardware`; none uses a GPU or bf16."""
 
 
 def pin_stage(params: Path = Path("params.yaml")) -> None:
-    """Set the pins for this process and those that it starts if it is a stage that `hardware` says to be portable.
+    """Set the pins for this process and its children if it is a stage with `hardware.portable`.
 
     Exits with one line if a variable has another value.
     """
@@ -41,7 +41,7 @@ def pin_stage(params: Path = Path("params.yaml")) -> None:
 
 
 def has_avx2() -> bool:
-    """Whether this is an x86-64 processor that has what the pins hold the libraries to."""
+    """True on an x86-64 processor that supports the pinned instruction set."""
     try:
         return platform.machine() == "x86_64" and " avx2 " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -54,5 +54,5 @@ def _portable(params: Path) -> bool:
     try:
         hardware = read_params(params).get("hardware")
     except UserError:
-        return False  # the stage says it
+        return False  # the stage reports it
     return isinstance(hardware, dict) and hardware | _PORTABLE == hardware

@@ -1,4 +1,4 @@
-"""The DVC repository of the current folder, and that of a temporary clone of `dvc exp run --temp` or DVC's queue."""
+"""The DVC repository of the current folder, or of a temporary clone by `dvc exp run --temp` or DVC's queue."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,11 @@ _CLONES = Path(".dvc", "tmp", "exps")
 
 
 def repository(folder: Path) -> Path | None:
-    """The DVC repository that `folder` is in, and for a temporary clone the one that it is of; None outside of any.
+    """Return the DVC repository of `folder`; for a temporary clone, the original one; None outside of any.
 
-    DVC removes a clone when its experiment ends, so what outlasts that belongs there. It is what DVC names in DVC_ROOT,
-    which is not believed elsewhere: it may be another project, a stage of which runs this one.
+    DVC removes a clone when its experiment ends, so lasting files belong in the original, which DVC names in
+    DVC_ROOT. That variable is ignored outside temporary clones: it may name another project, a stage of which runs
+    this one.
     """
     folder = folder.resolve()
     if given := os.environ.get("DVC_ROOT"):
@@ -23,7 +24,7 @@ def repository(folder: Path) -> Path | None:
 
 
 def hint_of_clone(path: Path) -> str:
-    """A hint to add to a message that `path` is missing or empty, in a temporary clone.
+    """Return a hint for messages that `path` is missing or empty, in a temporary clone.
 
     A clone contains only what git tracks. A file read from the repository unknown to DVC would not be a dependency of
     the result, and changes to it would go unnoticed.
@@ -35,7 +36,7 @@ def hint_of_clone(path: Path) -> str:
 
 
 def refuse_outside_of_clone(path: Path) -> None:
-    """Raise UserError for a relative path that leads out of a temporary clone, where there may be a stale copy.
+    """Raise UserError for a relative path that leads out of a temporary clone, where a stale copy may be.
 
     `dvc exp run --temp --copy-paths ../corpus` puts one beside the clones. It stays, and later experiments find it.
     """
@@ -45,7 +46,7 @@ def refuse_outside_of_clone(path: Path) -> None:
 
 
 def refuse_other_repository(path: Path) -> None:
-    """Raise UserError for a path in a folder beside dvc.yaml that has a `.dvc`: to DVC it is empty, whatever changes.
+    """Raise UserError for a path in a folder next to dvc.yaml with its own `.dvc`: DVC would see it as empty.
 
     path: relative to dvc.yaml's folder, which is the current one, or absolute.
     """
@@ -58,7 +59,7 @@ def refuse_other_repository(path: Path) -> None:
 
 
 def _repository_of_clone() -> Path | None:
-    """The repository that the current folder is a temporary clone of; None in the repository itself."""
+    """Return the repository that the current folder is a temporary clone of; None in the repository itself."""
     here = Path.cwd()
     root = repository(here)
     return root if root is not None and here.resolve().is_relative_to(root / _CLONES) else None

@@ -1,4 +1,4 @@
-"""What every section of params.yaml has in common, and the two sections that all tasks share."""
+"""Base class of all sections of params.yaml, and the two sections shared by all tasks."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -29,7 +29,7 @@ class Section(BaseModel):
         return values | whole
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with changes, which are validated, unlike pydantic's. Raises UserError, one line."""
+        """Return a copy with changes, which are validated, unlike pydantic's. Raises UserError, one line."""
         from transformer.core.validation import validate
 
         own = super().model_copy(deep=deep)
@@ -44,7 +44,7 @@ class Hardware(Section):
     device: Literal["cpu", "cuda", "mps"]
     """`mps` is Apple's GPU."""
     precision: Literal["fp32", "bf16"]
-    """Of matrix products in training: bf16 is faster where the hardware has it."""
+    """Precision of matrix products in training: bf16 is faster on hardware that supports it."""
     threads: int = Field(ge=1, le=1024)
     """CPU threads of torch. A different number sums in a different order, so it can change the last bits."""
     deterministic: bool
@@ -65,7 +65,7 @@ class Runtime(Section):
     """Training processes of this machine, which compute the `train.shards` parts of an update, and divide their number;
     torchrun starts those of several machines."""
     engine: Literal["processes", "ray"]
-    """What runs workers: processes of this machine, or Ray, also on several (the extra `cluster`)."""
+    """Engine for workers: processes of this machine, or Ray, also on several machines (the extra `cluster`)."""
     address: str | None
     """HOST:PORT of a running Ray cluster to join; null: that of RAY_ADDRESS, else a private one on this machine."""
     retries: int = Field(ge=0)

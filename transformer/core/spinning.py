@@ -1,4 +1,4 @@
-"""How OpenMP's threads wait for each other: how long before they sleep, and whether other programs hold them up.
+"""Limit how long OpenMP threads spin before they sleep, and warn when other programs slow them down.
 
 PyTorch's products and loops run on GNU OpenMP where it comes from pip for Linux. A thread that has done its part spins
 300,000 rounds, milliseconds, before it sleeps; where another process keeps a core busy, it takes away the time that the
@@ -23,17 +23,18 @@ from typing import TypeVar
 T = TypeVar("T")
 ROUNDS = 2_000
 WATCHED, WAITED, SILENT = 30.0, 0.5, 600.0
-"""Seconds between two looks, the share of them that threads may wait for a processor, seconds between two warnings."""
+"""Seconds between two checks, maximum share of them that threads may wait for a processor, seconds between two
+warnings."""
 
 
 def limit_openmp_spin() -> None:
-    """Set it for this process and those that it starts, before torch is loaded; a user's own setting stays."""
+    """Limit OpenMP spinning for this process and its children, before torch is loaded; a user's own setting stays."""
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(ROUNDS))
 
 
 def watched(items: Iterable[T], say: Callable[[str], None]) -> Iterator[T]:
-    """Yield the items, and say it when other programs keep the processor that this process's threads are ready for."""
+    """Yield the items, and warn when other programs occupy the processor that this process's threads need."""
     begun, before, silent = time.perf_counter(), _waited(), 0.0
     for item in items:
         yield item
@@ -52,9 +53,9 @@ def watched(items: Iterable[T], say: Callable[[str], None]) -> Iterator[T]:
 
 
 def _waited() -> float:
-    """Seconds that this process's threads were ready and not running; 0 where the kernel does not say."""
+    """Return the seconds that this process's threads were ready but not running; 0 if the kernel does not report it."""
     waited = 0
     for path in Path("/proc/self/task").glob("*/schedstat"):
-        with suppress(OSError):  # a thread has ended meanwhile
+        with suppress(OSError):  # a thread has ended in the meantime
             waited += int(path.read_text().split()[1])
     return waited / 1e9

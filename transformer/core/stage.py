@@ -1,4 +1,4 @@
-"""What all stage scripts share: arguments, parameters, progress, live curves and error handling."""
+"""Entry point of all stage scripts: arguments, parameters, progress, live curves and error handling."""
 
 import hashlib
 import os
@@ -31,21 +31,21 @@ _QUIET = 60.0  # seconds
 
 
 class StageObserver(Observer):
-    """Shows progress on a terminal, and sends the curves of a training to MLflow (workflow/live.py)."""
+    """Show progress on a terminal, and send training curves to MLflow (workflow/live.py)."""
 
     def __init__(self, task: str, stage: str, runtime: Runtime, training: str) -> None:
-        """training: identifies it when it is resumed."""
+        """training: identifies the training run when it is resumed."""
         self._title = f"{stage}@{task}"
         self._shows = runtime.progress
         self._live = Live(task, f"{self._title} {training[:8]}", training) if runtime.tracking else None
         self.sent: list[dict[str, Any]] = []
-        """All metric events."""
+        """All metric events so far."""
         self._clean_ups: list[Callable[[], None]] = []
 
     def progress(self, items: Iterable[T], *, total: int | None, what: str, after: int = 0) -> Iterable[T]:
         """Show a bar with rate and remaining time; without a terminal, a line after each of `_QUIET` seconds.
 
-        The line's remaining time is that of all the work, the bar's that of this call.
+        The line's remaining time covers all the work, the bar's only this call.
         """
         if not self._shows:
             return items
@@ -74,11 +74,11 @@ class StageObserver(Observer):
         self._send(event)
 
     def memory(self) -> list[dict[str, Any]]:
-        """All points so far, so that those of a resumed training are complete."""
+        """Return all points so far, so that a resumed training has complete curves."""
         return self.sent
 
     def resume(self, step: int, memory: list[dict[str, Any]]) -> None:
-        """Report it, and send all points so far again."""
+        """Report the resume, and resend all points so far."""
         self.say(f"resuming after step {step}")
         self.sent = memory
         self._send({"event": "resumed"}, *memory)
@@ -88,16 +88,16 @@ class StageObserver(Observer):
             self._live.send(*events)
 
     def say(self, line: str) -> None:
-        """Print a line below the bar."""
+        """Print a line below the progress bar."""
         tqdm.write(f"{self._title}: {line}", file=sys.stderr)
 
     def once_checked(self, clean_up: Callable[[], None]) -> None:
-        """Defer it to `clean_up`."""
+        """Defer the clean-up to `clean_up`."""
         self._clean_ups.append(clean_up)
 
     @property
     def can_go_on(self) -> bool:
-        """Whether a checkpoint is kept, so that an unchanged rerun only writes the results again."""
+        """True if a checkpoint is kept, so that an unchanged rerun only rewrites the results."""
         return bool(self._clean_ups)
 
     def clean_up(self) -> None:
@@ -106,13 +106,13 @@ class StageObserver(Observer):
             clean_up()
 
     def end(self, status: str) -> None:
-        """Say how the stage ended."""
+        """Record the stage's final status."""
         if self._live is not None:
             self._live.end(status)
 
 
 class Stage(Generic[Code]):
-    """A stage of a task as its script sees it: the family's code, and the task's folders."""
+    """A stage of a task as seen by its script: the family's code, and the task's folders."""
 
     def __init__(self, task: Task, code: Code, params: StageParams, observer: Observer) -> None:
         self.task, self.code, self.params, self.observer = task, code, params, observer
@@ -175,7 +175,7 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     observer.clean_up()
     observer.end("FINISHED")
     if name in MADE:
-        with suppress(UserError):  # of a full disk: the outputs are there
+        with suppress(UserError):  # of a full disk: the outputs are written
             note_times(task, name, start, time.time(), observer.sent)
 
 

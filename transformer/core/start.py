@@ -1,5 +1,5 @@
-"""The first import of every stage script: ensures the right Python, sets how threads wait and what they compute with,
-and reads the code before any of it is loaded.
+"""First import of every stage script: ensures the right Python, sets thread spinning and portability pins, and reads
+the code before any of it is loaded.
 """
 
 from transformer.core.interpreter import require_libraries, require_module

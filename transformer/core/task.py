@@ -26,34 +26,34 @@ STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate",
 TASKS = Path(__file__).parents[1] / "tasks"
 FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
-"""A label is one signed byte (int8) in the encoded store."""
+"""Maximum number of classes: a label is one signed byte (int8) in the encoded store."""
 ELSEWHERE = {"evaluate": "evaluation.evaluate"}
 NOWHERE = Path("data/local/none")
-"""What stands for an input that a task does without."""
+"""Placeholder path for an unused input."""
 UNSUPERVISED = "unsupervised"
-"""The split of texts without a label."""
+"""Name of the split of texts without labels."""
 PRETRAINING = "pretraining.json"
-"""Beside the weights of a model that did not start from random ones: `path`, `sha256` and `config` of what it did."""
+"""File next to the weights of a model that was initialised from a pretrained one: its `path`, `sha256` and `config`."""
 LABELS = "labels.json"
-"""In the corpus, its tokens and the encoded store: the names of the classes where they are not the task's."""
+"""File in the corpus, its tokens and the encoded store: the class names where they differ from the task's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A use of a family: what determines the bytes of its data and model. Text for people is in `words.py`."""
+    """A use of a family: everything that determines its data and model. Text for people is in `words.py`."""
 
     name: str
     family: str
-    """A folder of transformer/families."""
+    """Name of a folder in transformer/families."""
     classes: tuple[str, ...] = ()
-    """The names of classes 0 to K - 1, for a classifier."""
+    """Names of classes 0 to K - 1, for a classifier."""
     unit: str = "row"
-    """What a row of the corpus is called; the plural adds an s."""
+    """Name of a corpus row; the plural adds an s."""
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Raw texts by column of the sample corpus, to draw the attention in."""
+    """Raw texts by column of the sample corpus, for attention maps."""
 
     def __post_init__(self) -> None:
-        """Raises UserError for a declaration that would give wrong results or none."""
+        """Raise UserError for a declaration that would give wrong results or none."""
         if self.family not in family_names():
             raise UserError(f"task {self.name}: there is no family `{self.family}`: one of {', '.join(family_names())}")
         if len({*self.classes}) < len(self.classes) or len(self.classes) == 1:
@@ -63,19 +63,19 @@ class Task:
 
     @property
     def units(self) -> str:
-        """The plural of `unit`."""
+        """Plural of `unit`."""
         return f"{self.unit}s"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """The text for people about a task's model."""
+    """Text for people about a task's model."""
 
     title: str
     use: str
-    """Markdown: what it does, and how to call it."""
+    """Markdown: the model's purpose, and how to call it."""
     folders: tuple[str, ...] = ()
-    """Names that the corpus folder may have in `make repro DATA=path`, besides the task's own."""
+    """Accepted names of the corpus folder in `make repro DATA=path`, besides the task's own."""
 
 
 class StageCode(Protocol):
@@ -83,21 +83,21 @@ class StageCode(Protocol):
 
     @property
     def Params(self) -> "type[StageParams]":  # noqa: N802
-        """The sections of params.yaml that the stage reads."""
+        """Sections of params.yaml that the stage reads."""
 
 
 class DownloadCode(StageCode, Protocol):
     """families/F/download.py."""
 
     def run(self, task: Task, params: Any, *, output: Path, observer: "Observer") -> dict[str, float]:
-        """Write the corpus; returns the number of rows per split."""
+        """Write the corpus; return the number of rows per split."""
 
 
 class TokenizeCode(StageCode, Protocol):
     """families/F/tokenize.py."""
 
     def run(self, task: Task, params: Any, *, corpus: Path, tokens: Path, observer: "Observer") -> dict[str, float]:
-        """Write the pre-tokenized corpus; returns the number of rows per split."""
+        """Write the pre-tokenized corpus; return the number of rows per split."""
 
 
 class BuildVocabCode(StageCode, Protocol):
@@ -114,14 +114,14 @@ class BuildVocabCode(StageCode, Protocol):
         statistics: Path,
         observer: "Observer",
     ) -> dict[str, float]:
-        """Write the vocabularies, the encoded store and the statistics; returns the vocabularies' sizes."""
+        """Write the vocabularies, the encoded store and the statistics; return the vocabulary sizes."""
 
 
 class TrainCode(StageCode, Protocol):
     """families/F/train.py."""
 
     def run(self, task: Task, params: Any, *, paths: "TrainingPaths", observer: "Observer") -> dict[str, float]:
-        """Train and write the model; returns the metrics of the kept weights."""
+        """Train and write the model; return the metrics of the kept weights."""
 
 
 class FiguresCode(StageCode, Protocol):
@@ -130,7 +130,7 @@ class FiguresCode(StageCode, Protocol):
     def run(
         self, task: Task, params: Any, *, inputs: "FigureInputs", figures: Path, observer: "Observer"
     ) -> dict[str, float]:
-        """Write the figures; returns their number."""
+        """Write the figures; return their number."""
 
 
 class EvaluateCode(StageCode, Protocol):
@@ -145,7 +145,7 @@ class EvaluateCode(StageCode, Protocol):
         outputs: "EvaluationOutputs",
         observer: "Observer",
     ) -> dict[str, float]:
-        """Write metrics, predictions and tables; returns the main metrics of the validation split."""
+        """Write metrics, predictions and tables; return the main metrics of the validation split."""
 
 
 class ExportCode(StageCode, Protocol):
@@ -154,7 +154,7 @@ class ExportCode(StageCode, Protocol):
     def run(
         self, task: Task, params: Any, *, inputs: "ExportInputs", bundle: Path, observer: "Observer"
     ) -> dict[str, float]:
-        """Write and verify the bundle; returns the number of predictions that it reproduced."""
+        """Write and verify the bundle; return the number of predictions that it reproduced."""
 
 
 class ConvertCode(StageCode, Protocol):
@@ -163,7 +163,7 @@ class ConvertCode(StageCode, Protocol):
     def run(
         self, task: Task, params: Any, *, inputs: "ConvertInputs", outputs: "ConvertOutputs", observer: "Observer"
     ) -> dict[str, float]:
-        """Write and verify the model in other formats; returns their sizes."""
+        """Write and verify the model in other formats; return their sizes."""
 
 
 class ReportCode(StageCode, Protocol):
@@ -174,17 +174,17 @@ class ReportCode(StageCode, Protocol):
 
 
 def task_names() -> tuple[str, ...]:
-    """All tasks: the folders that contain a task.py."""
+    """Return all tasks: the folders with a task.py."""
     return tuple(sorted(path.parent.name for path in TASKS.glob("*/task.py")))
 
 
 def family_names() -> tuple[str, ...]:
-    """All families: the folders that contain a train.py."""
+    """Return all families: the folders with a train.py."""
     return tuple(sorted(path.parent.name for path in FAMILIES.glob("*/train.py")))
 
 
 def open_task(name: str) -> Task:
-    """The declaration of a task. Raises UserError if there is no such task."""
+    """Load the declaration of a task. Raises UserError if there is no such task."""
     if name not in task_names():
         raise UserError(f"there is no task `{name}`: use one of {', '.join(task_names())}")
     task: Task = import_module(f"transformer.tasks.{name}.task").TASK
@@ -192,40 +192,40 @@ def open_task(name: str) -> Task:
 
 
 def words_of(task: Task) -> Words:
-    """The text for people about a task's model."""
+    """Load the text for people about a task's model."""
     words: Words = import_module(f"transformer.tasks.{task.name}.words").WORDS
     return words
 
 
 def import_family(family: str, module: str) -> Any:
-    """A family's module, loaded on demand: no task loads another family's code."""
+    """Import a family's module on demand: no task loads another family's code."""
     return import_module(f"transformer.families.{family}.{module}")
 
 
 def family_module(task: Task, module: str) -> Any:
-    """A module of the task's family."""
+    """Import a module of the task's family."""
     return import_family(task.family, module)
 
 
 def stage_code(task: Task, stage: str) -> StageCode:
-    """The code of one stage; tests/families.py has mypy check every family's modules against the protocols above."""
+    """Import the code of one stage; tests/families.py has mypy check all families' modules against the protocols."""
     code: StageCode = family_module(task, ELSEWHERE.get(stage, stage))
     return code
 
 
 def write_labels(folder: Path, labels: Sequence[str]) -> None:
-    """Write the names of classes 0 to K - 1 beside the rows in `folder`."""
+    """Write the names of classes 0 to K - 1 next to the rows in `folder`."""
     write_json(folder / LABELS, list(labels))
 
 
 def pass_on_labels(source: Path, target: Path) -> None:
-    """Copy the names from one stage's output to the next one's, if there are any."""
+    """Copy the class names, if any, from one stage's output to the next one's."""
     (target / LABELS).unlink(missing_ok=True)
     if (source / LABELS).is_file():
         copy_file(source / LABELS, target / LABELS)
 
 
 def with_labels(task: Task, folder: Path) -> Task:
-    """The task, with the classes of the corpus in `folder` if it names its own."""
+    """Return the task, with the classes named by the corpus in `folder`, if any."""
     path = folder / LABELS
     return replace(task, classes=tuple(read_json(path))) if path.is_file() else task

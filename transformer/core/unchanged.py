@@ -1,7 +1,7 @@
-"""What a stage runs with: its parameters, code and inputs, which may not change until it has ended.
+"""Ensure that a stage's parameters, code and inputs do not change while it runs.
 
-DVC hashes them only then, so edits made meanwhile would be recorded in dvc.lock, and in DVC's run cache, as what
-produced the result.
+DVC hashes them only at the end, so edits made meanwhile would be recorded in dvc.lock, and in DVC's run cache, as
+the origin of the result.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ _SHOWN = 3
 
 
 class Started:
-    """The parameters, code and inputs that a stage was started with."""
+    """Snapshot of the parameters, code and inputs that a stage was started with."""
 
     def __init__(
         self, path: Path, content: Mapping[str, Any], stage: str, task: Task, schema: type[StageParams]
     ) -> None:
         """path: the params.yaml with this `content`; schema: of the stage's parameters.
 
-        Raises UserError, also when the stage's file of code is of other code than this process's.
+        Raises UserError, also when the stage's file of code does not match this process's code.
         """
         self._path, self._stage, self._task, self._schema = path, stage, task, schema
         self._sections = declared_sections(content, task.name, schema, where=path)
@@ -48,13 +48,13 @@ class Started:
         self._inputs = [Path(name) for name in dependencies(stage, task.name, content)]
         self._stamps = _stamps(self._inputs)
         self.other_versions = other_versions(self._code["libraries"])
-        """In words, the libraries that are not those of requirements.lock."""
+        """Description of the libraries that differ from requirements.lock."""
         for name in self._inputs:
             refuse_other_repository(name)
         self._require_own_code()
 
     def _require_own_code(self) -> None:
-        """DVC would record the file of code that it has, whatever code runs."""
+        """Raise UserError if the file of code is not this process's: DVC would record it, whatever code runs."""
         path = Path(code_path(self._stage, self._task.name))
         if path.is_file() and (changed := changes(read_json(path), self._code)):
             raise UserError(
@@ -72,11 +72,11 @@ class Started:
 
     @property
     def parameters(self) -> str:
-        """A hash of the stage's parameters."""
+        """Hash of the stage's parameters."""
         return parameters_digest(self._sections)
 
     def record(self) -> None:
-        """Write what ran as an output of the stage: `dvc commit` and `dvc exp save` record what never did.
+        """Record what ran as an output of the stage: `dvc commit` and `dvc exp save` record what never ran.
 
         Raises UserError if a module was imported that the fingerprint does not list.
         """
@@ -116,6 +116,6 @@ def _differing(was: Mapping[str, object], now: Mapping[str, object]) -> list[str
 
 
 def _stamps(paths: list[Path]) -> dict[str, tuple[int, int, int]]:
-    """Modification time, size and inode of every input file: hashing all of them again would take too long."""
+    """Return modification time, size and inode of every input file: rehashing all would take too long."""
     stats = {str(file): file.stat() for path in paths for file in files_of(path)}
     return {name: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in stats.items()}

@@ -1,4 +1,4 @@
-"""Validates plain values against a section, or reports in one line what is wrong with them."""
+"""Validate plain values against a section; report errors in one line."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -11,10 +11,10 @@ from pydantic_core import ErrorDetails
 from transformer.core.errors import UserError
 
 SHARED_SECTIONS = ("hardware", "runtime")
-"""Sections at the top level of params.yaml, shared by all tasks."""
+"""Top-level sections of params.yaml, shared by all tasks."""
 
 _KIND = "kind"
-"""The key that selects one of several section types."""
+"""Key that selects one of several section types."""
 
 _ALIKE = 0.8  # of a misspelt key to the right one, from 0 to 1
 
@@ -22,7 +22,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate(schema: type[Model], sections: dict[str, Any], *, where: Path | str, prefix: str) -> Model:
-    """Validate plain values against a schema; raises UserError with the first fault's dotted path."""
+    """Validate plain values against a schema; raise UserError with the first error's dotted path."""
     try:
         return schema.model_validate(sections)
     except ValidationError as error:
@@ -36,7 +36,7 @@ def validate(schema: type[Model], sections: dict[str, Any], *, where: Path | str
 
 
 def _misspelt(faults: Sequence[ErrorDetails]) -> ErrorDetails | None:
-    """A key that is much like one that is missing beside it, which alone would be reported otherwise."""
+    """Return the error of a key that resembles a missing one, which alone would be reported otherwise."""
     for fault in (fault for fault in faults if fault["type"] == "extra_forbidden"):
         *section, name = fault["loc"]
         missing = [
@@ -48,7 +48,7 @@ def _misspelt(faults: Sequence[ErrorDetails]) -> ErrorDetails | None:
 
 
 def _of_kind(fault: ErrorDetails) -> ErrorDetails:
-    """Report a fault of the discriminator key (`kind`) like that of any other key."""
+    """Report an error of the discriminator key (`kind`) like one of any other key."""
     if fault["type"] == "union_tag_not_found":
         return {**fault, "type": "missing", "loc": (*fault["loc"], _KIND), "msg": "Field required"}
     if fault["type"] == "union_tag_invalid":
@@ -58,7 +58,7 @@ def _of_kind(fault: ErrorDetails) -> ErrorDetails:
 
 
 def _without_kinds(fault: ErrorDetails, content: Any) -> list[str]:
-    """The path of a fault in params.yaml, without the chosen kinds that pydantic adds to it."""
+    """Return an error's path in params.yaml, without the chosen kinds that pydantic adds to it."""
     parts: list[str] = []
     for part in fault["loc"]:
         if isinstance(content, Mapping) and part not in content and part == content.get(_KIND):

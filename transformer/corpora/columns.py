@@ -1,4 +1,4 @@
-"""The names that a corpus has for the columns of a row."""
+"""The corpus's names for the columns of a row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,19 +8,19 @@ from typing import Any
 from transformer.corpora.corpus import Corpus, Fault, Part, Row
 
 Available = Mapping[str, Sequence[str]]
-"""The columns of a table, each with the names within it if it holds mappings."""
+"""Columns of a table, each with its inner names if it holds mappings."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Our columns and where the corpus has them: `name`, or `outer.inner` for a value within a mapping.
+    """Our columns, mapped to the corpus's: `name`, or `outer.inner` for a value within a mapping.
 
     A row with none of the names may have them within one mapping, as the Hub's `{"translation": {"de": ...}}`.
     """
 
     names: Mapping[str, str]
     optional: str | None = None
-    """Ours that a table may lack."""
+    """Our column that a table may lack."""
 
     @property
     def theirs(self) -> list[str]:
@@ -28,7 +28,7 @@ class Columns:
         return list(self.names.values())
 
     def top(self, available: Available) -> list[str] | None:
-        """The columns of a table to read for these names, without any names all; None if one is missing."""
+        """Return the columns of a table to read for these names, all if there are no names; None if one is missing."""
         if not self.names:
             return list(available)
         found = {ours: name for ours, path in self.names.items() if (name := _top(path, available)) is not None}
@@ -40,7 +40,7 @@ class Columns:
         return nested if len(nested) == 1 and not found else None
 
     def missing(self, available: Available) -> str:
-        """The first name that a table with these columns lacks."""
+        """Return the first name that a table with these columns lacks."""
         within = next((names for names in available.values() if {*self.theirs} & {*names}), ())
         lacking = [
             path for ours, path in self.names.items() if ours in self._required and _top(path, available) is None
@@ -52,7 +52,7 @@ class Columns:
         return self.names.keys() - {self.optional}
 
     def renamed(self, corpus: Corpus) -> Corpus:
-        """The corpus with our columns."""
+        """Return the corpus with our column names."""
         splits = {split: [self._part(part) for part in parts] for split, parts in corpus.splits.items()}
         return replace(corpus, splits=splits)
 

@@ -10,15 +10,15 @@ from transformer.text.clean import one_line
 
 Row = dict[str, Any]
 Check = Callable[[Row], Row]
-"""Returns the row as it is to be stored; raises ValueError, saying what is wrong with it."""
+"""Returns the row as it is to be stored; raises ValueError with the reason if it is invalid."""
 
 
 class Fault(NamedTuple):
-    """In place of a row or a line that cannot be read."""
+    """Placeholder for a row or a line that cannot be read."""
 
     reason: str
     text: str = ""
-    """A line that is not UTF-8, as far as it can be read."""
+    """A line that is not UTF-8, as far as it can be decoded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Part:
     first: int = 1
     """The number of the first row, in units: a TSV file's rows start on line 2."""
     label_names: Sequence[str] = ()
-    """What it calls the numbers in its column `label`, from 0 on, if it does."""
+    """Names of the classes in its column `label`, from 0 on, if it has any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,12 @@ class Corpus:
     splits: Mapping[str, Sequence[Part]]
     origin: Mapping[str, Any]
     added: Sequence[Part] = ()
-    """Training rows from elsewhere, none of which may equal or nearly equal a row of validation or test."""
+    """Additional training rows, none of which may equal or nearly equal a row of validation or test."""
     ignored: Sequence[str] = ()
     """Files of the source that belong to no split."""
 
     def require(self, splits: Iterable[str]) -> None:
-        """Raises UserError when one of these splits is missing."""
+        """Raise UserError when one of these splits is missing."""
         if missing := [split for split in splits if split not in self.splits]:
             found = ", ".join(self.splits) or "none"
             raise UserError(
@@ -60,36 +60,36 @@ _SHOWN = 10
 
 @dataclass
 class LeftOut:
-    """The rows of one split that are left out: how many for each reason, and where the first ones are."""
+    """Rows left out of one split: how many for each reason, and where the first ones are."""
 
     bad_rows: Literal["stop", "skip"] = "stop"
-    """What a bad row does; `filter` leaves rows out in either case."""
+    """Action on a bad row; `filter` leaves rows out in either case."""
     counts: Counter[str] = field(default_factory=Counter)
     shown: list[str] = field(default_factory=list)
 
     def add(self, place: str, reason: str) -> None:
-        """Count a row. What is said of its value, after `, not`, is no part of the reason."""
+        """Count a row. The part after `, not`, which quotes its value, is not part of the reason."""
         self.counts[reason.partition(", not ")[0]] += 1
         if len(self.shown) < _SHOWN:
             self.shown.append(f"{place}: {reason}")
 
 
 class PlacedRow(dict[str, Any]):
-    """A row that knows its place in the source's split, from 0 on, whatever is left out before it."""
+    """A row with its position in the source's split, from 0 on, counting rows that are left out."""
 
     place: int
     part: Part
     number: int
-    """Of the part's rows, in its units."""
+    """Row number in its part, in the part's units."""
 
     @property
     def where(self) -> str:
-        """Its place, for messages."""
+        """Location, for messages."""
         return _where(self.part, self.number)
 
 
 def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[PlacedRow]:
-    """Stream the rows of a split, ready to be stored; bad ones are left out if `left_out` says so.
+    """Stream the valid rows of a split; bad ones are skipped if `left_out` says so.
 
     Otherwise raises UserError at the end of a part with bad rows: one line with the first of them and their number.
     """
@@ -122,7 +122,7 @@ def _where(part: Part, number: int) -> str:
 
 
 def clean_text(row: Row, column: str) -> str:
-    """The text of one column, stripped and on one line: each run of tabs or line separators becomes one space.
+    """Return one column's text, stripped and on one line: runs of tabs or line separators become a space.
 
     Raises ValueError when it is missing, not text, empty, or contains what cannot be stored (NUL, a lone surrogate).
     """
@@ -138,7 +138,7 @@ def clean_text(row: Row, column: str) -> str:
 
 
 def storable(text: str, column: str) -> str:
-    """The text. Raises ValueError if it contains what cannot be stored."""
+    """Return the text. Raises ValueError if it contains characters that cannot be stored."""
     if "\0" in text:
         raise ValueError(f"`{column}` has a NUL character")
     try:

@@ -1,4 +1,4 @@
-"""The source `files`: streams the rows of a local folder; also reads rows from Arrow record batches."""
+"""The source `files`: stream the rows of a local folder; also reads rows from Arrow record batches."""
 
 import csv
 import gzip
@@ -27,7 +27,7 @@ _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
 def read_folder(folder: Path, *, columns: Columns) -> Corpus:
-    """The corpus in a folder, in any of the layouts that `corpora.layouts` describes.
+    """Open the corpus in a folder, in any of the layouts that `corpora.layouts` describes.
 
     columns: the columns of a row; others are ignored, and `unsupervised` may lack `label`. Raises UserError when the
     folder matches no layout.
@@ -47,7 +47,7 @@ def read_folder(folder: Path, *, columns: Columns) -> Corpus:
 
 
 def _label_names(path: Path, columns: Columns) -> Sequence[str]:
-    """What a Parquet file of the library `datasets` calls the numbers of its labels; empty if they have no names."""
+    """Return the class names in a Parquet file of the library `datasets`; empty if it has none."""
     if "label" not in columns.names:
         return ()
     import pyarrow.parquet
@@ -57,7 +57,7 @@ def _label_names(path: Path, columns: Columns) -> Sequence[str]:
             metadata = pyarrow.parquet.read_schema(path).metadata or {}
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         return tuple(map(str, features[columns.names["label"]]["names"]))
-    except (pyarrow.ArrowException, KeyError, TypeError, ValueError):  # a damaged file is said when its rows are read
+    except (pyarrow.ArrowException, KeyError, TypeError, ValueError):  # reported when its rows are read
         return ()
 
 
@@ -145,7 +145,7 @@ def _tsv_rows(path: Path, columns: Columns, quoting: Quoting) -> Iterator[Row | 
 
 
 def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
-    """Rows of RFC 4180, whose quoted fields may contain line ends.
+    """Stream rows of RFC 4180, whose quoted fields may contain line ends.
 
     Fields are separated by what the header has: commas, or, as some countries' Excel writes, semicolons, or tabs.
     """
@@ -193,7 +193,7 @@ def _check_once(path: Path, header: Sequence[str], columns: Columns) -> None:
 
 
 def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
-    import pyarrow.parquet  # imported here: the other layouts do not need to wait 0.2 s for it
+    import pyarrow.parquet  # imported here: it takes 0.2 s, which other layouts need not wait for
 
     try:
         with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
@@ -205,7 +205,7 @@ def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
 
 
 def columns_of(schema: Any) -> Available:
-    """The columns of an Arrow schema."""
+    """Return the columns of an Arrow schema."""
     return {field.name: [inner.name for inner in field.type] if _is_struct(field.type) else [] for field in schema}
 
 

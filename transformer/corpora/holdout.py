@@ -1,4 +1,4 @@
-"""Holding out validation and test rows from train."""
+"""Hold out validation and test rows from train."""
 
 import hashlib
 from array import array
@@ -20,11 +20,11 @@ def hold_out(
 ) -> tuple[Reader, Reader]:
     """Split the rows that `read` streams into (kept, held out), keeping their order.
 
-    Per `label`, the rows with the smallest keys are held out, a key being a hash of the seed and the `text`: identical
-    texts of a label stay together, so that none is in both splits. With a `block` above 1 the number of the row's
-    block in the source is hashed instead, whatever was left out or held out before: if the source lists the texts about
-    one thing one after the other, as IMDB does for films, nearly all of them go to one side, and what is held out is as
-    new to the model as a test.
+    Per `label`, the rows with the smallest keys are held out, a key being a hash of the seed and the `text`:
+    identical texts of a label stay together, so that none is in both splits. With a `block` above 1, the number of
+    the row's block in the source is hashed instead, whatever was left out or held out before: if the source lists
+    the texts about one subject consecutively, as IMDB does for films, nearly all of them go to one side, and the
+    held-out texts are as new to the model as a test.
     It takes eight bytes per row. leaf: the parameter with the fraction, for the message. The readers raise UserError
     when either side would have no row of some label.
     """
@@ -47,7 +47,7 @@ def _key(group: str | int, seed: int | str) -> int:
 
 
 def _bounds(keyed: Iterator[tuple[int, PlacedRow]], *, fraction: float, label: Group, leaf: str) -> dict[Any, int]:
-    """By label, the key below which rows are held out."""
+    """Return, by label, the key below which rows are held out."""
     keys: dict[Any, array[int]] = defaultdict(lambda: array("Q"))
     for key, row in keyed:
         keys[label(row)].append(key)

@@ -35,7 +35,7 @@ _WAYS_OUT = (
 def open_hub(
     repository: str, *, revision: str, configuration: str | None, columns: Columns, scratch: Path, progress: bool
 ) -> Iterator[Corpus]:
-    """The corpus in a Hub dataset at a commit; it can be read until the block ends.
+    """Open a Hub dataset at a commit; it can be read until the block ends.
 
     configuration: of a dataset with several; None for its only or default one. columns: the columns of a row; others
     are ignored. scratch: a folder for the converted data, removed at the end (the downloads themselves stay in the
@@ -57,7 +57,7 @@ def open_hub(
 
 
 def _by_our_names(repository: str, splits: Mapping[str, Any]) -> dict[str, Any]:
-    """The splits, with `dev` and the like as `validation`, as in local files, where there is no split of that name.
+    """Rename splits such as `dev` to `validation`, as for local files, unless a split has that name.
 
     Raises UserError for two others of one name.
     """
@@ -72,7 +72,7 @@ def _by_our_names(repository: str, splits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _label_names(rows: Any, columns: Columns) -> Sequence[str]:
-    """What a dataset calls the numbers of its labels; empty if they have no names."""
+    """Return the class names of a dataset's labels; empty if it has none."""
     feature = rows.features.get(columns.names.get("label", ""))
     return tuple(getattr(feature, "names", None) or ())
 
@@ -97,13 +97,13 @@ def _load(repository: str, *, revision: str, configuration: str | None, cache: P
 
 
 def _check_configuration(repository: str, *, revision: str, configuration: str | None) -> None:
-    """Raises UserError if the dataset has no such configuration, or has several and none is named."""
+    """Raise UserError if the dataset has no such configuration, or has several and none is named."""
     import datasets
 
     try:
         names = datasets.get_dataset_config_names(repository, revision=revision)
         default = datasets.get_dataset_default_config_name(repository, revision=revision)
-    except Exception:  # then the error that led here is the one to tell
+    except Exception:  # then the original error is the one to report
         return
     if (configuration or default) in names:
         return
@@ -119,7 +119,7 @@ def _set_environment(*, progress: bool) -> None:
 
 
 def _fault(error: BaseException) -> str:
-    """What went wrong, in one short line. `datasets` hides errors in a file's content behind "an error occurred"."""
+    """Describe the cause in one short line. `datasets` hides errors in a file's content behind "an error occurred"."""
     if type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
         error = error.__cause__
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

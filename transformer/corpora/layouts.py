@@ -1,4 +1,4 @@
-"""Which files of a folder make up which split: the layouts that the source `files` supports."""
+"""Layouts that the source `files` supports: which files of a folder make up which split."""
 
 import re
 from collections import defaultdict
@@ -16,7 +16,7 @@ LAYOUTS = (
 )
 _SUBFOLDERS = ("plain_text", "data")
 ALIASES = {"val": "validation", "valid": "validation", "dev": "validation", "test_2016_flickr": "test"}
-"""Other names of splits."""
+"""Alternative names of splits."""
 _SPLITS = {"train", "test", *ALIASES, *ALIASES.values()}
 _SHOWN = 3  # files
 _SPLIT = re.compile(r"train|val|valid|validation|dev|test|test_[A-Za-z0-9_]+|unsupervised")
@@ -32,14 +32,14 @@ _UNREMARKABLE = re.compile(r"\..*|README.*|LICEN[CS]E.*|.*\.md", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class SplitFiles:
-    """The files of one split: parallel texts in the order of the languages, or one or more shards of other kinds."""
+    """Files of one split: parallel texts in the order of the languages, or one or more shards of other kinds."""
 
     kind: str
     paths: Sequence[Path]
 
 
 def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, SplitFiles], list[str]]:
-    """The files of each split in `folder` and its subfolders `plain_text` and `data`, by its name; and what is ignored.
+    """Find the files of each split in `folder` and its subfolders `plain_text` and `data`, and the ignored files.
 
     columns: those of a row; the extension of a plain text file names its column. Raises UserError when the folder is
     missing, nothing is found, or a split is found twice or incomplete.
@@ -65,7 +65,7 @@ def find_splits(folder: Path, *, columns: Sequence[str]) -> tuple[dict[str, Spli
 
 
 def text_extensions(folder: Path) -> list[str]:
-    """What train's plain text files are called after: the languages of `train.de` and `train.en`, or of OPUS' files.
+    """Return the extensions of train's plain text files: the languages of `train.de` and `train.en`, or of OPUS's.
 
     Beside a table with the training rows, a file such as `train.xlsx` is none.
     """
@@ -82,7 +82,7 @@ def text_extensions(folder: Path) -> list[str]:
 
 
 def _places(folder: Path) -> Iterator[Path]:
-    """The folders that are read. Raises UserError for one whose files DVC does not see: it would miss their changes."""
+    """Yield the folders to read. Raises UserError for one whose files DVC does not see: it would miss changes."""
     if folder.is_dir():
         yield folder
     for place in (folder / name for name in _SUBFOLDERS):
@@ -94,7 +94,7 @@ def _places(folder: Path) -> Iterator[Path]:
 
 
 def _unread(ignored: Sequence[str]) -> str:
-    """What to say of files that are there, none of which is of a layout."""
+    """Build the message for files that match no layout."""
     if not ignored:
         return ""
     more = f" and {len(ignored) - _SHOWN} more" if len(ignored) > _SHOWN else ""
@@ -104,7 +104,7 @@ def _unread(ignored: Sequence[str]) -> str:
 
 
 def _folders(folder: Path) -> str:
-    """What to say of folders in place of files, as IMDB has them: a text for each file."""
+    """Build the message for folders in place of files, such as IMDB's, with one file per text."""
     found = [path.name for path in sorted(folder.iterdir()) if path.is_dir() and path.name in _SPLITS]
     return f" (the folder {found[0]} is not read: write its texts to a table, a row for each)" if found else ""
 
@@ -113,7 +113,7 @@ _Variants = dict[str, dict[tuple[str, str], dict[str, Path]]]
 
 
 def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str]]:
-    """The files by split, then by file stem and kind, then by column (plain text) or shard (all others); the rest."""
+    """Group the files by split, by stem and kind, then by column (plain text) or shard (others); and the rest."""
     variants: _Variants = defaultdict(lambda: defaultdict(dict))
     ignored: list[str] = []
     opus = _opus(columns)
@@ -135,7 +135,7 @@ def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str
 
 
 def _split(match: re.Match[str]) -> str:
-    """The split of a file: of OPUS' train, unless what is before its languages names one, as in `test.de-en.de`."""
+    """Return a file's split: for OPUS train, unless the name before its languages is one, as in `test.de-en.de`."""
     split = match["split"]
     if match.re is not _FILE:
         split = split.rpartition(".")[0]
@@ -144,14 +144,14 @@ def _split(match: re.Match[str]) -> str:
 
 
 def _opus(columns: Sequence[str]) -> re.Pattern[str]:
-    """`NAME.de-en.de`: both languages in the order in which OPUS has them, and that of the file."""
+    """Return a pattern for `NAME.de-en.de`: both languages in OPUS's order, and the file's language."""
     codes = "|".join(re.escape(column) for column in columns)
     pair = rf"(?:{codes})-(?:{codes})"
     return re.compile(rf"(?P<split>[^.].*\.{pair})(?P<shard>(?!))?\.(?P<kind>{codes})(?P<gz>\.gz)?")
 
 
 def _kind(match: re.Match[str], columns: Sequence[str]) -> str | None:
-    """`text`, `jsonl`, `tsv` or `parquet`; None for a file that is not part of the corpus."""
+    """Return `text`, `jsonl`, `tsv` or `parquet`; None for a file that is not part of the corpus."""
     kind = "text" if match["kind"] in columns else _KINDS.get(match["kind"])
     if (match["shard"] and kind != "parquet") or (match["gz"] and kind == "parquet"):
         return None
@@ -159,7 +159,7 @@ def _kind(match: re.Match[str], columns: Sequence[str]) -> str | None:
 
 
 def _complete(stem: Path, kind: str, files: Mapping[str, Path], columns: Sequence[str]) -> list[Path]:
-    """The files in order. Raises UserError when one is missing or does not belong."""
+    """Return the files in order. Raises UserError when one is missing or extra."""
     if kind == "text":
         if missing := [column for column in columns if column not in files]:
             raise UserError(f"{stem}.{missing[0]} is missing beside {next(iter(files.values())).name}")

@@ -1,4 +1,4 @@
-"""Writes a corpus, completely or not at all, with its provenance and checksum."""
+"""Write a corpus atomically, with its provenance and checksum."""
 
 import hashlib
 import shutil
@@ -13,12 +13,12 @@ from transformer.core.observer import Observer
 from transformer.corpora.corpus import Row
 
 CORE_SPLITS = ("train", "validation", "test")
-"""The splits that every source must have; the content checksum is over these."""
+"""Splits that every source must have; the content checksum is over these."""
 
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """An empty folder at `path`, removed when the block ends; leftovers of a killed run are removed first."""
+    """Make an empty folder at `path`, removed when the block ends; leftovers of a killed run are removed first."""
     shutil.rmtree(path, ignore_errors=True)
     with writing(path):
         path.mkdir(parents=True)
@@ -29,7 +29,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def beside(output: Path, name: str) -> Path:
-    """A hidden path in the same folder as `output`, for scratch data."""
+    """Return a hidden path in the same folder as `output`, for scratch data."""
     return output.with_name(f".{output.name}.{name}")
 
 
@@ -44,10 +44,10 @@ def write_corpus(
 ) -> dict[str, float]:
     """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
 
-    splits: the checked rows, read one split after the other; origin: what provenance.json says about the source;
-    more: what it says besides, asked for the folder in which all rows are written.
-    Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or the
-    checksum of the content is not the expected one.
+    splits: the checked rows, read one split after the other; origin: the source's entries in provenance.json; more:
+    returns further entries, given the folder with all rows.
+    Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or
+    the checksum of the content is not the expected one.
     """
     with scratch_folder(beside(output, "part")) as folder:
         counts = {
@@ -79,7 +79,7 @@ def _replace(output: Path, folder: Path) -> None:
 
 
 def content_sha256(folder: Path) -> str:
-    """An order-independent checksum over the rows of train, validation and test: the sum of the rows' SHA-256.
+    """Compute an order-independent checksum of train, validation and test: the sum of the rows' SHA-256.
 
     So it is the same if the Hub and the files order the rows differently, or only one has additional test splits.
     """

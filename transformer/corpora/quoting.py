@@ -1,4 +1,4 @@
-"""Whether the fields of a corpus's TSV files are quoted, as by pandas and Excel, or quotation marks are text."""
+"""Detect whether the fields of a corpus's TSV files are quoted, as by pandas and Excel, or quotation marks are text."""
 
 import re
 from collections import deque
@@ -22,7 +22,7 @@ Lines = Callable[[Path], Iterable[str | Fault]]
 
 
 class Quoting:
-    """Splits the lines of TSV files, all of one corpus in one way: else train could be read in another than test.
+    """Split the lines of a corpus's TSV files, all in one way: otherwise train and test could be parsed differently.
 
     pandas and Excel quote every field that contains a quotation mark or a line end, and double the marks in it. So
     files in which any line is not written like that have quotation marks as text, unless more lines have doubled ones
@@ -34,7 +34,7 @@ class Quoting:
         self._quoted: bool | None = None
 
     def rows(self, path: Path) -> Iterator[list[str] | Fault]:
-        """The fields of each line of a file; a Fault for each line of a field with a line end."""
+        """Yield the fields of each line of a file; a Fault for each line of a field with a line end."""
         if self._quoted is None:
             self._quoted = self._decided()
         for lines in _records(self._lines(path)):
@@ -64,7 +64,7 @@ class Quoting:
 
 
 def _records(lines: Iterable[str | Fault]) -> Iterator[list[str] | list[Fault]]:
-    """Each line alone, but those together that a field with line ends was written to.
+    """Group lines into records: single lines, and those that a field with line ends spans.
 
     Such lines have as many columns as the header only when they are joined, but for one of them at most. That is how
     they differ from text with quotation marks.
@@ -85,7 +85,7 @@ def _records(lines: Iterable[str | Fault]) -> Iterator[list[str] | list[Fault]]:
 
 
 def _continued(first: str, ahead: deque[str | Fault], rest: Iterator[str | Fault], tabs: int) -> list[str]:
-    """The lines after the first to which a field continues that begins in it, or none; reads them from `rest`."""
+    """Return the lines that continue a field begun in the first line, or none; reads them from `rest`."""
     lines, whole = [first], int(first.count("\t") == tabs)
     while len(lines) < _MOST_LINES:
         if len(lines) > len(ahead):

@@ -1,4 +1,4 @@
-"""Which rows of a corpus go to which split, and which are left out: bad, long and repeated ones are counted."""
+"""Select the rows of each split; bad, long and repeated rows are left out and counted."""
 
 import hashlib
 from collections import Counter
@@ -20,17 +20,17 @@ from transformer.evaluation.leakage import TrigramSets, WordNumbers, find_duplic
 
 _TRAIN = "train"
 NEAR = "nearly equals a row held out"
-"""Why a training row is left out, in the log and in provenance.json."""
+"""Reason for leaving out a training row, in the log and in provenance.json."""
 JUDGED = "equals or nearly equals a text that another task is judged by"
-"""The same."""
+"""Reason for leaving out a training row."""
 OWN = "equals or nearly equals a text of its own validation or test"
-"""The same."""
+"""Reason for leaving out a training row."""
 SEEN = "equals or nearly equals a text of validation or test"
-"""Why a row without a label is left out."""
+"""Reason for leaving out an unlabelled row."""
 JUDGING = "equals or nearly equals a row of validation or test"
-"""Why an added row is."""
+"""Reason for leaving out an added row."""
 ADDED = "rows added"
-"""What rows from elsewhere are reported as. No split has such a name: the Hub's are single words."""
+"""Label for the number of added rows in reports. No split has such a name: the Hub's are single words."""
 _NOTHING_LEFT = {
     NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
     " of neighbours with `validation_block`, or give the corpus splits of its own",
@@ -39,11 +39,11 @@ _NOTHING_LEFT = {
     SEEN: f"every row without a label {SEEN}: give it other texts, or set `unsupervised` to false",
     JUDGING: f"every added row {JUDGING}: add others, or set `added` to data/local/none",
 }
-_CHUNK = 20_000  # training rows that are compared with the held-out ones at a time
+_CHUNK = 20_000  # training rows compared with the held-out ones at a time
 
 
 class Selection:
-    """The rows of a corpus's splits, and what is left out of them."""
+    """The rows of a corpus's splits, and the rows left out."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Selection:
         self._corpus, self._section, self._unfit, self._judged = corpus, section, unfit, judged
         self._unlabelled, self._own = unlabelled, own
         self.left_out: dict[str, LeftOut] = {}
-        """By split, of the reading that began last: a split that others are held out of is read several times."""
+        """Left-out rows by split, in the latest reading: a split with held-out rows is read several times."""
         self.labels: dict[str, Counter[Any]] = {}
-        """By split, the rows of each label that were written."""
+        """Written rows by split and label."""
         self._held_out: dict[str, float] = {}
         self._added = 0
-        """Training rows from elsewhere that were written."""
+        """Added training rows that were written."""
         self._seen: set[bytes] = set()
-        """Of the training rows that were read last, those that others may not repeat."""
+        """Training rows of the latest reading that others may not repeat."""
         self._alike: dict[tuple[str, str], int] = {}
-        """By split and reason, the rows that were left out since they nearly equal a held-out one."""
+        """Left-out rows that nearly equal a held-out one, by split and reason."""
 
     def write(
         self,
@@ -85,7 +85,7 @@ class Selection:
         finish: Callable[[Path], Mapping[str, Any]] = lambda folder: {},
         observer: Observer,
     ) -> dict[str, float]:
-        """Write the corpus into the folder `output`; returns the rows per split. Otherwise as `splits`.
+        """Write the corpus into the folder `output`; return the rows per split. Otherwise as `splits`.
 
         finish: called with the folder that holds the rows before they replace what was there; returns what it adds to
         the provenance.
@@ -103,7 +103,7 @@ class Selection:
         return counts
 
     def splits(self, check_of: Callable[[str], Check], *, label: Group, text: Group) -> dict[str, Iterator[Row]]:
-        """The rows of every split; test and validation are held out of train where the corpus has none.
+        """Return the rows of every split; test and validation are held out of train if the corpus lacks them.
 
         check_of: the check of a split's rows; label, text: as in `hold_out`. Raises UserError, as do the iterators.
         """
@@ -146,7 +146,7 @@ class Selection:
     def _unlike(
         self, split: str, read: Reader, held_out: Sequence[Callable[[], Iterator[Row]]], reason: str
     ) -> Iterator[PlacedRow]:
-        """A split's rows none of whose texts nearly equals, as `evaluate` measures it, the same one held out."""
+        """Yield a split's rows without near duplicates, as `evaluate` measures them, of held-out texts."""
         left, kept, numbers = 0, 0, WordNumbers()
         rows = [row for each in held_out for row in each()]
         columns = [name for name, value in rows[0].items() if isinstance(value, str)] if rows else []
@@ -170,7 +170,7 @@ class Selection:
             yield row
 
     def read(self, split: str, check: Check) -> Iterator[PlacedRow]:
-        """Stream a split's rows. Raises UserError, one line, where a row is bad and `bad_rows` is `stop`."""
+        """Stream a split's rows. Raises UserError, one line, for a bad row if `bad_rows` is `stop`."""
         left_out = self.left_out[split] = LeftOut(self._section.bad_rows)
         parts = self._corpus.added if split == ADDED else self._corpus.splits[split]
         if split == _TRAIN:
@@ -179,7 +179,7 @@ class Selection:
         yield from self._chosen(rows, left_out) if split in (_TRAIN, ADDED) else rows
 
     def _followed(self, read: Reader, further: Reader) -> Iterator[PlacedRow]:
-        """The training rows, then those added."""
+        """Yield the training rows, then the added ones."""
         yield from read()
         self._added = 0
         for self._added, row in enumerate(further(), start=1):
@@ -204,7 +204,7 @@ class Selection:
             yield row
 
     def provenance(self) -> dict[str, Any]:
-        """What to add to provenance.json: nothing where every row was kept in the split that it came in."""
+        """Return the additions to provenance.json: none if every row was kept in its original split."""
         counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
         for (split, reason), left in self._alike.items():
             if left:
@@ -213,7 +213,7 @@ class Selection:
         return {name: content for name, content in found.items() if content}
 
     def report(self, observer: Observer) -> None:
-        """Say what is ignored, what is held out, and what was left out with its first ten places."""
+        """Report what is ignored, held out, and left out with its first ten places."""
         if self._corpus.ignored:
             observer.say(f"ignored, since their names are of no layout: {', '.join(self._corpus.ignored)}")
         for split, fraction in self._held_out.items():

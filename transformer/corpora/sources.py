@@ -63,12 +63,12 @@ class Download(Section):
     validation_fraction: float = Field(gt=0, lt=1)
     """The fraction of the training rows (of each label) to hold out if the source has no validation split."""
     test_fraction: float = Field(gt=0, lt=1)
-    """The same for a test split, which is held out first."""
+    """Fraction to hold out for a test split, which is held out first."""
     validation_block: int = Field(ge=1)
     """Hold out training rows in blocks of this many neighbours. 1: by text, so identical texts stay together."""
     near_duplicates: Literal["keep", "leave_out"]
-    """What to do with training rows that nearly equal a row held out of them, as `evaluate` measures it: half of the
-    word trigrams that either of the two has in common."""
+    """Action on training rows that nearly equal a row held out of them, as `evaluate` measures it: half of the word
+    trigrams that either of the two has in common."""
 
 
 class AddingDownload(Download):
@@ -136,7 +136,7 @@ def _from_hub(section: Download, columns: Columns, scratch: Path, *, progress: b
 
 
 def _sample_corpus(task: Task, counts: SampleRows) -> Corpus:
-    """The first rows of the splits in `samples/TASK`."""
+    """Return the first rows of the splits in `samples/TASK`."""
     splits = {}
     for split, parts in _sample(task).splits.items():
         count = getattr(counts, split)
@@ -153,7 +153,7 @@ def _first(part: Part, count: int, leaf: str) -> Iterator[Row | Fault]:
 
 
 def sample_columns(task: Task) -> Sequence[str]:
-    """The columns of the task's sample corpus. Raises UserError if it has none."""
+    """Return the columns of the task's sample corpus. Raises UserError if it has none."""
     return [*next(row for row in _sample(task).splits["train"][0].read() if isinstance(row, dict))]
 
 

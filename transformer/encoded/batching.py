@@ -9,7 +9,7 @@ Ids = NDArray[np.int64]
 
 
 def sorted_batches(lengths: NDArray[np.int64], batch_size: int) -> list[Ids]:
-    """All row numbers in batches, longest rows first; rows of equal length keep their order."""
+    """Batch all row numbers, longest rows first; rows of equal length keep their order."""
     order = np.argsort(-lengths, kind="stable")
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
 

@@ -1,4 +1,4 @@
-"""BPE-dropout: training sees a new segmentation of each word every time (Provilkov, Emelianenko and Voita 2020).
+"""BPE-dropout: training sees a new segmentation of each word every epoch (Provilkov, Emelianenko and Voita 2020).
 
 The encoded store contains one segmentation. Its pieces are split into characters here and merged again with random
 merges dropped, so the store stays the same and a row's segmentation depends only on seed, epoch and row.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from transformer.encoded.vocabulary import BYTES, SPACE, Ids, Vocabulary, read_bpe_dropout, read_vocabularies
 
 _MOST_STATES = 500_000  # cached per sampler, about 350 MB: those of Multi30k's first three epochs
-_LONGEST = 50  # characters of a word whose states are cached: longer ones, of scripts without spaces, do not come again
+_LONGEST = 50  # characters of a word whose states are cached: longer ones, in scripts without spaces, do not recur
 _ANY, _UNKNOWN = -1, 4
 
 
@@ -32,7 +32,7 @@ class Column(Protocol):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The number of ids of each sequence."""
+        """Number of ids per sequence."""
 
 
 class BpeDropout:
@@ -43,26 +43,27 @@ class BpeDropout:
 
     @classmethod
     def open(cls, vocab: Path, seed: int) -> Self | None:
-        """With the probability that build_vocab recorded beside the vocabularies; None when it is 0."""
+        """Open with the probability that build_vocab recorded next to the vocabularies; None if it is 0."""
         dropout = read_bpe_dropout(vocab)
         if not dropout:
             return None
         sides = {side: (each.tokenizer.to_str(), each) for side, each in read_vocabularies(vocab).items()}
-        # Sides with one vocabulary share a sampler, whose cache is what takes memory.
+        # Sides with a shared vocabulary share a sampler, whose cache dominates memory.
         samplers = {content: MergeSampler(each, dropout) for content, each in dict(sides.values()).items()}
         return cls({side: samplers[content] for side, (content, _) in sides.items()}, seed)
 
     def column(self, side: str, stored: Column, epoch: int, *, longest: int) -> "Resegmented":
-        """An epoch's view of a stored column.
+        """Return an epoch's view of a stored column.
 
-        longest: the model's positions. A text that fits as stored is not cut because its new pieces are more.
+        longest: the model's positions. A text that fits as stored is not truncated because its new segmentation is
+        longer.
         """
         number = sorted(self._samplers).index(side)
         return Resegmented(stored, self._samplers[side], (self._seed, epoch, number), longest)
 
 
 class Resegmented:
-    """A column whose rows are segmented anew, from its own seed and the row's number."""
+    """A column whose rows are resegmented, seeded by the column's seed and the row number."""
 
     def __init__(self, stored: Column, sampler: "MergeSampler", seed: tuple[int, ...], longest: int) -> None:
         self._stored, self._sampler, self._seed, self._longest = stored, sampler, seed, longest
@@ -77,7 +78,7 @@ class Resegmented:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Lengths of the stored segmentation, which has the fewest pieces: close enough for batching."""
+        """Lengths of the stored segmentation, which has the fewest pieces: accurate enough for batching."""
         return self._stored.lengths
 
 
@@ -110,7 +111,7 @@ class _Draws:
         return self._drops[-1][0] - self._position
 
     def pass_over(self, steps: int) -> None:
-        """Skip steps that drop nothing."""
+        """Skip steps without dropped merges."""
         self._position += steps
 
     def take_drop(self) -> int:
@@ -143,7 +144,7 @@ class MergeSampler:
         self._starts = np.array([name.startswith(SPACE) for name in names])
         classes = [_classes(name) if ids[name] in merged or len(name) == 1 else (_ANY, _ANY) for name in names]
         self._classes = np.array(classes)
-        self._classes[vocabulary.unknown_id] = _UNKNOWN  # most of what a vocabulary does not know are signs
+        self._classes[vocabulary.unknown_id] = _UNKNOWN  # most of a vocabulary's unknown text is symbols
         values = {byte: value for value, byte in enumerate(BYTES)}
         self._bytes = np.array([values.get(name, -1) for name in names])
         self._survival = max(1 - dropout, np.finfo(float).tiny)
@@ -151,7 +152,7 @@ class MergeSampler:
         self._words: dict[tuple[int, ...], _State] = {}
 
     def __call__(self, ids: Ids, generator: np.random.Generator) -> Ids:
-        """A new segmentation of an encoded text; the begin and end tokens stay."""
+        """Resample the segmentation of an encoded text; the begin and end tokens stay."""
         inner = ids[1:-1]
         draws = _Draws(generator, self._survival, int(self._sizes[inner].sum()))
         classes = self._classes[inner]
@@ -167,7 +168,7 @@ class MergeSampler:
         return np.array(result, dtype=np.int64)
 
     def _classify_spelt(self, ids: Ids, classes: NDArray[np.int64]) -> None:
-        """Give each byte the class of the character that it is a part of."""
+        """Give each byte piece the class of the character that it is a part of."""
         values = self._bytes[ids]
         start = 0
         for place in np.flatnonzero(values >= 0).tolist():
@@ -176,11 +177,11 @@ class MergeSampler:
             first = int(values[place])
             start = place + (1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4)
             spelt = values[place:start]
-            with suppress(ValueError):  # a character that a text's end cuts has none
+            with suppress(ValueError):  # a character cut off at the text's end has none
                 classes[place:start] = _classes(bytes(spelt.tolist()).decode())
 
     def _drawn(self, state: _State, draws: "_Draws") -> tuple[int, ...]:
-        """The pieces of a word, sampled from its initial state."""
+        """Sample the pieces of a word from its initial state."""
         while True:
             path = state.path or self._walk(state)
             undropped = draws.until_drop()
@@ -194,7 +195,7 @@ class MergeSampler:
             state = state.following[dropped] or self._merge(state, dropped)
 
     def _word(self, pieces: tuple[int, ...]) -> _State:
-        """The initial state of a word, as `vocabulary.subword` splits texts into them: single characters."""
+        """Return the initial state of a word, as `vocabulary.subword` splits texts into words: single characters."""
         state = self._words.get(pieces)
         if state is None:
             state = self._state(tuple(c for piece in pieces for c in self._characters[piece]))
@@ -236,7 +237,7 @@ class MergeSampler:
 
 
 def _classes(name: str) -> tuple[int, int]:
-    """Of a piece's first and last character: letter or mark, number, other; any for a ▁ alone."""
+    """Return the classes of a piece's first and last character: letter or mark, number, other; any for a ▁ alone."""
     text = name.removeprefix(SPACE)
     if not text:
         return _ANY, _ANY

@@ -1,4 +1,4 @@
-"""The encoded store: the sentences of a split as flat ids and offsets, memory-mapped."""
+"""The encoded store: a split's sentences as flat ids and offsets, memory-mapped."""
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
@@ -13,7 +13,7 @@ from transformer.core.files import atomic_write, reading
 
 
 class Sequences(NamedTuple):
-    """Many sequences as two arrays, which cost a fraction of many small ones to count, send and write."""
+    """Many sequences as two arrays, far cheaper to count, send and write than many small ones."""
 
     ids: NDArray[np.int64]
     """(M,) All sequences concatenated."""
@@ -22,17 +22,17 @@ class Sequences(NamedTuple):
 
     @classmethod
     def of(cls, sequences: Sequence[NDArray[np.int64]]) -> Self:
-        """These sequences."""
+        """Concatenate sequences."""
         ids = np.concatenate(sequences) if sequences else np.empty(0, dtype=np.int64)
         return cls(ids, np.array([len(each) for each in sequences], dtype=np.int64))
 
     def split(self) -> list[NDArray[np.int64]]:
-        """The sequences, as views."""
+        """Split into the sequences, as views."""
         return np.split(self.ids, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
 
 
 class EncodedColumn:
-    """A sequence of id arrays on disk; reading one touches only its own pages of the file."""
+    """Sequences of ids on disk; reading one touches only its own pages of the file."""
 
     def __init__(self, folder: Path, name: str) -> None:
         """Raises UserError when a file is missing or the two do not match."""
@@ -49,7 +49,7 @@ class EncodedColumn:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The number of ids of each sequence."""
+        """Number of ids per sequence."""
         ends: NDArray[np.int64] = np.asarray(self._offsets, dtype=np.int64)
         return ends[1:] - ends[:-1]
 
@@ -62,7 +62,7 @@ class ColumnWriter:
         self._dtype = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
 
     def write(self, parts: Iterable[Sequences]) -> int:
-        """Write all sequences; returns their number."""
+        """Write all sequences; return their number."""
         with (
             atomic_write(self._folder / f"{self._name}.ids.npy") as ids,
             atomic_write(self._folder / f"{self._name}.offsets.npy") as offsets,
@@ -89,7 +89,7 @@ def write_labels(folder: Path, labels: Iterable[int]) -> None:
 
 
 def read_labels(folder: Path) -> NDArray[np.int8]:
-    """Read what `write_labels` wrote, memory-mapped."""
+    """Read `label.npy`, memory-mapped."""
     return _open(folder / "label.npy")
 
 

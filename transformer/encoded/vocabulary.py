@@ -51,7 +51,7 @@ class Vocabulary:
         self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
         has_bytes = all(piece in entries for piece in BYTES)
         self.unfamiliar_ids = np.array([self.unknown_id, *(entries[piece] for piece in BYTES if has_bytes)])
-        """The unknown token and the byte pieces: what encodes characters that the vocabulary does not know."""
+        """Ids that encode characters missing from the vocabulary: the unknown token and the byte pieces."""
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -70,11 +70,11 @@ class Vocabulary:
         write_json(path, json.loads(self.tokenizer.to_str()))
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids of each text, between `begin_id` and `end_id`."""
+        """Return the ids of each text, between `begin_id` and `end_id`."""
         return self.encoded(texts).split()
 
     def encoded(self, texts: Sequence[str]) -> Sequences:
-        """As `encode`."""
+        """Encode texts as concatenated `Sequences`."""
         found = [each.ids for each in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
         lengths = np.array([len(each) + 2 for each in found], dtype=np.int64)
         ends = np.cumsum(lengths)
@@ -85,18 +85,18 @@ class Vocabulary:
         return Sequences(ids, lengths)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special tokens except the unknown one."""
+        """Decode ids to text, without special tokens except the unknown one."""
         reserved = {self.pad_id, self.begin_id, self.end_id}
         text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
         return text
 
     def entries(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary's entry of each id, special tokens included."""
+        """Return the vocabulary entry of each id, including special tokens."""
         return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
 
 
 def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:
-    """The vocabularies of a folder, `<side>/tokenizer.json`, by side; by default all of them.
+    """Read the vocabularies in a folder, `<side>/tokenizer.json`, by side; by default all of them.
 
     Raises UserError when one is missing or invalid.
     """
@@ -105,7 +105,7 @@ def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:
 
 
 def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
-    """Raise UserError when a model with `size` embeddings was not trained with this vocabulary."""
+    """Raise UserError if a model with `size` embeddings was not trained with this vocabulary."""
     if vocabulary.size != size:
         raise UserError(
             f"{where}: the vocabulary has {vocabulary.size} tokens, but the model {size}: run `dvc repro`, or export"
@@ -114,17 +114,17 @@ def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
 
 
 def write_bpe_dropout(folder: Path, dropout: float) -> None:
-    """Record beside the vocabularies with what probability training drops merges."""
+    """Record the merge dropout probability for training next to the vocabularies."""
     write_json(folder / _SAMPLING, {"bpe_dropout": dropout})
 
 
 def read_bpe_dropout(folder: Path) -> float:
-    """Read what `write_bpe_dropout` recorded."""
+    """Read the BPE-dropout probability recorded next to the vocabularies."""
     return float(read_json(folder / _SAMPLING)["bpe_dropout"])
 
 
 def clip(ids: Ids, max_length: int) -> Ids:
-    """Truncate to `max_length` ids; a longer text keeps its last id, the end token."""
+    """Truncate to `max_length` ids, keeping the last id, the end token."""
     return ids if len(ids) <= max_length else np.concatenate((ids[: max_length - 1], ids[-1:]))
 
 

@@ -1,1 +1,1 @@
-"""Engines that run workers and training processes on several machines; loaded by name."""
+"""Engines that run workers and training processes on several machines; imported by name."""

@@ -1,4 +1,4 @@
-"""A connection to Ray (written for Ray 2.60): to a cluster, or to a private one of this machine."""
+"""Connection to Ray (written for Ray 2.60): to a cluster, or to a private one on this machine."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ _STORE = 256 * 2**20
 """Bytes of shared memory for objects of a private cluster; Ray would take 30 % of the memory."""
 HERE = "127.0.0.1"
 _SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # it phones home otherwise
+    "RAY_USAGE_STATS_ENABLED": "0",  # otherwise it sends usage statistics
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
@@ -30,9 +30,9 @@ _SETTINGS = {
 
 @contextmanager
 def joined(runtime: Runtime, cores: int) -> Iterator[None]:
-    """A connection to the cluster at `runtime.address`, else that of RAY_ADDRESS, else a private one of this machine.
+    """Connect to the cluster at `runtime.address`, else RAY_ADDRESS, else a private one on this machine.
 
-    cores: of a private one. Raises UserError when there is no such cluster, or its versions are others.
+    cores: of a private cluster. Raises UserError when there is no such cluster, or its versions differ.
     """
     address = address_of(runtime)
     for name, value in _SETTINGS.items():
@@ -71,9 +71,9 @@ for process in processes:
 
 @contextmanager
 def _ending_with_stage(processes: set[psutil.Process]) -> Iterator[None]:
-    """End these when this process has ended, in whatever way: after `kill -9`, Ray's agents would stay for a minute.
+    """End these processes when this one exits for any reason: after `kill -9`, Ray's agents would stay for a minute.
 
-    A process of its own waits for the end of its input, which the system closes.
+    A separate process waits for the end of its input, which the system closes.
     """
     command = sys.executable, "-c", _AFTERWARDS, *(str(each.pid) for each in processes)
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as waiting:
@@ -84,18 +84,18 @@ def _ending_with_stage(processes: set[psutil.Process]) -> Iterator[None]:
 
 
 def _children() -> set[psutil.Process]:
-    """The processes that this one started, and those that they started."""
+    """Return this process's descendants."""
     return set(psutil.Process().children(recursive=True))
 
 
 def address_of(runtime: Runtime) -> str | None:
-    """Of the cluster to join; None for a private one."""
+    """Return the address of the cluster to join; None for a private one."""
     return runtime.address or os.environ.get("RAY_ADDRESS")
 
 
 @contextmanager
 def _loopback() -> Iterator[None]:
-    """Let a private cluster listen on 127.0.0.1: Ray takes the machine's outer address for it, and would open ports."""
+    """Make a private cluster listen on 127.0.0.1: Ray would use the machine's external address, and open ports."""
     before = services.resolve_ip_for_localhost, services.get_node_ip_address
     services.resolve_ip_for_localhost = lambda host: host
     services.get_node_ip_address = lambda *_: HERE
@@ -106,12 +106,12 @@ def _loopback() -> Iterator[None]:
 
 
 def _require_listening(address: str | None) -> None:
-    """Ray itself would try for minutes. Raises OSError, or ValueError for what is no address."""
+    """Raise OSError if nothing listens, or ValueError for an invalid address; Ray itself would retry for minutes."""
     if address and address != "auto":
         host, _, port = address.rpartition(":")
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def one_line(error: BaseException) -> str:
-    """Its message, short."""
+    """Return the error's message, shortened."""
     return " ".join(str(error).split())[:200]

@@ -1,4 +1,4 @@
-"""Workers and training processes as actors of Ray, on one machine or a cluster.
+"""Workers and training processes as Ray actors, on one machine or a cluster.
 
 Only Ray Core: the order of items and the sums of gradients are this project's own, so Ray cannot change a byte.
 """
@@ -24,11 +24,11 @@ from transformer.text.parallel import AHEAD, OrderedMap
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _WAIT = 60.0
-"""Seconds in which a machine may replace one that is lost."""
+"""Seconds to wait for a replacement of a lost machine."""
 
 
 class _Actor:
-    """A worker: what it keeps between items is what its initializer keeps."""
+    """A worker; its initializer's state persists between items."""
 
     def __init__(self, root: str, code: str, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._trouble = ""
@@ -50,9 +50,9 @@ class _Actor:
 
 @contextmanager
 def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[OrderedMap]:
-    """As `worker_processes`, by actors with a core each.
+    """Run worker processes as actors with one core each.
 
-    Raises UserError when the cluster has too few cores: Ray would wait for them without an end.
+    Raises UserError when the cluster has too few cores: Ray would wait for them forever.
     """
     with joined(runtime, runtime.workers):
         actor = ray.remote(num_cpus=1)(_Actor)
@@ -65,7 +65,7 @@ def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple
 
 
 class _Held(NamedTuple):
-    """An item that an actor has, and the reference of its result."""
+    """An item assigned to an actor, and the reference of its result."""
 
     actor: int
     item: Any
@@ -75,8 +75,8 @@ class _Held(NamedTuple):
 class _Actors:
     """A `map` over actors, which take items in turn.
 
-    A lost one is made again here: Ray's own retries are used up in the moment in which its machine is gone, and it
-    still known.
+    A lost actor is recreated here: Ray's own retries are used up immediately, while it still considers the lost
+    machine available.
     """
 
     def __init__(self, runtime: Runtime, make: Callable[[], Any]) -> None:
@@ -85,7 +85,7 @@ class _Actors:
         self._actors = [make() for _ in range(self._count)]
 
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
-        """As `OrderedMap`."""
+        """Map the function over the items, in order."""
         waiting: deque[_Held] = deque()
         for number, item in enumerate(items):
             waiting.append(self._given(function, number % self._count, item))
@@ -97,8 +97,8 @@ class _Actors:
     def forget(self) -> None:
         """Drop the actors, before the cluster ends.
 
-        Ray numbers the actors of each private cluster alike: a handle that is deleted when the next one has started
-        would end an actor of that.
+        Ray numbers the actors of each private cluster alike: a handle deleted after the next cluster has started
+        would end one of that cluster's actors.
         """
         self._actors.clear()
 
@@ -128,7 +128,7 @@ class _Actors:
                 " memory ran out: lower runtime.workers, or raise runtime.retries"
             ) from error
         self._retries -= 1
-        ray.kill(self._actors[lost])  # its machine may only be out of reach
+        ray.kill(self._actors[lost])  # its machine may only be temporarily unreachable
         self._require_cores(wait=_WAIT)
         self._actors[lost] = self._make()
 
@@ -143,7 +143,7 @@ class _Actors:
 
 
 def _found(reference: Any) -> Any:
-    """What an actor returns. Raises the UserError that it raised."""
+    """Return an actor's result. Raises the UserError that it raised."""
     try:
         return ray.get(reference)
     except RayTaskError as error:

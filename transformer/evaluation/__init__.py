@@ -1,1 +1,1 @@
-"""Evaluation code that all families share: the bootstrap, baselines and leakage."""
+"""Evaluation shared by all families: the bootstrap, baselines and leakage."""

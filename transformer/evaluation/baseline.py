@@ -1,4 +1,4 @@
-"""The predictions of another result to compare with: from a commit, through DVC, or from a local file."""
+"""Predictions of another result for comparison: from a commit, through DVC, or from a local file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,11 @@ class Baseline:
     """The rows of another result's predictions.tsv."""
 
     name: str
-    """A commit's id or a file's path, for messages."""
+    """Commit id or file path, for messages."""
     rows: dict[str, list[Row]]
-    """By split."""
+    """Rows by split."""
     signatures: Mapping[str, str] = field(default_factory=dict)
-    """How a commit's metrics were measured, by name; a file says nothing of it."""
+    """Signatures of a commit's metrics, by name; unknown for a file."""
 
     @classmethod
     def read(cls, baseline: str, folder: Path, predictions: Path, columns: Sequence[str]) -> Self:
@@ -51,11 +51,11 @@ class Baseline:
         return cls(name, rows, signatures)
 
     def measured_alike(self, signatures: Mapping[str, str]) -> set[str]:
-        """Of the metrics with these signatures, those that the baseline's do not contradict."""
+        """Return the metrics with these signatures that the baseline's signatures do not contradict."""
         return {name for name, own in signatures.items() if self.signatures.get(name, own) == own}
 
     def of_split(self, split: str, expected: Mapping[str, Sequence[str]], observer: Observer) -> list[Row] | None:
-        """The rows of a split, which must be for the same texts in the same order; None if there are none.
+        """Return the rows of a split, checked to be for the same texts in the same order; None if there are none.
 
         expected: the contents of columns, which are checked if the baseline has them. Raises UserError when they
         differ.
@@ -78,7 +78,7 @@ class Baseline:
 
 
 def _spaced(text: str) -> str:
-    """The text as stored in a table: without tabs and line ends."""
+    """Return the text as stored in a table: without tabs and line ends."""
     return " ".join(text.split())
 
 
@@ -92,15 +92,15 @@ def _of_file(path: Path) -> list[str]:
 
 
 def _of_commit(commit: str, path: Path) -> list[str]:
-    """The lines of a commit's predictions."""
+    """Return the lines of a commit's predictions."""
     text = _read_at(commit, path)
     _require_own_model(commit, path.parent.name)
     return text.split("\n")
 
 
 def _read_at(commit: str, path: Path) -> str:
-    """A file of a commit, in git or in DVC."""
-    import dvc.api  # imported here: an evaluation without a baseline does not need to wait a second for it
+    """Read a file of a commit from git or DVC."""
+    import dvc.api  # imported here: it takes a second, needed only with a baseline
 
     try:
         name = f"{_git().prefix(_root())}{path.as_posix()}"
@@ -114,7 +114,7 @@ def _read_at(commit: str, path: Path) -> str:
 
 
 def _require_own_model(commit: str, task: str) -> None:
-    """Reject predictions of another model than the commit's, which training without `evaluate` leaves there."""
+    """Raise UserError for predictions of another model than the commit's, as after training without `evaluate`."""
     lock = _git().blob(_root(), commit, "dvc.lock")
     pipelines = import_module("transformer.workflow.pipeline").pipelines  # by name, as below
     if any(found.task == task and "evaluate" in found.stale for found in pipelines(lock, commit)):
@@ -122,7 +122,7 @@ def _require_own_model(commit: str, task: str) -> None:
 
 
 def _git() -> Any:
-    """By name: code that can only reject a result, or find it, and not change a byte is no dependency of evaluate."""
+    """Import by name: code that can only find or reject a result, not change a byte, is no dependency of evaluate."""
     return import_module("transformer.workflow.git")
 
 

@@ -1,4 +1,4 @@
-"""The bootstrap: how much a score, or the difference of two, depends on the choice of test items.
+"""Bootstrap intervals and tests: how a score, or the difference of two, depends on the choice of test items.
 
 Efron and Tibshirani 1993; for machine translation Koehn 2004. The same number of items and samples always gives the
 same resamples, so that two systems are compared on the same ones.
@@ -18,23 +18,23 @@ _ROUNDING = 2.5e-6
 
 
 def resamples(items: int, samples: int) -> Iterator[Floats]:
-    """For each resample, how often it contains each item, (N,); the counts sum to N."""
+    """Yield the multiplicity of each item, (N,), for each resample; the counts sum to N."""
     random = np.random.default_rng(_SEED)
     for _ in range(samples):
         yield np.bincount(random.integers(items, size=items), minlength=items).astype(np.float64)
 
 
 def bootstrap(score: Callable[[Floats], float | Sequence[float]], items: int, samples: int) -> Floats:
-    """The score or the K scores of every resample, (samples,) or (samples, K); NaN where undefined.
+    """Return the score or the K scores of every resample, (samples,) or (samples, K); NaN where undefined.
 
-    score: maps the counts (N,) of the items to scores. Without items there are no resamples; those of a single one are
-    all the same, and are left out.
+    score: maps the counts (N,) of the items to scores. Without items there are no resamples; with a single item they
+    are all equal, and are left out.
     """
     return np.array([score(weights) for weights in resamples(items, samples)]) if items > 1 else np.empty(0)
 
 
 def interval(scores: Floats) -> tuple[float, float] | None:
-    """The 95 % percentile interval of resampled scores, ignoring NaN; None without scores."""
+    """Return the 95 % percentile interval of resampled scores, ignoring NaN; None without scores."""
     known = scores[~np.isnan(scores)]
     if not len(known):
         return None
@@ -43,12 +43,13 @@ def interval(scores: Floats) -> tuple[float, float] | None:
 
 
 def p_value(observed: float, differences: Floats, differing: int) -> float | None:
-    """The two-sided p-value of a difference under the null hypothesis of no difference; None without resamples.
+    """Compute the two-sided p-value of a difference under the null hypothesis of none; None without resamples.
 
-    differences: of the resamples, (samples,). Their distribution, shifted to be centred at 0, approximates that under
-    the null hypothesis (Efron and Tibshirani 1993, section 16.4; (b + 1) / (n + 1) as in Davison and Hinkley 1997,
-    eq. 4.11). differing: the items on which the two systems differ. Few of them say little, whatever the resamples:
-    the sign test (Dixon and Mood 1946) has no smaller p-value than 2^(1 - differing), where all are for one system.
+    differences: of the resamples, (samples,). Their distribution, shifted to be centred at 0, approximates the one
+    under the null hypothesis (Efron and Tibshirani 1993, section 16.4; (b + 1) / (n + 1) as in Davison and Hinkley
+    1997, eq. 4.11). differing: number of items on which the two systems differ. Few of them give little evidence,
+    whatever the resamples: the sign test (Dixon and Mood 1946) has no smaller p-value than 2^(1 - differing),
+    reached if all favour one system.
     """
     known = differences[~np.isnan(differences)]
     if not len(known):
@@ -58,7 +59,7 @@ def p_value(observed: float, differences: Floats, differing: int) -> float | Non
 
 
 def interval_figures(scores: Mapping[str, Floats]) -> dict[str, float]:
-    """`NAME_low` and `NAME_high` for resampled scores by name."""
+    """Return `NAME_low` and `NAME_high` for resampled scores by name."""
     metrics: dict[str, float] = {}
     for name, values in scores.items():
         if (ends := interval(values)) is not None:
@@ -72,7 +73,7 @@ def comparison_figures(
     resampled: Mapping[str, tuple[Floats, Floats]],
     differing: Mapping[str, int],
 ) -> dict[str, float]:
-    """Compare the scores of this system with those of another on the same items.
+    """Compare the scores of two systems on the same items.
 
     observed, resampled: by metric, this system's and the other's; differing: by metric, as in `p_value`. Returns
     `OTHER_METRIC`, the other's score, and `METRIC_minus_OTHER` with `_low`, `_high` and `_p`.

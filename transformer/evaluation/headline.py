@@ -1,10 +1,10 @@
-"""Formats a result's main metrics as text."""
+"""Format a result's main metrics as text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 Split = Mapping[str, Any]
-"""The metrics of one split in evaluation.json."""
+"""Metrics of one split in evaluation.json."""
 _UNSEPARATED = ("zh", "ja_mecab", "char")
 """BLEU tokenizers for scripts that do not separate words (seq2seq/evaluation/scores.py)."""
 _BLEUS = {
@@ -13,15 +13,15 @@ _BLEUS = {
     for case in ("cased", "lowercased")
 }
 TEXT_BLEUS = tuple(_BLEUS)
-"""The possible names of BLEU on plain text, by tokenizer and case."""
+"""All names of BLEU on plain text, by tokenizer and case."""
 
 
 class _Form(NamedTuple):
-    """How a metric is shown."""
+    """Display format of a metric."""
 
     digits: int
     ends: tuple[float, ...]
-    """Values that nothing else is rounded to."""
+    """Extreme values, to which no other value is rounded."""
     percent: bool = False
 
 
@@ -52,10 +52,10 @@ _WORDS = {
 }
 
 _COMPARED = ("accuracy", *TEXT_BLEUS)
-"""The metrics that decide which system is better; a split has one of them for each other system. chrF replaces an
+"""Metrics that decide which system is better; a split has one of them for each other system. chrF replaces an
 unsuitable BLEU."""
 _OF_LANGUAGE_MODELS = "bits_per_byte"
-"""In their place where a split has it; lower is better."""
+"""Metric that replaces them if a split has it; lower is better."""
 _BASELINES = {"linear": "the linear baseline", "baseline": "the result in evaluate.baseline"}
 _SIGNIFICANT = 0.05
 _LIBRARY = "version:"  # in a signature
@@ -64,12 +64,12 @@ _LEAK = 1.0  # points by which known texts must raise a score to be a headline
 
 
 def metric_label(name: str) -> str:
-    """A metric's display name."""
+    """Return a metric's display name."""
     return _WORDS[name][0] if name in _WORDS else name.replace("_", " ")
 
 
 def value(name: str, number: float, further: int = 0) -> str:
-    """A metric's value formatted for display; further: digits more than usual."""
+    """Format a metric's value; further: additional digits."""
     if name not in _WORDS:
         return f"{number:.{4 + further}g}"
     form = _WORDS[name][1]
@@ -77,7 +77,7 @@ def value(name: str, number: float, further: int = 0) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share in percent; 100 % is all, and 0 % none."""
+    """Format a share in percent; only exact values are shown as 100 % and 0 %."""
     return _shown(_PERCENT._replace(digits=digits), share)
 
 
@@ -92,7 +92,7 @@ def _shown(form: _Form, number: float) -> str:
 
 
 def with_interval(name: str, split: Split) -> str:
-    """A metric's value with its 95 % interval if it has one; empty if the split does not have the metric."""
+    """Format a metric with its 95 % interval, if any; empty if the split does not have the metric."""
     if name not in split:
         return ""
     between = interval(name, split)
@@ -100,39 +100,39 @@ def with_interval(name: str, split: Split) -> str:
 
 
 def interval(name: str, split: Split) -> str:
-    """A metric's 95 % interval; empty if it was not computed."""
+    """Format a metric's 95 % interval; empty if it was not computed."""
     low, high = split.get(f"{name}_low"), split.get(f"{name}_high")
     return "" if low is None or high is None else f"{value(name, low)} to {value(name, high)}"
 
 
 def splits(evaluation: Mapping[str, Split]) -> list[str]:
-    """The splits in evaluation.json, the main test split first and validation last."""
+    """Return the splits in evaluation.json, the main test split first and validation last."""
     return sorted(
         (name for name in evaluation if name != "signatures"), key=lambda name: (name.startswith("validation"), name)
     )
 
 
 def measured(metric: str, evaluation: Mapping[str, Any]) -> str:
-    """How a metric was measured, without the library's version; empty if its name says all."""
+    """Describe how a metric was measured, without the library's version; empty if its name suffices."""
     signature = str(evaluation.get("signatures", {}).get(metric, ""))
     return "|".join(part for part in signature.split("|") if not part.startswith(_LIBRARY))
 
 
 def main_first(names: Sequence[str], evaluation: Mapping[str, Split]) -> list[str]:
-    """The metrics in a table's column order: as given, but chrF first if the language does not separate words."""
+    """Return the metrics in column order: as given, but chrF first if the language does not separate words."""
     if _separates_words(evaluation) or "chrf" not in names:
         return list(names)
     return ["chrf", *(name for name in names if name != "chrf")]
 
 
 def _separates_words(evaluation: Mapping[str, Split]) -> bool:
-    """Whether the language of the main test split separates words, judging by BLEU's tokenizer."""
+    """True if the language of the main test split separates words, judging by BLEU's tokenizer."""
     split = evaluation[splits(evaluation)[0]]
     return not any(f"bleu_{kind}_" in metric for kind in _UNSEPARATED for metric in split)
 
 
 def headline(name: str, evaluation: Mapping[str, Split]) -> str:
-    """One line: a metric on the main test split, with its interval; empty if the split does not have the metric.
+    """Format a metric on the main test split in one line, with its interval; empty if the split does not have it.
 
     chrF replaces BLEU if the language does not separate words, because BLEU is then computed on characters.
     """
@@ -148,11 +148,11 @@ def headline(name: str, evaluation: Mapping[str, Split]) -> str:
 
 
 def shortfall(evaluation: Mapping[str, Split]) -> str:
-    """One sentence per baseline that the model does not beat on the main test split, one if known texts flatter it,
-    and one if it reads many texts in part; empty if nothing is so.
+    """Return one sentence per baseline that the model does not beat on the main test split.
 
-    Baselines are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a
-    p value above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
+    Adds one if seen texts inflate its score, and one if it truncates many texts; empty if none applies. Baselines
+    are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a p value
+    above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
     """
     name = splits(evaluation)[0]
     split = evaluation[name]
@@ -166,7 +166,7 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
 
 
 def _cut(name: str, split: Split) -> str:
-    """A sentence if many texts were cut; else empty."""
+    """Return a sentence if many texts were truncated; else empty."""
     share = split.get("truncated_rate", 0)
     many = percent(share, digits=0)
     told = f"{many} of the texts of {name} are longer than model.max_length: only their beginning was read."
@@ -174,7 +174,7 @@ def _cut(name: str, split: Split) -> str:
 
 
 def _leak(metric: str, name: str, split: Split) -> str:
-    """A sentence if texts that earlier splits contain too, exactly or nearly, raise the score; else empty."""
+    """Return a sentence if exact or near duplicates of texts in earlier splits raise the score; else empty."""
     known = split.get("duplicates", 0) + split.get("near_duplicates", 0)
     rest = split.get(f"{metric}_without_duplicates")
     if not known:
@@ -190,7 +190,7 @@ def _leak(metric: str, name: str, split: Split) -> str:
 
 
 def _behind(metric: str, other: str, name: str, split: Split) -> str:
-    """A sentence with the metrics if the model does not beat the other system; else empty."""
+    """Return a sentence with the metrics if the model does not beat the other system; else empty."""
     lead, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
     lead = -lead if metric == _OF_LANGUAGE_MODELS else lead
     if lead > 0 and (p is None or p < _SIGNIFICANT):
@@ -203,6 +203,6 @@ def _behind(metric: str, other: str, name: str, split: Split) -> str:
 
 
 def _apart(metric: str, one: float, two: float) -> tuple[str, str]:
-    """Two values, with as many digits as it takes to tell them apart."""
+    """Format two values with as many digits as needed to distinguish them."""
     pairs = [(value(metric, one, further), value(metric, two, further)) for further in range(_MOST_DIGITS)]
     return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])

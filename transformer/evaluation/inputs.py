@@ -1,4 +1,4 @@
-"""The evaluation parameters that all tasks share, and what the stage reads and writes."""
+"""Evaluation parameters shared by all tasks, and the stage's inputs and outputs."""
 
 import re
 import reprlib
@@ -47,7 +47,7 @@ class ScoringParams(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationInputs:
-    """What earlier stages wrote, and what the user provides."""
+    """Outputs of earlier stages, and the user's baselines."""
 
     corpus: Path
     tokens: Path
@@ -55,25 +55,25 @@ class EvaluationInputs:
     encoded: Path
     trained: Path
     baselines: Path
-    """The folder of prediction files to compare with."""
+    """Folder of prediction files to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOutputs:
-    """What evaluate writes."""
+    """Outputs of the evaluate stage."""
 
     metrics: Path
     predictions: Path
     plots: Path
-    """Tables of numbers, for DVC's plots."""
+    """Numeric tables for DVC's plots."""
     tables: Path
-    """Tables with texts of the corpus, for the report."""
+    """Tables with corpus texts, for the report."""
 
 
 def evaluated_splits(inputs: EvaluationInputs, column: str) -> list[str]:
-    """Validation, test and any further test splits of the corpus; column: of their encoded texts.
+    """Return validation, test and any further test splits of the corpus; column: of their encoded texts.
 
-    Raises UserError where these are of another corpus, as after `download` alone.
+    Raises UserError if these belong to another corpus, as after `download` alone.
     """
     rows = read_json(inputs.corpus / "provenance.json")["rows"]
     found = [split for split in rows if split.startswith(("validation", "test"))]

@@ -24,30 +24,30 @@ THRESHOLD = 0.5
 _ASCII_WORD = re.compile(r"\w+")
 _JOINERS = "\u200c\u200d"
 _FIRST, _SECOND = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9  # odd; with them, three word ids make one number
-_CHUNK = 500  # texts whose candidates are checked together
+_CHUNK = 500  # texts whose candidates are checked in one batch
 
 
 def words(text: str) -> list[str]:
-    """The lowercased words of a text, without punctuation; single characters in scripts that do not separate words."""
+    """Split a text into lowercased words without punctuation; into characters in scripts that do not separate words."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     return _word().findall(unicodedata.normalize("NFC", text).lower())
 
 
 def word_count(text: str) -> int:
-    """The words between white space, or those of `words` in a text of a script that does not separate words."""
+    """Count words separated by white space, or those of `words` in scripts that do not separate words."""
     return len(text.split() if separates_words(text) else words(text))
 
 
 def _compared(text: str) -> list[str]:
-    """The words of a text; of one without any, its emoji and signs; without these, its punctuation."""
+    """Return the words of a text; if it has none, its emoji and symbols; if none either, its punctuation."""
     symbols = (character for character in text if unicodedata.category(character).startswith("S"))
     return words(text) or [*symbols] or text.split()
 
 
 @cache
 def _word() -> re.Pattern[str]:
-    """A letter or digit and those after it, with their vowel signs and accents, which `re` takes for neither."""
+    """Return a pattern for a letter or digit and those after it, with vowel signs and accents, which `re` excludes."""
     marks = "".join(map(chr, filter(_is_mark, range(0x300, 0x110000))))
     kept = re.sub(f"[{UNSEPARATED}]", "", marks)
     return re.compile(rf"[{UNSEPARATED}]|[^\W{UNSEPARATED}](?:[^\W{UNSEPARATED}]|[{kept}{_JOINERS}])*")
@@ -67,18 +67,18 @@ class WordNumbers(dict[str, int]):
 
 @dataclass(frozen=True)
 class TrigramSets:
-    """The sets of word trigrams of many texts."""
+    """Sets of word trigrams of many texts."""
 
     members: Ids
     """(M,) All sets concatenated, each sorted."""
     offsets: Ids
-    """(N + 1,) The start of each set, and the end of the last."""
+    """(N + 1,) Start of each set, and the end of the last."""
     hashes: NDArray[np.int64]
     """(N,) Hashes of the whole texts: equal for the same words in the same order."""
 
     @classmethod
     def of(cls, texts: Sequence[str], numbers: WordNumbers) -> Self:
-        """One set per text; a text of fewer than three words is one padded trigram."""
+        """Build one set per text; a text of fewer than three words is one padded trigram."""
         sets, hashes = [], []
         for text in texts:
             ids = [numbers[word] for word in _compared(text)]
@@ -93,7 +93,7 @@ class TrigramSets:
         return len(self.offsets) - 1
 
     def __add__(self, other: Self) -> Self:
-        """The texts of both."""
+        """Concatenate both collections."""
         return type(self)(
             np.concatenate((self.members, other.members)),
             np.concatenate((self.offsets, self.offsets[-1] + other.offsets[1:])),
@@ -103,27 +103,27 @@ class TrigramSets:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """For each text of a split, whether it occurs among other texts."""
+    """Duplicate information for each text of a split."""
 
     exact: NDArray[np.bool_]
-    """(N,) The same words in the same order."""
+    """(N,) True for the same words in the same order as another text."""
     similarity: NDArray[np.float64]
     """(N,) The Jaccard similarity of the most similar other text, 0 if none reaches the threshold."""
     match: Ids
-    """(N,) The index of that text, the first of several; -1 for none."""
+    """(N,) Index of that text, the first of several; -1 for none."""
 
     @property
     def any(self) -> NDArray[np.bool_]:
-        """(N,) Exact and near duplicates."""
+        """(N,) True for exact and near duplicates."""
         return self.exact | (self.match >= 0)
 
     def figures(self) -> dict[str, float]:
-        """The number of texts with an exact duplicate, and with only a near one."""
+        """Count the texts with an exact duplicate, and with only a near one."""
         return {"duplicates": int(self.exact.sum()), "near_duplicates": int((self.any & ~self.exact).sum())}
 
 
 def find_duplicates(texts: TrigramSets, others: TrigramSets, threshold: float = THRESHOLD) -> Duplicates:
-    """The duplicates of `texts` among `others`, which must share their word ids. threshold: above 0, up to 1."""
+    """Find the duplicates of `texts` among `others`, which must share their word ids. threshold: above 0, up to 1."""
     exact = np.isin(texts.hashes, others.hashes)
     similarity, match = np.zeros(len(texts)), np.full(len(texts), -1, dtype=np.int64)
     members, inverse = np.unique(np.concatenate((texts.members, others.members)), return_inverse=True)
@@ -143,7 +143,7 @@ def find_duplicates(texts: TrigramSets, others: TrigramSets, threshold: float = 
 
 
 class LeakageCheck:
-    """Compares splits with what has been seen in training or model selection."""
+    """Compares splits with the texts seen in training or model selection."""
 
     COLUMNS = ("split", "similarity", "text", "seen_split", "seen_text")
     _SHOWN = 20  # texts per split in the table
@@ -154,10 +154,10 @@ class LeakageCheck:
         self._seen = TrigramSets.of(train, self._numbers)
         self._texts = [("train", text) for text in train]
         self.rows: list[tuple[str, float, str, str, str]] = []
-        """For a table: per split, the 20 texts most similar to a seen one."""
+        """Table: per split, the 20 texts most similar to a seen one."""
 
     def check(self, split: str, texts: Sequence[str], *, seen_from_now_on: bool) -> Duplicates:
-        """The duplicates of a split among the seen texts; seen_from_now_on: then add it to them."""
+        """Find a split's duplicates among the seen texts; seen_from_now_on: then add the split to the seen texts."""
         sets = TrigramSets.of(texts, self._numbers)
         found = find_duplicates(sets, self._seen)
         for row in np.argsort(-found.similarity, kind="stable")[: self._SHOWN].tolist():
@@ -183,7 +183,7 @@ class _Sets:
         return csr_array((ones, members, offsets), shape=(len(offsets) - 1, self.width))
 
     def rarest(self, rarity: Ids, threshold: float) -> csr_array:
-        """The rarest members of each set, one of which any sufficiently similar set must contain."""
+        """Return the rarest members of each set, one of which any sufficiently similar set must contain."""
         row = np.repeat(np.arange(len(self.sizes)), self.sizes)
         order = np.lexsort((self.members, rarity[self.members], row))
         position = np.arange(len(row)) - self.offsets[:-1][row]

@@ -11,11 +11,11 @@ _LETTER = re.compile(f"[{UNSEPARATED}]")
 
 
 def separates_words(text: str) -> bool:
-    """Whether the text has no letter of a script that does not separate words."""
+    """True if the text has no letter of a script that does not separate words."""
     return _LETTER.search(text) is None
 
 
 def written_words(text: str) -> tuple[list[str], str]:
-    """The words of a text and what is between them; if its script does not separate words, its characters."""
+    """Return the words of a text and their separator; its characters if its script does not separate words."""
     words = text.split()
     return (words, " ") if separates_words(text) else ([*" ".join(words)], "")

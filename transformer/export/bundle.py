@@ -1,4 +1,4 @@
-"""The bundle: one self-contained folder that `transformer.load(path)` opens without DVC or MLflow.
+"""The bundle: a self-contained folder that `transformer.load(path)` opens without DVC or MLflow.
 
 config.json           format, task, decoding parameters, the main metric
 model/                weights and architecture, as train wrote them
@@ -46,8 +46,8 @@ def open_bundle(
 ) -> "Translator | Classifier | LanguageModel":
     """Open a bundle, or a model converted from one, and return its predictor.
 
-    engine: what computes, one of export.converted.ENGINES; None is what the folder is of. Another one than torch takes
-    the converted model beside the bundle. threads: of a converted model; None for all processors.
+    engine: one of export.converted.ENGINES; None uses the folder's own engine; engines other than torch load the
+    converted model next to the bundle. threads: of a converted model; None for all processors.
     Raises UserError when it is not a bundle of this format, or the device or the engine is not available.
     """
     config, task = config_of(path)
@@ -78,7 +78,7 @@ def open_bundle(
 
 
 def config_of(path: Path) -> tuple[dict[str, Any], Task]:
-    """A bundle's config.json, and the task of its model. Raises UserError when it is not a bundle of this format."""
+    """Return a bundle's config.json and its model's task. Raises UserError when it is not a bundle of this format."""
     if not (path / CONFIG).is_file():
         if path.is_file():
             raise UserError(f"{path} is a file: name the folder of an exported model, such as models/TASK/bundle")
@@ -96,7 +96,7 @@ def config_of(path: Path) -> tuple[dict[str, Any], Task]:
 
 
 def _task_of(config: Any) -> Task | None:
-    """The task that a bundle's model was trained for; None if this is not a bundle's config.json."""
+    """Return the task that a bundle's model was trained for; None if this is not a bundle's config.json."""
     if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("task"), str):
         return None
     name, family, classes = config["task"], config.get("family"), config.get("classes", [])

@@ -1,8 +1,8 @@
-"""The folder of a converted model: it has all that answering needs besides an engine, and names the bundle it is of.
+"""Folder of a converted model: everything for inference but the engine, with a reference to its bundle.
 
 config.json                          the bundle's, with `engine`, `made_from` and the model's sizes
 model/                               the weights, in the engine's own format
-vocab/ pretokenizer.json rules.json  as in the bundle, so that raw text is read the same way
+vocab/ pretokenizer.json rules.json  as in the bundle, so that raw text is processed identically
 README.md                            the model card
 example.py                           the model without this package
 """
@@ -18,16 +18,16 @@ from transformer.core.files import atomic_write, copy_file, copy_folder, files_o
 
 CONFIG, MODEL, EXAMPLE = "config.json", "model", "example.py"
 CONVERTED = "converted"
-"""The folder of all converted models, beside the bundle."""
+"""Folder of all converted models, next to the bundle."""
 FORMATS = ("ctranslate2", "onnx")
 INT8 = "-int8"
 ENGINES = ("torch", *(f"{name}{kind}" for name in FORMATS for kind in ("", INT8)))
-"""What can compute a model's answers: the bundle itself, or one of the folders in `converted`."""
+"""Inference engines: torch for the bundle itself, or one of the folders in `converted`."""
 MADE_FROM = "made_from"
 
 
 def bundle_digest(bundle: Path) -> str:
-    """64 hexadecimal digits for the names and the content of a bundle's files."""
+    """Return 64 hexadecimal digits for the names and the content of a bundle's files."""
     digest = hashlib.sha256()
     for path in sorted(files_of(bundle)):
         digest.update(f"{path.relative_to(bundle).as_posix()}\0{path.stat().st_size}\0".encode())
@@ -36,7 +36,7 @@ def bundle_digest(bundle: Path) -> str:
 
 
 def write_surroundings(folder: Path, bundle: Path, *, engine: str, model: Mapping[str, Any], example: str) -> None:
-    """Write all but the weights. model: sizes that opening needs; example: Python code."""
+    """Write everything but the weights. model: sizes needed for opening; example: Python code."""
     for path in bundle.iterdir():
         if path.is_dir() and path.name != MODEL:
             copy_folder(path, folder / path.name)
@@ -49,7 +49,7 @@ def write_surroundings(folder: Path, bundle: Path, *, engine: str, model: Mappin
 
 
 def converted_of(bundle: Path, engine: str) -> Path:
-    """The converted model of a bundle. Raises UserError if there is none, or if it is of another bundle."""
+    """Return a bundle's converted model. Raises UserError if there is none, or it is from another bundle."""
     folder = _folder(bundle, engine)
     if not (folder / CONFIG).is_file():
         raise UserError(
@@ -62,29 +62,29 @@ def converted_of(bundle: Path, engine: str) -> Path:
 
 
 def engines_of(bundle: Path) -> list[str]:
-    """The engines, besides torch, for which this very bundle is converted."""
+    """Return the engines, besides torch, with a conversion of this very bundle."""
     digest = bundle_digest(bundle)
     found = []
     for engine in ENGINES[1:]:
         folder = _folder(bundle, engine)
-        with suppress(UserError):  # a broken one is none
+        with suppress(UserError):  # a broken one does not count
             if (folder / CONFIG).is_file() and is_of(folder, digest):
                 found.append(engine)
     return found
 
 
 def _folder(bundle: Path, engine: str) -> Path:
-    """Where the converted model is: beside the bundle, also beside the one that a link leads to."""
+    """Return the converted model's path: next to the bundle, or next to the target of a link."""
     places = [each.parent / CONVERTED / engine for each in (bundle.absolute(), bundle.resolve())]
     return next((folder for folder in places if (folder / CONFIG).is_file()), places[0])
 
 
 def is_of(folder: Path, digest: str) -> bool:
-    """Whether a converted model was made from the bundle with this digest."""
+    """True if a converted model was made from the bundle with this digest."""
     config = read_json(folder / CONFIG)
     return isinstance(config, dict) and bool(config.get(MADE_FROM) == digest)
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Return the bytes of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,5 +1,5 @@
-"""What the export stages of all families share: parameters, the bundle, the model card, and verification that the
-bundle reproduces the evaluated predictions.
+"""The export stage of all families: parameters, the bundle, the model card, and verification that the bundle
+reproduces the evaluated predictions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class ExportParams(Section):
 
 
 class ExportStageParams(StageParams):
-    """The stage's parameters; `evaluate` is a family's own parameters of inference."""
+    """Parameters of the stage; `evaluate` has a family's inference parameters."""
 
     train: Mapping[str, Any]
     evaluate: Section
@@ -48,12 +48,12 @@ class ExportStageParams(StageParams):
 
 Row = dict[str, str]
 Answers = Callable[[Any, Sequence[Row]], Sequence[tuple[str, bool]]]
-"""Maps the opened bundle and rows of predictions.tsv to each row's answer, and whether it equals the prediction."""
+"""Maps the opened bundle and rows of predictions.tsv to each row's answer, and True if it equals the prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportInputs:
-    """What earlier stages wrote."""
+    """Outputs of earlier stages."""
 
     corpus: Path
     tokens: Path
@@ -66,17 +66,17 @@ class ExportInputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """The description of a task's model."""
+    """Description of a task's model."""
 
     task: Task
     title: str
     use: str
-    """Markdown: what it does, and how to call it."""
+    """Markdown: the model's purpose, and how to call it."""
     main_metric: str
-    """On the validation split, the only one that may be used to select models."""
+    """Main metric, on the validation split, the only one that may be used to select models."""
     higher_is_better: bool = True
     question: str
-    """The input column of predictions.tsv."""
+    """Input column of predictions.tsv."""
 
 
 def export_model(
@@ -88,7 +88,7 @@ def export_model(
     answers: Answers,
     observer: Observer,
 ) -> dict[str, float]:
-    """Write the bundle, and check that it answers as evaluate did. Returns the number of answers that agreed."""
+    """Write the bundle, and check that it answers as evaluate did. Return the number of matching answers."""
     device = prepare(params.hardware).device.type
     export_bundle(bundle, model, inputs, decoding=params.evaluate.model_dump(), train=params.train)
     limit = params.export.verify_rows
@@ -98,7 +98,7 @@ def export_model(
 def export_bundle(
     bundle: Path, model: Model, inputs: ExportInputs, *, decoding: Mapping[str, Any], train: Mapping[str, Any]
 ) -> None:
-    """Write the bundle with its model card. decoding: the parameters of inference.
+    """Write the bundle with its model card. decoding: the inference parameters.
 
     Raises UserError when an input is missing or broken.
     """
@@ -165,7 +165,7 @@ def check_bundle(
 def model_card(
     title: str, use: str, *, provenance: Mapping[str, Any], params: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> str:
-    """The model card: Markdown with the data, the parameters and the metrics as tables.
+    """Write the model card: Markdown with the data, the parameters and the metrics as tables.
 
     provenance: the corpus's provenance.json; params: sections of parameters by name; figures: metrics by name.
     """

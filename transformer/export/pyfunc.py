@@ -13,7 +13,7 @@ from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 _GRACE = 1.0
-"""Seconds after MLflow's own answer."""
+"""Seconds of grace after MLflow's own timeout."""
 
 
 class _Refusal(MlflowException):
@@ -43,8 +43,8 @@ class _Answers:
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
         """Map a data frame with a column `text` to one with the answers' columns (`ANSWERS` in families/F/shown.py).
 
-        The index stays the same. params: those of the model's signature. Raises MlflowException when a text is
-        missing, or the parameters do not fit.
+        The index stays the same. params: as in the model's signature. Raises MlflowException when a text is missing,
+        or the parameters do not fit.
         """
         from transformer.core.errors import UserError
 
@@ -59,7 +59,7 @@ class _Answers:
 
 
 class BundleModel(_Answers, PythonModel):
-    """Predicts from raw text: one row per text, in the same order."""
+    """Predict from raw text: one row per text, in the same order."""
 
     def load_context(self, context: PythonModelContext) -> None:
         """Find the bundle and its converted models; the first request opens one."""

@@ -1,4 +1,4 @@
-"""Answers the requests that a server gets for one bundle, with the engine that each asks for."""
+"""Answer a server's requests for one bundle, with the requested engine."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from transformer.export.bundle import config_of
 from transformer.export.converted import engines_of
 
 BEST = "best"
-"""The fastest engine at hand that answers as `evaluate` did."""
+"""The fastest available engine that answers as `evaluate` did."""
 
 
 class Serving:
@@ -24,7 +24,7 @@ class Serving:
     """
 
     def __init__(self, bundle: Path, seconds: float = math.inf) -> None:
-        """seconds: after which a request is given up. Raises UserError when the folder is not a bundle."""
+        """seconds: timeout of a request. Raises UserError when the folder is not a bundle."""
         self._seconds = seconds
         self._bundle, (self._config, self._task) = bundle, config_of(bundle)
         self._engines = engines_of(bundle)
@@ -32,7 +32,7 @@ class Serving:
         self._opening, self._torch = Lock(), Lock()
 
     def table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """The answers as columns. params: `engine`, and what `params_of` in families/F/serving.py names.
+        """Return the answers as columns. params: `engine`, and those named by `params_of` in families/F/serving.py.
 
         Raises UserError for parameters that cannot be fulfilled and for an answer that takes too long, and TypeError
         for a text that is not a string.

@@ -1,1 +1,1 @@
-"""Pictures of what a model attends to and of what the code computes."""
+"""Figures of a model's attention and of the code's computations."""

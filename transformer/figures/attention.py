@@ -32,23 +32,23 @@ class Axis:
 
 
 class Drawing(NamedTuple):
-    """The content of a heat map figure, and the name of its file."""
+    """The content of a heat map figure, and its file name."""
 
     name: str
     title: str
     panels: dict[str, Weights]
-    """(T, S) by title."""
+    """Weights (T, S) by title."""
     queries: Axis
     keys: Axis
 
 
 def chosen_layers(maps: Maps, *, layers: str) -> Maps:
-    """The map of the last module (`last`), or all maps (`all`)."""
+    """Return the map of the last module (`last`), or all maps (`all`)."""
     return maps if layers == "all" else dict(list(maps.items())[-1:])
 
 
 def head_panels(maps: Maps) -> dict[str, Weights]:
-    """One panel (T, S) per head, by its title; maps: (1, H, T, S) per module."""
+    """Make one panel (T, S) per head, by its title; maps: (1, H, T, S) per module."""
     panels = {}
     for name, weights in maps.items():
         for head, panel in enumerate(weights[0].float().cpu().numpy(), start=1):
@@ -61,7 +61,7 @@ def _layer(name: str) -> list[str]:
 
 
 def attention_figure(drawing: Drawing) -> Figure:
-    """One heat map per panel, on a common colour scale from 0 to the figure's largest weight.
+    """Draw one heat map per panel, on a common colour scale from 0 to the figure's largest weight.
 
     A row shows what one query attends to: its weights sum to 1, or to less where a text has more tokens than are shown.
     """

@@ -1,4 +1,4 @@
-"""Attention maps of an ordinary forward pass, collected by hooks: the models need no separate code path for them."""
+"""Attention maps of an ordinary forward pass, collected by hooks, without a separate code path in the models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformer.nn.attention import MultiHeadAttention
 
 Maps = dict[str, Tensor]
-"""Weights (B, H, T, S) by the name of the attention module, such as `decoder.layers.1.source_attention`."""
+"""Weights (B, H, T, S) by attention module name, such as `decoder.layers.1.source_attention`."""
 MARKER = "is_attention_weights"
 """A module with this attribute outputs attention weights: (B, T, S), (B, S) for one query, or (B, H, T, S)."""
 

@@ -1,4 +1,4 @@
-"""All attention maps of some texts as JSON; the report shows one text, layer and head of them at a time."""
+"""Attention maps of some texts as JSON; the report shows one text, layer and head of them at a time."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from transformer.figures.packed import FILE, packed
 from transformer.figures.style import TITLE, plain
 
 _TITLE = 300
-"""Characters of a map's title, which says what of the text it leaves out."""
+"""Maximum characters of a map's title, which tells what it omits of the text."""
 
 
 def write_explorer(folder: Path, texts: Iterable[tuple[str, Sequence[Drawing]]]) -> None:

@@ -1,4 +1,4 @@
-"""The parameters of the figures stage that all tasks share, and its inputs."""
+"""Parameters and inputs of the figures stage, shared by all tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _FIRST = 3  # validation texts by default
 
 @dataclass(frozen=True, kw_only=True)
 class FigureInputs:
-    """What earlier stages wrote."""
+    """Outputs of earlier stages."""
 
     corpus: Path
     tokens: Path
@@ -44,7 +44,7 @@ class FigureInputs:
     history: Path
 
     def sentences(self, task: Task, params: FiguresParams, column: str) -> Sequence[str]:
-        """The chosen raw texts, the examples or the first of validation; column: their column in the corpus."""
+        """Return the chosen raw texts, the examples or the first of validation; column: their column in the corpus."""
         of_sample = read_json(self.corpus / "provenance.json")["source"] == "sample"
         if params.sentences is None and of_sample and column in task.examples:
             return task.examples[column]
@@ -52,6 +52,6 @@ class FigureInputs:
         return params.sentences or [row[column] for row in rows]
 
     def updates(self, epochs: int) -> int:
-        """Number of updates of the whole training; where it ended early, as if its other epochs were like its last."""
+        """Estimate the updates of the whole training; after early stopping, extrapolate from the last epoch."""
         steps = [0, *(int(float(row["step"])) for row in read_table(self.history))]
         return steps[-1] + (epochs + 1 - len(steps)) * (steps[-1] - steps[-2])

@@ -1,4 +1,4 @@
-"""The encoding of weights in attention.json: T * S bytes in base64, row by row, each weight * 255, rounded."""
+"""Encoding of weights in attention.json: T * S bytes in base64, row by row, each weight * 255, rounded."""
 
 import base64
 
@@ -10,5 +10,5 @@ STEPS = 255
 
 
 def packed(weights: NDArray[np.float32]) -> str:
-    """weights: (T, S), from 0 to 1."""
+    """Encode weights (T, S), from 0 to 1."""
     return base64.b64encode((weights * STEPS).round().astype(np.uint8).tobytes()).decode()

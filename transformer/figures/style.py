@@ -1,4 +1,4 @@
-"""The style of all figures, and how they are written: the same figure gives the same bytes.
+"""Style and output of all figures: the same figure gives the same bytes.
 
 Text in SVG files stays text, so that it can be searched and read aloud. The user's matplotlibrc is ignored.
 """
@@ -20,7 +20,7 @@ from transformer.core.files import atomic_write
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 WEIGHTS = "Blues"
-"""The colour map of weights: distinguishable by lightness alone."""
+"""Colour map of weights: distinguishable by lightness alone."""
 TITLE = 300
 """Maximum number of characters of a text in a title or a line."""
 _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
@@ -48,7 +48,7 @@ def save(path: Path, title: str, draw: Callable[[], Figure]) -> None:
 
 
 def rendered(kind: str, title: str, draw: Callable[[], Figure]) -> bytes:
-    """The bytes of a figure in the house style; kind: svg or png."""
+    """Return the bytes of a figure in the house style; kind: svg or png."""
     unset = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     stream = BytesIO()
     with in_house_style():
@@ -68,7 +68,7 @@ def in_house_style() -> Iterator[None]:
 
 
 def plain(text: str, longest: int = 24) -> str:
-    """`text` as a label: characters that XML does not allow or that are not printable become U+FFFD.
+    """Return `text` as a label: characters that are not allowed in XML or not printable become U+FFFD.
 
     Line ends and tabs become spaces. Spaces of every width and joiners stay: French, Persian, Japanese, Hindi and emoji
     use them.

@@ -29,7 +29,7 @@ _SENTENCES = (("A", "dog", "runs", ".", "<eos>"), ("Two", "cats", "<eos>", "<pad
 
 
 def positions_figure(length: int = 64, d_model: int = 128) -> Figure:
-    """The sinusoidal table as a heat map (section 3.5)."""
+    """Draw the sinusoidal table as a heat map (section 3.5)."""
     figure = Figure(figsize=(8.0, 4.0))
     axes = figure.subplots()
     table = sinusoidal_table(length, d_model).numpy()
@@ -42,7 +42,8 @@ def positions_figure(length: int = 64, d_model: int = 128) -> Figure:
 
 
 def random_weights(d_k: int, *, scaled: bool, seed: int = 1) -> Tensor:
-    """The attention weights (256, 16) of 256 random queries over 16 random keys each, with or without 1/sqrt(d_k).
+    """Compute the attention weights (256, 16) of 256 random queries over 16 random keys each, with or without
+    1/sqrt(d_k).
 
     The components of queries and keys are independent with mean 0 and variance 1, as in footnote 4 of the paper, so
     that an unscaled score has variance d_k.
@@ -54,13 +55,13 @@ def random_weights(d_k: int, *, scaled: bool, seed: int = 1) -> Tensor:
 
 
 def softmax_gradient_norm(weights: Tensor) -> float:
-    """The mean Frobenius norm of the softmax's Jacobian, diag(p) - p p^T; weights: (N, S)."""
+    """Compute the mean Frobenius norm of the softmax's Jacobian, diag(p) - p p^T; weights: (N, S)."""
     jacobian = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None, :]
     return float(torch.linalg.matrix_norm(jacobian).mean())
 
 
 def scale_figure() -> Figure:
-    """Why scores are scaled by 1/sqrt(d_k) (section 3.2.1): otherwise softmax saturates and its gradient vanishes."""
+    """Show why scores are scaled by 1/sqrt(d_k) (section 3.2.1): else softmax saturates and its gradient vanishes."""
     figure = Figure(figsize=(10.0, 3.4))
     small, large, gradients = figure.subplots(1, 3)
     for axes, d_k in ((small, 4), (large, 512)):
@@ -98,7 +99,7 @@ def _named(scaled: bool) -> str:
 
 
 def masks_figure() -> Figure:
-    """The model's masks: padding in the encoder and the source, future positions in the decoder (section 3.2.3)."""
+    """Draw the masks: padding in the encoder and the source, future positions in the decoder (section 3.2.3)."""
     figure = Figure(figsize=(10.0, 4.0))
     padding, shorter, causal = figure.subplots(1, 3)
     ids = torch.tensor([[token != "<pad>" for token in sentence] for sentence in _SENTENCES]).long()
@@ -128,7 +129,7 @@ def _mask(axes: Axes, mask: Tensor, tokens: Sequence[str]) -> None:
 
 
 def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float]]:
-    """The learning rate at each of `steps` (from 1) per schedule, with all other parameters of the given one.
+    """Compute the learning rate at each of `steps` (from 1) per schedule, all other parameters being equal.
 
     A schedule that is incompatible with the other parameters is left out.
     """
@@ -143,7 +144,7 @@ def learning_rates(schedule: Schedule, steps: list[int]) -> dict[str, list[float
 
 
 def schedules_figure(schedule: Schedule) -> Figure:
-    """Every schedule with this run's parameters, relative to its peak rate; the run's own is thick."""
+    """Plot every schedule with this run's parameters, relative to its peak rate; the run's own is thick."""
     params, total = schedule.params, schedule.total
     points = {max(1, round(total * point / _POINTS)) for point in range(_POINTS + 1)}
     steps = sorted(points | {min(max(params.warmup, 1), total)})  # where most have their highest rate
@@ -170,7 +171,7 @@ def schedules_figure(schedule: Schedule) -> Figure:
 
 
 def explain(folder: Path, schedule: Schedule) -> int:
-    """Write these figures to `folder` and return their number; schedule: that of the run."""
+    """Write these figures to `folder` and return their number; schedule: the run's."""
     figures = {
         "positions": ("Heat map of the sinusoidal position table", positions_figure),
         "scale": ("Softmax of scores with and without division by the root of d_k", scale_figure),

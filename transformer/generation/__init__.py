@@ -1,1 +1,1 @@
-"""Generating text token by token: greedy search, beam search and sampling over any model of a next token."""
+"""Autoregressive text generation: greedy search, beam search and sampling over any next-token model."""

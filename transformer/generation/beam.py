@@ -25,7 +25,7 @@ class _Beams(NamedTuple):
     log_probabilities: NDArray[np.float64]
     """(B, W)."""
     ids: Ids
-    """(B, W, T)."""
+    """Token ids (B, W, T)."""
     parents: Ids
     """(B, W): the index of the previous hypothesis that each one continues."""
 
@@ -45,12 +45,12 @@ class _Sentence:
         self._kept = params.n_best if params.stopping == "exact" else params.beam_size
 
     def add(self, ids: list[int], log_probability: float) -> None:
-        """Add a finished hypothesis; of equal scores, the earlier one ranks first."""
+        """Add a finished hypothesis; ties keep their order."""
         found = [*self.hypotheses, hypothesis(ids, log_probability, self._end_id, self._params)]
         self.hypotheses = sorted(found, key=lambda each: -each.score)[: self._kept]
 
     def over(self, length: int, running: float) -> bool:
-        """True when this sentence is done. running: log probability of its best unfinished hypothesis.
+        """True if this sentence is done. running: log probability of its best unfinished hypothesis.
 
         `exact`: more tokens can only lower a log probability, which is at most 0, and its divisor is largest at the
         maximum length, so no score can exceed this log probability normalized by that length.
@@ -65,7 +65,7 @@ class _Sentence:
         return self.hypotheses[-1].score >= self._params.normalized(running, end)
 
     def close(self, ids: list[list[int]], log_probabilities: list[float]) -> None:
-        """Keep the `n_best` best; if too few have finished, the best unfinished ones follow."""
+        """Keep the `n_best` best; if too few have finished, append the best unfinished ones."""
         running = [
             hypothesis(row, log_probability, self._end_id, self._params)
             for row, log_probability in zip(ids, log_probabilities, strict=True)
@@ -76,7 +76,7 @@ class _Sentence:
 
 
 def beam_search(model: Generator, sources: Sources, target: Vocabulary, params: SearchParams) -> list[list[Hypothesis]]:
-    """The `n_best` best hypotheses of each source: finished ones first, each group by descending score."""
+    """Return the `n_best` hypotheses of each source: finished ones first, each group by descending score."""
     sentences = [_Sentence(limit, params, target.end_id) for limit in sources.limits]
     cache, running, beams = model.start(sources.ids), list(sentences), _start(len(sentences))
     last = sources.first
@@ -97,12 +97,12 @@ def beam_search(model: Generator, sources: Sources, target: Vocabulary, params: 
 
 
 def _start(count: int) -> _Beams:
-    """One empty hypothesis for each of `count` sentences."""
+    """Return one empty hypothesis per sentence, for `count` sentences."""
     return _Beams(np.zeros((count, 1)), np.empty((count, 1, 0), dtype=np.int64), np.zeros((count, 1), dtype=np.int64))
 
 
 def _continue(beams: _Beams, values: NDArray[np.floating[Any]], tokens: Ids, count: int) -> _Beams:
-    """The `count` best continuations of each sentence, from the best next tokens (B * W, 2K) of its hypotheses."""
+    """Return the `count` best continuations per sentence, from the best next tokens (B * W, 2K) of its hypotheses."""
     batch = len(beams.ids)
     totals, places = best((beams.log_probabilities.reshape(-1, 1) + values).reshape(batch, -1), count)
     parents = places // values.shape[1]
@@ -112,7 +112,7 @@ def _continue(beams: _Beams, values: NDArray[np.floating[Any]], tokens: Ids, cou
 
 
 def _without_ended(candidates: _Beams, sentences: list[_Sentence], end_id: int, beam_size: int) -> _Beams:
-    """Add to each sentence the hypotheses among its `beam_size` best that end; return the best that do not end."""
+    """Move hypotheses among the `beam_size` best that end to their sentence; return the best unfinished ones."""
     ended = candidates.ids[:, :, -1] == end_id
     totals = candidates.log_probabilities
     place, rank = (ended & np.isfinite(totals))[:, :beam_size].nonzero()

@@ -1,4 +1,4 @@
-"""The parameters of a search for token sequences."""
+"""Parameters of sequence generation."""
 
 import math
 from typing import Literal, Self
@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from transformer.core.schema import Section
 
 MOST = 10_000
-"""Hypotheses of a text: beyond it, memory runs out before anything can be said of it."""
+"""Upper bound for `beam_size` and `n_best`: beyond it, memory runs out before an error can be reported."""
 
 
 class SearchParams(Section):
@@ -53,7 +53,7 @@ class SearchParams(Section):
         return self
 
     def normalized(self, log_probability: float, length: int) -> float:
-        """The score by which hypotheses are compared; length: their tokens, including the end token.
+        """Return the score that ranks hypotheses; length: number of tokens, including the end token.
 
         `length` is as in fairseq and CTranslate2. `gnmt` is Wu et al. 2016, eq. 14.
         """

@@ -1,4 +1,4 @@
-"""Joins tokens into normally written text."""
+"""Detokenize: join tokens into normally written text."""
 
 import re
 
@@ -9,7 +9,7 @@ _DECADE = re.compile(r"(?<!\S)' (?=\d\ds\b)")
 _LONE = r" '(?!\w)"
 _ATTACH_LEFT = re.compile(
     r" ([.,;:!?%)\]}…”]|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|’(?!\S)"
-    rf"|(?<=[^'’\s]s )'(?!\S)(?!(?:(?!{_LONE}).)*[^s\s]{_LONE}))",  # no quotation mark, whose other one would follow
+    rf"|(?<=[^'’\s]s )'(?!\S)(?!(?:(?!{_LONE}).)*[^s\s]{_LONE}))",  # no quotation mark, which another one would follow
     re.IGNORECASE,
 )
 _ATTACH_RIGHT = re.compile(r"(?<!\S)([(\[{$€£#„‚“‘]) ")
@@ -27,19 +27,19 @@ _ONE_WORD = re.compile(
     r"|(?:i|you|he|she|it|we|they|that|there|what|who|where|how|let) (?=(?:s|m|d|re|ve|ll)(?![\w.'’/-])))",
     re.IGNORECASE,
 )
-"""What spaCy's English rules split, with an apostrophe or without."""
-_CLOSED = re.compile(r"(„[^“”]*) (“)|(‚[^‘]*) (‘)")  # what opens a quotation in English closes it in German
+"""Words that spaCy's English rules split, with or without an apostrophe."""
+_CLOSED = re.compile(r"(„[^“”]*) (“)|(‚[^‘]*) (‘)")  # English opens a quotation with the closing mark of German
 
 
 def detokenize(tokens: str) -> str:
-    """Join space-separated tokens, as spaCy's rules split German or English, into text.
+    """Detokenize space-separated tokens, as split by spaCy's rules for German or English.
 
     Punctuation and English contractions attach to their word, brackets and quotation marks to what they enclose, and
     hyphens and slashes to both sides. Letters of Chinese and Japanese join.
     """
     text = _UNSEPARATED.sub("", _SPACES.sub("", tokens))
     text = _ATTACH_LEFT.sub(r"\1", _DECADE.sub("'", text))
-    for _ in range(2):  # a quotation in a quotation
+    for _ in range(2):  # a nested quotation
         text = _CLOSED.sub(lambda found: "".join(filter(None, found.groups())), text)
     text = _ATTACH_RIGHT.sub(r"\1", text)
     text = _ATTACH_BOTH.sub(r"\1", text)

@@ -1,4 +1,4 @@
-"""Which next tokens are best, and which are not allowed."""
+"""Select the best next tokens, and find those that are blocked."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _FEW = 4
 
 
 def repeating(history: Ids, ngram: int | None) -> Blocked | None:
-    """The continuations of history (R, T) that would repeat an n-gram of length `ngram`; None blocks nothing."""
+    """Find continuations of history (R, T) that would repeat an n-gram of length `ngram`; None blocks nothing."""
     if ngram is None or history.shape[1] < ngram:
         return None
     runs = np.lib.stride_tricks.sliding_window_view(history, ngram, axis=1)  # (R, T - ngram + 1, ngram)
@@ -23,11 +23,11 @@ def repeating(history: Ids, ngram: int | None) -> Blocked | None:
 
 
 def best(scores: Scores, count: int) -> tuple[Scores, Ids]:
-    """The `count` largest of each row of scores (R, W) and their indices, (R, min(count, W)) each, largest first.
+    """Return the `count` largest scores per row (R, W) and their indices, (R, min(count, W)) each, in descending order.
 
     Ties are in the order of their indices.
     """
-    if count * _FEW < scores.shape[1]:  # then sorting all would take most of a step's time
+    if count * _FEW < scores.shape[1]:  # sorting all would then dominate the step's time
         least = np.partition(scores, -count, axis=1)[:, -count, None]
         kept = scores >= least
         if (kept.sum(axis=1) == count).all():  # no ties for the last place

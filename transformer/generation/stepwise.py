@@ -1,4 +1,4 @@
-"""Generates one hypothesis per row, token by token: greedy search, and sampling with temperature, top-k (Fan et al.
+"""Generate one hypothesis per row, token by token: greedy search, and sampling with temperature, top-k (Fan et al.
 2018) and top-p (Holtzman et al. 2020).
 """
 
@@ -16,14 +16,14 @@ from transformer.generation.interface import Blocked, Generator, Hypothesis, Sou
 
 Choice = Callable[[Ids, Any, Blocked | None, Ids, int], tuple[Scores, Ids]]
 """Last tokens (R,), cache, blocked tokens, row numbers (R,), number of tokens so far -> log probability and next token
-of each row, (R,)."""
-_FIRST = 32  # entries that are sorted for top-p at first, and how many times as many then
+per row, (R,)."""
+_FIRST = 32  # entries sorted for top-p at first, and the growth factor
 
 
 def extend(
     model: Generator, sources: Sources, target: Vocabulary, params: SearchParams, choose: Choice, copies: int = 1
 ) -> list[list[Hypothesis]]:
-    """Extend `copies` rows per source with tokens from `choose` until they end; rows leave the batch when they end.
+    """Extend `copies` rows per source with tokens from `choose`; rows leave the batch when they end.
 
     Row i * copies + j is copy j of source i. Returns each source's copies.
     """
@@ -64,7 +64,7 @@ def hypothesis(ids: list[int], log_probability: float, end_id: int, params: Sear
 def greedy_search(
     model: Generator, sources: Sources, target: Vocabulary, params: SearchParams
 ) -> list[list[Hypothesis]]:
-    """Always take the most probable next token; of equal ones, the first."""
+    """Decode greedily: take the most probable next token; of ties, the first."""
 
     def choose(last: Ids, cache: Any, blocked: Blocked | None, rows: Ids, step: int) -> tuple[Scores, Ids]:
         values, tokens = model.best(last, cache, 1, blocked)
@@ -74,7 +74,7 @@ def greedy_search(
 
 
 def sample(model: Generator, sources: Sources, target: Vocabulary, params: SearchParams) -> list[list[Hypothesis]]:
-    """`n_best` independent samples per source, in the order of their numbers; duplicates are possible.
+    """Draw `n_best` independent samples per source, in the order of their numbers; duplicates are possible.
 
     Sample j of sentence number i has its own random numbers, seeded by (seed, i, j), so batching does not matter, but
     for near-ties. The parts of a split sentence also have their own. Scores and log probabilities are the model's,
@@ -97,16 +97,15 @@ def sample(model: Generator, sources: Sources, target: Vocabulary, params: Searc
 
 
 def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """By their scores; equals stay in order."""
+    """Sort hypotheses by descending score; ties keep their order."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
 def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params: SearchParams) -> Ids:
     """Draw one token per row, (R,), by inverting the cumulative distribution at uniform (R,) in [0, 1).
 
-    log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p. The distribution has the order of
-    the vocabulary, as that of probabilities changes with their last bits: of tokens that are nearly as probable, a draw
-    would take another one in another batch.
+    log_probabilities: (R, V). Temperature is applied first, then top-k, then top-p. Tokens are in vocabulary order: an
+    order by probability changes with the last bits, so that near-ties would draw different tokens in different batches.
     """
     scaled: Scores = log_probabilities.astype(np.float64) / params.temperature
     tokens = np.broadcast_to(np.arange(scaled.shape[1]), scaled.shape)
@@ -122,15 +121,16 @@ def draw_tokens(log_probabilities: Scores, uniform: NDArray[np.float64], params:
         tokens, probabilities = (np.take_along_axis(each, order, axis=1) for each in (tokens, probabilities))
     mass = probabilities.cumsum(axis=1)
     position = (mass <= uniform[:, None] * mass[:, -1:]).sum(axis=1)
-    last = mass.shape[1] - 1 - (probabilities > 0)[:, ::-1].argmax(axis=1)  # rounding could lead beyond it
+    last = mass.shape[1] - 1 - (probabilities > 0)[:, ::-1].argmax(axis=1)  # rounding could exceed the last entry
     chosen: Ids = np.take_along_axis(tokens, np.minimum(position, last)[:, None], axis=1)[:, 0]
     return chosen
 
 
 def _nucleus(probabilities: Scores, share: float) -> tuple[Scores, Ids]:
-    """The most probable entries of each row (R, W) that hold `share` of it, and 0 for what follows; their indices.
+    """Return the most probable entries per row (R, W) that make up `share` of its probability, 0 after them; and their
+    indices.
 
-    Only as many are sorted as the rows need.
+    Only as many entries are sorted as needed.
     """
     count = _FIRST
     while True:

@@ -1,4 +1,4 @@
-"""A PyTorch model's next tokens, as decoding needs them."""
+"""PyTorch models as next-token generators for decoding."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Protocol, cast
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformer.encoded.batching import Ids
 from transformer.generation.interface import Blocked
 
-# Hypotheses whose distributions a CPU computes at a time: those of a whole batch would not fit into its cache.
+# Hypotheses whose distributions a CPU computes at a time: a whole batch's would not fit into its cache.
 _ROWS = 128
 
 
@@ -19,14 +19,14 @@ class Stepping(Protocol):
     """A network that generates token by token."""
 
     def start(self, source_ids: Tensor) -> Any:
-        """Read source_ids (B, S). Returns the cache for `step`; its `select(rows)` selects rows."""
+        """Encode source_ids (B, S). Return the cache for `step`; its `select(rows)` selects rows."""
 
     def step(self, token_ids: Tensor, cache: Any) -> Tensor:
-        """The states (B, C) after one more token per row, token_ids (B,), which is added to the cache."""
+        """Return the states (B, C) after appending one token per row, token_ids (B,), to the cache."""
 
 
 class _TorchCache:
-    """A network's cache, selected by NumPy's indices."""
+    """A network's cache, indexed with NumPy arrays."""
 
     def __init__(self, cache: Any, device: torch.device) -> None:
         self.held, self.device = cache, device
@@ -41,23 +41,23 @@ class TorchSteps(ABC):
     """A network on its device, as a `Generator`."""
 
     def __init__(self, network: nn.Module, never: tuple[int, ...]) -> None:
-        """network: with `start` and `step` (`Stepping`); never: the tokens that are never generated."""
+        """network: with `start` and `step` (`Stepping`); never: tokens that are never generated."""
         self._module, self._network, self._never = network.eval(), cast(Stepping, network), never
 
     def start(self, source_ids: Ids) -> _TorchCache:
-        """As `Generator.start`."""
+        """Encode source_ids (B, S); return the cache."""
         device = next(self._module.parameters()).device
         with torch.inference_mode():
             return _TorchCache(self._network.start(torch.from_numpy(source_ids).to(device)), device)
 
     @abstractmethod
     def _logits(self, states: Tensor) -> Tensor:
-        """The logits (B, V) of what follows states (B, C)."""
+        """Compute the next-token logits (B, V) from states (B, C)."""
 
     def best(
         self, last: Ids, cache: _TorchCache, count: int, blocked: Blocked | None
     ) -> tuple[NDArray[np.floating[Any]], Ids]:
-        """As `Generator.best`."""
+        """Return the `count` most probable next tokens and their log probabilities, (B, min(count, V)) each."""
         with torch.inference_mode():
             states = self._step(last, cache)
             if count == 1:
@@ -74,7 +74,7 @@ class TorchSteps(ABC):
             return values, indices
 
     def log_probabilities(self, last: Ids, cache: _TorchCache, blocked: Blocked | None) -> NDArray[np.floating[Any]]:
-        """As `Generator.log_probabilities`."""
+        """Return the log probabilities of all next tokens, (B, V)."""
         with torch.inference_mode():
             found: NDArray[np.floating[Any]] = self._distribution(self._step(last, cache), blocked).cpu().numpy()
             return found
@@ -83,7 +83,7 @@ class TorchSteps(ABC):
         return self._network.step(torch.from_numpy(last).to(cache.device), cache.held)
 
     def _distribution(self, states: Tensor, blocked: Blocked | None) -> Tensor:
-        """The log probabilities (B, V) after states (B, C)."""
+        """Compute the next-token log probabilities (B, V) from states (B, C)."""
         logits: Tensor = self._logits(states)
         for never in self._never:  # one by one: a list would be copied to the device at every step
             logits[:, never] = float("-inf")
@@ -94,7 +94,7 @@ class TorchSteps(ABC):
 
 
 def _within(blocked: Blocked | None, start: int, rows: int) -> Blocked | None:
-    """The part of `blocked` that concerns the `rows` rows from `start`."""
+    """Return the part of `blocked` for the `rows` rows from `start`, with row numbers relative to it."""
     if blocked is None:
         return None
     row, token = blocked
@@ -103,7 +103,7 @@ def _within(blocked: Blocked | None, start: int, rows: int) -> Blocked | None:
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """As `distribution.best`, faster over a whole vocabulary, and on any device."""
+    """Compute `distribution.best` faster over a whole vocabulary, and on any device."""
     width = scores.shape[1]
     values, indices = scores.topk(min(count + 1, width))
     if width > count:

@@ -14,7 +14,7 @@ from transformer.nn.positions import AttentionPositions
 
 
 class KeyValue(NamedTuple):
-    """Projected keys and values, (B, H, S, D) each, or (H, M, D) packed: what a decoder caches between steps."""
+    """Projected keys and values, (B, H, S, D) each, or (H, M, D) packed, as cached by a decoder between steps."""
 
     key: Tensor
     value: Tensor
@@ -42,7 +42,7 @@ def scaled_dot_product_attention(
 def attention_weights(
     query: Tensor, key: Tensor, mask: Tensor | None, *, bias: Tensor | None = None, causal: bool = False
 ) -> Tensor:
-    """softmax(QK^T / sqrt(d_k)) of eq. 1, (B, H, T, S); arguments as in `scaled_dot_product_attention`.
+    """Compute softmax(QK^T / sqrt(d_k)) of eq. 1, (B, H, T, S); arguments as in `scaled_dot_product_attention`.
 
     The weights of a query sum to 1 over the keys; those of a query whose mask is all False are zeros.
     """
@@ -68,7 +68,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(
         self, d_model: int, heads: int, *, head_dim: int, dropout: float, positions: AttentionPositions | None = None
     ) -> None:
-        """positions: encodes positions in queries and keys; None where the embedding does."""
+        """positions: encodes positions in queries and keys; None if the embedding does."""
         super().__init__()
         self.heads = heads
         self.dropout = dropout
@@ -79,7 +79,7 @@ class MultiHeadAttention(nn.Module):
         self.positions = positions or AttentionPositions()
 
     def project(self, states: Tensor, positions: Tensor | None = None) -> KeyValue:
-        """The keys and values of `states` (B, S, C), or (M, C) packed; positions: of the states, (S,) or (M,)."""
+        """Project `states` (B, S, C), or (M, C) packed, to keys and values; positions: of the states, (S,) or (M,)."""
         return KeyValue(self._heads(self.key, states, positions), self._split(self.value(states)))
 
     def forward(
@@ -110,7 +110,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """The weights (B, H, T, S) of the same call to `forward`, without dropout. Raises TypeError if packed."""
+        """Return the weights (B, H, T, S) of the same `forward` call, without dropout. Raises TypeError if packed."""
         if not (mask is None or isinstance(mask, Tensor)):
             raise TypeError("packed sequences have no attention maps: pass the model a padded batch")
         query = self._heads(self.query, states, positions)
@@ -118,7 +118,7 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(query, memory.key, mask, bias=bias, causal=causal)
 
     def _heads(self, projection: nn.Linear, states: Tensor, positions: Tensor | None) -> Tensor:
-        """Queries or keys, with their positions encoded."""
+        """Project states to queries or keys and encode their positions."""
         return self.positions.transform(self._split(projection(states)), positions)
 
     def _split(self, states: Tensor) -> Tensor:

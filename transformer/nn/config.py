@@ -27,8 +27,8 @@ class TransformerParams(Section):
     activation_dropout: float = Field(ge=0, lt=1)
     """After the activation of the feed-forward network."""
     activation: Literal["relu", "gelu", "gelu_tanh"]
-    """Of the feed-forward networks: ReLU as in the paper (equation 2), GELU (Hendrycks and Gimpel 2016), or GELU's
-    approximation by a tanh, which GPT-2 computes."""
+    """Activation of the feed-forward networks: ReLU as in the paper (equation 2), GELU (Hendrycks and Gimpel 2016), or
+    GELU's tanh approximation, which GPT-2 uses."""
     norm: Literal["post", "pre"]
     """Layer normalisation after the residual sum, as in the paper, or before each sublayer and once at the end."""
     positions: Literal["learned", "sinusoidal", "rotary", "none"]

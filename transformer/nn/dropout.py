@@ -26,7 +26,7 @@ def drop_tokens(token_ids: Tensor, pad_id: int, probability: float) -> Tensor:
 
 @contextmanager
 def token_cutoff(tables: Iterable[nn.Embedding], probability: float) -> Iterator[None]:
-    """Inside the block, each token that these tables look up is embedded as zeros with `probability`.
+    """In the block, embed each token looked up in these tables as zeros with `probability`.
 
     Token cutoff (Shen et al. 2020): the token's place stays, with its position.
     """
@@ -52,9 +52,9 @@ class Dropout(nn.Module):
         self.probability = probability
 
     def forward(self, states: Tensor) -> Tensor:
-        """Any shape."""
+        """Apply dropout to a tensor of any shape."""
         return dropout(states, self.probability) if self.training else states
 
     def extra_repr(self) -> str:
-        """What `print(model)` shows."""
+        """Return the text in `print(model)`."""
         return f"{self.probability}"

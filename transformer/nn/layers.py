@@ -31,7 +31,7 @@ class FeedForward(nn.Module):
         self.outer = Linear(params.d_ff, params.d_model)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Map (B, T, C) to (B, T, C)."""
         transformed: Tensor = self.outer(self.dropout(self.activation(self.inner(states))))
         return transformed
 
@@ -58,12 +58,12 @@ class Residual(nn.Module):
 
 
 def final_norm(params: TransformerParams) -> nn.Module:
-    """The layer norm that ends a pre-norm stack; post-norm layers already end with one, so theirs is the identity."""
+    """Return a pre-norm stack's final layer norm; the identity for post-norm, whose layers already end with one."""
     return nn.LayerNorm(params.d_model) if params.norm == "pre" else nn.Identity()
 
 
 def multi_head_attention(params: TransformerParams, positions: AttentionPositions | None = None) -> MultiHeadAttention:
-    """Multi-head attention with the sizes in `params`; positions: as in `MultiHeadAttention`."""
+    """Make multi-head attention with the sizes in `params`; positions: as in `MultiHeadAttention`."""
     return MultiHeadAttention(
         params.d_model,
         params.heads,
@@ -74,7 +74,7 @@ def multi_head_attention(params: TransformerParams, positions: AttentionPosition
 
 
 def no_cache(new: KeyValue) -> KeyValue:
-    """The default of `extend`: there are no earlier keys and values."""
+    """Return `new` unchanged: the default of `extend`, without cached keys and values."""
     return new
 
 
@@ -208,7 +208,9 @@ class Decoder(nn.Module):
 
 
 def initialise(module: nn.Module, params: TransformerParams) -> None:
-    """Xavier-uniform for every matrix (Glorot and Bengio 2010), or as `params` say; biases keep PyTorch's default."""
+    """Initialise matrices Xavier-uniformly (Glorot and Bengio 2010), or as set in `params`; biases keep PyTorch's
+    default.
+    """
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
@@ -220,7 +222,7 @@ def initialise(module: nn.Module, params: TransformerParams) -> None:
 
 
 def _scale_outputs(layers: nn.ModuleList) -> None:
-    """Divide the last matrix of every sublayer of a stack by the square root of their number."""
+    """Divide the last matrix of every sublayer of a stack by the square root of the number of sublayers."""
     outputs = [part.output for part in layers.modules() if isinstance(part, MultiHeadAttention)]
     outputs += [part.outer for part in layers.modules() if isinstance(part, FeedForward)]
     for output in outputs:
@@ -228,5 +230,5 @@ def _scale_outputs(layers: nn.ModuleList) -> None:
 
 
 def count_parameters(module: nn.Module) -> int:
-    """The number of trainable parameters."""
+    """Count the trainable parameters."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)

@@ -1,4 +1,4 @@
-"""The layout of a batch: padded, or packed without padding. A decoding step is a padded layout with a cache."""
+"""Layout of a batch: padded, or packed without padding. A decoding step is a padded layout with a cache."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -26,11 +26,11 @@ _BLOCK_SCORES = 2**20  # per head
 
 
 class Cache:
-    """The keys and values of the tokens before a decoding step."""
+    """Cached keys and values of the tokens before a decoding step."""
 
     def __init__(self) -> None:
         self.held: dict[int, KeyValue] = {}
-        """(B, H, T, D) each, by layer index."""
+        """Keys and values (B, H, T, D) per layer index."""
 
     @property
     def length(self) -> int:
@@ -38,7 +38,7 @@ class Cache:
         return next((held.key.shape[2] for held in self.held.values()), 0)
 
     def extend(self, layer: int, new: KeyValue) -> KeyValue:
-        """Append a layer's keys and values of this step, (B, H, 1, D) each; returns all of them so far."""
+        """Append a layer's keys and values of this step, (B, H, 1, D) each; return all of them so far."""
         if (held := self.held.get(layer)) is not None:
             new = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(held, new, strict=True)))
         self.held[layer] = new
@@ -50,55 +50,55 @@ class Cache:
 
 
 def selected(held: KeyValue, rows: Tensor) -> KeyValue:
-    """Rows of keys and values; rows: (B',), integer indices, repeats allowed."""
+    """Select rows of keys and values; rows: (B',), integer indices, repeats allowed."""
     return KeyValue(held.key.index_select(0, rows), held.value.index_select(0, rows))
 
 
 class Layout(ABC):
-    """What a stack of layers knows about its tokens; its states have the same layout."""
+    """Token layout of a batch, passed to a stack of layers; its states have the same layout."""
 
     token_ids: Tensor
     """(B, T), or (N,) packed."""
     positions: Tensor
-    """Each token's position in its sequence: (T,), the same for all rows, or (N,) packed."""
+    """Position of each token in its sequence: (T,), the same for all rows, or (N,) packed."""
     cache: Cache | None = None
     """Keys and values of the preceding tokens."""
 
     def extend(self, layer: int, new: KeyValue) -> KeyValue:
-        """A layer's keys and values: the cached ones, if any, followed by the new ones."""
+        """Return a layer's keys and values: the cached ones, if any, followed by the new ones."""
         return new if self.cache is None else self.cache.extend(layer, new)
 
     @abstractmethod
     def mask(self, keys: Self, *, causal: bool = False) -> Mask | None:
-        """The mask for attention of these tokens to the tokens `keys`: it hides their padding.
+        """Return the attention mask from these tokens to the tokens `keys`, which masks their padding.
 
-        causal: no token sees a later one, so the padding at the end is hidden already.
+        causal: no token attends to a later one, so that padding at the end is already masked.
         """
 
     def real(self, states: Tensor) -> Tensor:
-        """The states without those that are there only to make the number of tokens even."""
+        """Return the states without the rows added to make the number of tokens even."""
         return states
 
     @abstractmethod
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
-        """One state per sequence, (B, C) in batch order, from states in this layout."""
+        """Pool to one state per sequence, (B, C) in batch order, from states in this layout."""
 
 
 class Padded(Layout):
     """States (B, T, C), with padding at the end of shorter sequences."""
 
     def __init__(self, token_ids: Tensor, pad_id: int, cache: Cache | None = None) -> None:
-        """token_ids: (B, T), following those in the cache."""
+        """token_ids: (B, T), following the cached tokens."""
         self.token_ids, self.pad_id, self.cache = token_ids, pad_id, cache
         start = 0 if cache is None else cache.length
         self.positions = torch.arange(start, start + token_ids.shape[1], device=token_ids.device)
 
     def mask(self, keys: Self, *, causal: bool = False) -> Tensor | None:
-        """(B, 1, 1, S), True on the real tokens of `keys`."""
+        """Return the mask (B, 1, 1, S), True on the real tokens of `keys`."""
         return None if causal else padding_mask(keys.token_ids, keys.pad_id)
 
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
-        """As `Layout.pooled`."""
+        """Pool each row to one state, (B, C)."""
         return pooling(states, (self.token_ids != self.pad_id)[:, :, None])
 
 
@@ -130,15 +130,15 @@ class Packed(Layout):
         self._masks = [None if bool(block.all()) else block[:, None, None, :, 0] for block in self._real]
 
     def mask(self, keys: Self, *, causal: bool = False) -> BlockDiagonal:
-        """As `Layout.mask`; `keys` must have the same groups."""
+        """Return the block-diagonal mask; `keys` must have the same groups."""
         return BlockDiagonal(self.blocks, keys.blocks, [None] * len(keys._masks) if causal else keys._masks)
 
     def real(self, states: Tensor) -> Tensor:
-        """(N, C) -> the real tokens' alone."""
+        """Return the real tokens' states of (N, C)."""
         return states[: self._count]
 
     def pooled(self, states: Tensor, pooling: Pooling) -> Tensor:
-        """As `Layout.pooled`."""
+        """Pool each sequence to one state, (B, C) in batch order."""
         blocks = zip(self.blocks.split(states), self._real, strict=True)
         by_group = torch.cat([pooling(block, real) for block, real in blocks])
         rows = torch.from_numpy(np.concatenate(self._groups))
@@ -148,14 +148,14 @@ class Packed(Layout):
 
 
 def layout_of(token_ids: Tensor, pad_id: int, *, packed: bool) -> Layout:
-    """The layout of token_ids (B, T), padded at the end."""
+    """Make the layout of token_ids (B, T), padded at the end."""
     if not packed:
         return Padded(token_ids, pad_id)
     return Packed(token_ids, pad_id, bucket_by_length((token_ids != pad_id).sum(dim=1)))
 
 
 def bucket_by_length(lengths: Tensor) -> list[NDArray[np.int64]]:
-    """All row numbers in groups of similar length; lengths: (B,), by whichever side dominates the cost of a row."""
+    """Group all row numbers by similar length; lengths: (B,), of whichever side dominates the cost of a row."""
     order = np.argsort(-lengths.numpy(), kind="stable")
     groups, start = [], 0
     while start < len(order):

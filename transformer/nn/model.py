@@ -1,4 +1,4 @@
-"""What training needs of a network, whatever its family."""
+"""The interface that training requires of any network."""
 
 from abc import ABC
 from typing import Any
@@ -11,13 +11,13 @@ class Model(nn.Module, ABC):
     """A network that is trained on batches."""
 
     config: Any
-    """The family's; it has the model's parameters as `model`."""
+    """The family's configuration; its `model` holds the model's parameters."""
 
     @property
     def d_model(self) -> int:
-        """Width of the model."""
+        """Model width."""
         return int(self.config.model.width)
 
     def pads(self, device: torch.device) -> bool:
-        """Whether this device computes the padding of a batch, as all but CPUs do, so that it cannot pack."""
+        """True if batches are padded on this device, as on all but CPUs, where they are packed."""
         return device.type != "cpu"

@@ -1,5 +1,5 @@
-"""What training minimises: label-smoothed cross-entropy (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4), with
-R-Drop (Liang et al. 2021) or SimCut (Gao et al. 2022) if asked.
+"""Training objectives: label-smoothed cross-entropy (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4), optionally
+with R-Drop (Liang et al. 2021) or SimCut (Gao et al. 2022).
 
 Translation predicts one of many tokens, so it uses `linear_cross_entropy` and `linear_consistency`, which never hold
 all logits; the plain formulas are `smoothed_cross_entropy` and `objective`. All but the last are in
@@ -24,9 +24,9 @@ class Objective(NamedTuple):
     """Sums over all predictions."""
 
     total: Tensor
-    """What is minimised: scalar."""
+    """Scalar: the loss to minimise."""
     nll: Tensor
-    """The plain negative log-likelihood in nats, detached: scalar."""
+    """Scalar: the plain negative log-likelihood in nats, detached."""
     predicted: int
     """Number of predictions, N."""
 
@@ -34,7 +34,7 @@ class Objective(NamedTuple):
 def objective(
     predict: Callable[[], tuple[Tensor, Tensor]], *, smoothing: float, r_drop: float, weights: Tensor | None = None
 ) -> Objective:
-    """The loss of what `predict` returns: logits (N, V) and the target classes (N,).
+    """Compute the loss of the logits (N, V) and target classes (N,) returned by `predict`.
 
     With `r_drop` > 0 it predicts twice with different dropout masks, and adds the mean of both divergences: half of
     eq. 4 of Liang et al. 2021, so that the scale of the learning rate stays the same. weights: (V,), as in
@@ -51,10 +51,10 @@ def objective(
 
 
 class SecondPass(NamedTuple):
-    """A pass over the same rows that is to predict as the first does."""
+    """A second pass over the same rows whose predictions should match the first's."""
 
     predict: Callable[[], tuple[Tensor, Tensor]]
-    """As the first's."""
+    """Returns predictions like the first pass's `predict`."""
     weights: Consistency
 
 
@@ -65,7 +65,7 @@ def next_token_objective(
     smoothing: float,
     second: SecondPass | None = None,
 ) -> Objective:
-    """As `objective`, for many classes: `predict` returns states (N, C), which `output` maps to logits (N, V)."""
+    """Compute `objective` for many classes: `predict` returns states (N, C), which `output` maps to logits (N, V)."""
     states, classes = predict()
     if second is None:
         return Objective(*linear_cross_entropy(states, classes, output, smoothing), len(classes))
@@ -74,6 +74,6 @@ def next_token_objective(
 
 
 def symmetric_divergence(first: Tensor, second: Tensor) -> Tensor:
-    """(KL(P1 || P2) + KL(P2 || P1)) / 2, summed over rows; both are logits (N, V)."""
+    """Compute (KL(P1 || P2) + KL(P2 || P1)) / 2, summed over rows; both are logits (N, V)."""
     one, two = F.log_softmax(first, dim=-1), F.log_softmax(second, dim=-1)
     return ((one.exp() - two.exp()) * (one - two)).sum() / 2

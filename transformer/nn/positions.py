@@ -29,7 +29,7 @@ class LearnedPositions(nn.Module):
         self.table = nn.Embedding(max_length, d_model)
 
     def forward(self, positions: Tensor) -> Tensor:
-        """The vectors of some positions: (T,) -> (T, C)."""
+        """Look up position vectors: (T,) -> (T, C)."""
         vectors: Tensor = self.table(positions)
         return vectors
 
@@ -44,32 +44,32 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
-        """The vectors of some positions: (T,) -> (T, C)."""
+        """Look up position vectors: (T,) -> (T, C)."""
         return self.table[positions]
 
 
 class NoPositions(nn.Module):
-    """Adds nothing."""
+    """No position encoding."""
 
     def forward(self, positions: Tensor) -> float:
-        """Zero, whatever the position."""
+        """Return zero."""
         return 0.0
 
 
 class AttentionPositions(nn.Module):
-    """How self-attention encodes positions: not at all, unless a subclass overrides a method."""
+    """Position encoding in self-attention: none, unless a subclass overrides a method."""
 
     def transform(self, heads: Tensor, positions: Tensor | None) -> Tensor:
         """Encode positions (T,) in queries or keys (..., T, D); returns the same shape."""
         return heads
 
     def bias(self, queries: int, keys: int) -> Tensor | None:
-        """The term added to the scores, (H, T, S); the T queries are the last of the S positions."""
+        """Return the bias added to the scores, (H, T, S); the T queries are the last of the S positions."""
         return None
 
 
 class RotaryPositions(AttentionPositions):
-    """Rotates each pair of dimensions (2i, 2i+1) by pos * 10000^(-2i/D) (Su et al. 2021, eqs. 14 and 15).
+    """Rotate each pair of dimensions (2i, 2i+1) by pos * 10000^(-2i/D) (Su et al. 2021, eqs. 14 and 15).
 
     The dot product of a query at m and a key at n then depends on n - m alone (eq. 16).
     """
@@ -81,7 +81,7 @@ class RotaryPositions(AttentionPositions):
         self.register_buffer("table", sinusoidal_table(max_length, head_dim), persistent=False)
 
     def transform(self, heads: Tensor, positions: Tensor | None) -> Tensor:
-        """As `AttentionPositions.transform`, in the dtype of `heads`. Raises ValueError without positions."""
+        """Rotate queries or keys by position, in the dtype of `heads`. Raises ValueError without positions."""
         if positions is None:
             raise ValueError("rotary attention needs the positions of its tokens")
         sine, cosine = self.table[positions].view(len(positions), -1, 2).unbind(-1)  # (T, D / 2)
@@ -98,13 +98,13 @@ _IN_ATTENTION: dict[str, Callable[[TransformerParams], AttentionPositions]] = {
 
 
 def embedding_positions(params: TransformerParams, *, extra: int = 0) -> nn.Module:
-    """The module that `params.positions` adds to the embeddings; extra: positions beyond those of the longest text."""
+    """Return the module that `params.positions` adds to the embeddings; extra: positions beyond the longest text."""
     make = _ADDED.get(params.positions)
     return NoPositions() if make is None else make(params.max_length + extra, params.d_model)
 
 
 def attention_positions(params: TransformerParams) -> AttentionPositions:
-    """The position encoding that `params.positions` uses inside self-attention."""
+    """Return the position encoding that `params.positions` selects for self-attention."""
     make = _IN_ATTENTION.get(params.positions)
     return AttentionPositions() if make is None else make(params)
 
@@ -113,7 +113,9 @@ class TokenEmbedding(nn.Module):
     """Token embedding, optionally scaled by sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
 
     def __init__(self, tokens: nn.Embedding, positions: nn.Module, params: TransformerParams) -> None:
-        """tokens: the table, which other parts of a model may share; positions: maps positions to what is added."""
+        """tokens: the embedding table, possibly shared with other parts of the model; positions: maps positions to the
+        addend.
+        """
         super().__init__()
         self.tokens = tokens
         self.positions = positions
@@ -121,7 +123,9 @@ class TokenEmbedding(nn.Module):
         self.dropout = Dropout(params.dropout)
 
     def forward(self, token_ids: Tensor, positions: Tensor | None = None) -> Tensor:
-        """token_ids: (B, T) or (N,); positions: (T,) or (N,), default 0 to T - 1. Returns (B, T, C) or (N, C)."""
+        """Embed tokens. token_ids: (B, T) or (N,); positions: (T,) or (N,), default 0 to T - 1. Returns (B, T, C) or
+        (N, C).
+        """
         if positions is None:
             positions = torch.arange(token_ids.shape[-1], device=token_ids.device)
         dropped: Tensor = self.dropout(self.tokens(token_ids) * self.scale + self.positions(positions))

@@ -16,14 +16,14 @@ from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import gather, scatter
 
 State = tuple[Tensor, ...]
-"""What a step passes to the next one, (B, C) each: the hidden state and, for an LSTM, the cell state."""
+"""Recurrent state, (B, C) each: the hidden state and, for an LSTM, the cell state."""
 
 
 class Cell(nn.Module, ABC):
-    """One step of a recurrence. The inputs are projected outside of it, for all steps in one product."""
+    """One step of a recurrence; inputs are projected beforehand, for all steps in one product."""
 
     gates: int
-    """Number of blocks of C rows in the matrices."""
+    """Number of gates: blocks of C rows in the matrices."""
     parts: int
     """Number of tensors in a state."""
 
@@ -38,12 +38,12 @@ class Cell(nn.Module, ABC):
             nn.init.orthogonal_(block)  # preserves gradient norms over many steps (Saxe et al. 2014)
 
     def start(self, batch: int) -> State:
-        """The state before the first step: zeros."""
+        """Return the initial state: zeros."""
         return (self.hidden.weight.new_zeros(batch, self.width),) * self.parts
 
     @abstractmethod
     def forward(self, projected: Tensor, state: State) -> State:
-        """The next state; projected: (B, gates * C), the step's input after `input`."""
+        """Compute the next state; projected: (B, gates * C), the step's input after `input`."""
 
 
 class LSTMCell(Cell):
@@ -57,7 +57,7 @@ class LSTMCell(Cell):
         nn.init.ones_(self.input.bias.detach()[width : 2 * width])
 
     def forward(self, projected: Tensor, state: State) -> State:
-        """As `Cell.forward`."""
+        """Compute the next hidden and cell state."""
         hidden, cell = state
         gates = projected + self.hidden(hidden)
         in_forget, candidate, out = torch.split(gates, [2 * self.width, self.width, self.width], dim=1)
@@ -75,7 +75,7 @@ class GRUCell(Cell):
     gates, parts = 3, 1
 
     def forward(self, projected: Tensor, state: State) -> State:
-        """As `Cell.forward`."""
+        """Compute the next hidden state."""
         (hidden,) = state
         sizes = [2 * self.width, self.width]
         from_input, new_input = torch.split(projected, sizes, dim=1)
@@ -90,7 +90,7 @@ CELLS: dict[CellName, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
 
 
 class Steps:
-    """The layout of a batch for recurrence: the real tokens of each step together, longest sequences first.
+    """Layout of a batch for recurrence: the real tokens of each step together, longest sequences first.
 
     A step computes only the sequences that have not ended, so padding costs nothing.
     """
@@ -100,7 +100,7 @@ class Steps:
         lengths = real.sum(dim=1)
         self.shape = real.shape
         self.order = lengths.argsort(descending=True, stable=True)
-        """(B,): the rows, longest first."""
+        """Row numbers (B,), longest first."""
         self.sizes: list[int] = [size for size in real.sum(dim=0).tolist() if size]
         """Number of rows that have a token, per step."""
         flat = torch.arange(real.numel(), device=real.device).view(real.shape)[self.order].t()
@@ -108,20 +108,20 @@ class Steps:
         """(N,): index of each token in the flattened batch (B * S)."""
 
     def pack(self, padded: Tensor) -> Tensor:
-        """(B, S, C) -> (N, C)."""
+        """Pack (B, S, C) into (N, C)."""
         return gather(padded.flatten(0, 1), self.index)
 
     def pad(self, packed: Tensor) -> Tensor:
-        """(N, C) -> (B, S, C), zero on padding."""
+        """Unpack (N, C) to (B, S, C), zero on padding."""
         return scatter(packed, self.index, self.shape.numel()).view(*self.shape, -1)
 
     def restore(self, rows: Tensor) -> Tensor:
-        """(B, C) with the longest sequences first -> (B, C) in batch order."""
+        """Restore batch order: (B, C) with the longest sequences first -> (B, C)."""
         return scatter(rows, self.order, len(rows))
 
 
 def run(cell: Cell, inputs: Tensor, steps: Steps, *, backward: bool = False) -> tuple[Tensor, State]:
-    """Run a cell over a batch; returns the hidden states (N, C) after every token and the final state (B, C).
+    """Run a cell over a batch; return the hidden states (N, C) after every token and the final state (B, C).
 
     inputs: (N, I), as `steps` packs them; backward: read from right to left. The final state follows the row's last
     real token, or its first one when reading backward.
@@ -168,7 +168,7 @@ class Layer(nn.Module):
         self.backwards = CELLS[cell](inputs, width) if bidirectional else None
 
     def forward(self, inputs: Tensor, steps: Steps) -> tuple[Tensor, State]:
-        """As `run`; the states of both directions are concatenated: (N, 2C) and (B, 2C)."""
+        """Run one or both directions; their states are concatenated: (N, 2C) and (B, 2C)."""
         states, last = run(self.forwards, inputs, steps)
         if self.backwards is None:
             return states, last
@@ -183,7 +183,7 @@ class Recurrence(NamedTuple):
     states: Tensor
     """(B, S, C'), of the top layer; zero on padding."""
     final: list[State]
-    """Per layer, the final state (B, C' each): after the last real token; backward, after the first one."""
+    """Final state (B, C' each) per layer: after the last real token; backward, after the first one."""
 
 
 class Recurrent(nn.Module):
@@ -200,7 +200,7 @@ class Recurrent(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, inputs: Tensor, real: Tensor) -> Recurrence:
-        """inputs: (B, S, I); real: (B, S), False on the padding at the end."""
+        """Run the layers. inputs: (B, S, I); real: (B, S), False on the padding at the end."""
         steps, final = Steps(real), []
         states = steps.pack(inputs)
         for index, layer in enumerate(self.layers):

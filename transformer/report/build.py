@@ -1,4 +1,4 @@
-"""report: builds a result's page from its files."""
+"""Build a result's report page from its files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,38 +34,39 @@ _COMMIT = 10
 
 
 class PageCode(Protocol):
-    """The interface of families/F/report.py: the family's part of a page."""
+    """Interface of families/F/report.py: the family's part of a page."""
 
     def summary(self, result: Files) -> str:
-        """How good the result is, in one line."""
+        """Summarize the result's quality in one line."""
 
     def weaknesses(self, task: Task, result: Files) -> Iterator[str]:
-        """Where it fails, one line each."""
+        """Yield the model's weaknesses, one line each."""
 
     def sections(self, task: Task, result: Files) -> Iterator[Section]:
-        """The sections of the page, the most informative first."""
+        """Yield the sections of the page, the most informative first."""
 
 
 class ReportParams(StageParams):
-    """None: the page shows the parameters of the result."""
+    """No parameters: the page shows the parameters of the result."""
 
 
 def write_report(task: Task, params: ReportParams, *, root: Path, observer: Observer) -> dict[str, float]:
-    """As `write_page`, and the result's key into result.json; returns the page's size as a metric."""
+    """Write the page, and the result's key to result.json; return the page's size as a metric."""
     page = write_page(root, task.name)
     write_json(page.with_name("result.json"), {"key": _key(root, task.name)})
     return {"kilobytes": round(page.stat().st_size / 1000)}
 
 
 def write_page(root: Path, task: str) -> Path:
-    """Write `reports/TASK/report.html` for the result in the workspace, compared with the last committed one before it.
+    """Write `reports/TASK/report.html` for the result in the workspace, compared with the last committed one before
+    it.
 
-    Raises UserError when dvc.lock has no consistent result, or the workspace's files are not those of the result.
+    Raises UserError when dvc.lock has no consistent result, or the workspace's files do not belong to the result.
     """
     page, target = render(_page(root, task)), root / "reports" / task / "report.html"
     noted = target.with_name("result.json")
     if noted.is_file() and read_json(noted)["key"] != _key(root, task):
-        noted.unlink()  # so that the stage runs when its result comes back
+        noted.unlink()  # so that the stage runs when its result is restored
     with atomic_write(target) as stream:
         stream.write(page.encode())
     return target
@@ -100,7 +101,7 @@ def _page(root: Path, task: str) -> Page:
 
 
 def _shown(pipeline: Pipeline) -> dict[str, str]:
-    """The outputs that a page is made from, with their MD5."""
+    """Return the outputs that a page is made from, with their MD5."""
     folders = (f"reports/{pipeline.task}/", f"data/{pipeline.task}/corpus")
     return {path: md5 for path, md5 in pipeline.outs.items() if path.startswith(folders)}
 
@@ -131,6 +132,6 @@ def _change(before: Result | None, own: Result) -> Section:
 
 
 def in_common(shown: Sequence[Shown]) -> str:
-    """What two results share, in a sentence that continues a paragraph."""
+    """Describe what two results share, in a sentence that continues a paragraph."""
     same = [table.title.lower() for table in shown if table.note == SAME]
     return f" The same in both: {', '.join(same)}." if same else ""

@@ -1,4 +1,4 @@
-"""The charts of a report."""
+"""Charts of a report."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,13 +12,13 @@ from transformer.report.content import Picture, Table
 _SIZE = (6.0, 3.4)  # inches
 _LARGE = 1000
 Columns = Mapping[str, Sequence[str]]
-"""A table's cells by column, all of the same length."""
+"""Cells of a table by column, all of the same length."""
 
 
 def line_chart(
     title: str, columns: Columns, *, x: str, ys: Mapping[str, str], y_label: str, x_label: str = ""
 ) -> Picture:
-    """Lines over the column `x`; ys: each line's label by its column. Empty cells are skipped."""
+    """Plot lines over the column `x`; ys: each line's label by its column. Empty cells are skipped."""
     shown = {column: label for column, label in ys.items() if column in columns}
     lines = {label: _points(columns[x], columns[column]) for column, label in shown.items()}
     draw = partial(_lines, title, lines, x_label or x, y_label)
@@ -28,7 +28,7 @@ def line_chart(
 
 
 def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: str, label: str, x_label: str) -> Picture:
-    """One bar per group, with the group's number of texts; label: what groups are by; x_label: what bars show."""
+    """Plot one bar per group, with its number of texts; label: the grouping; x_label: the bars' quantity."""
     groups = [f"{name} (n = {number})" for name, number in zip(columns[group], columns[count], strict=True)]
     values = [float(cell) for cell in columns[value]]
     draw = partial(_bars, f"{title} ({label})", groups, values, x_label)
@@ -40,7 +40,7 @@ def bar_chart(title: str, columns: Columns, *, group: str, value: str, count: st
 
 
 def _label(number: float) -> str:
-    """Three digits, but 1 and 100 only for what is no less, and all of a thousand and more."""
+    """Format with three digits, but as 1 or 100 only if exact, and without rounding off thousands."""
     if abs(number) >= _LARGE:
         return f"{number:,.0f}"
     text = f"{number:.3g}"

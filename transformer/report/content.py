@@ -1,4 +1,4 @@
-"""The elements of a report page."""
+"""Elements of a report page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     long: bool = False
-    """Whether it scrolls by itself, below a field that filters its rows by a word."""
+    """True to scroll on its own, with a text field that filters its rows."""
     folded: bool = False
-    """Whether only the caption is shown at first."""
+    """True to show only the caption at first."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Page:
 
     title: str
     headline: str
-    """How good the result is, with its interval, in one line."""
+    """Quality of the result, with its interval, in one line."""
     weaknesses: Sequence[str]
-    """Where it fails, one line each."""
+    """Weaknesses, one line each."""
     facts: Sequence[tuple[str, str]]
-    """What was run: a name and its value."""
+    """Facts about the run: name and value."""
     sections: Sequence[Section]
     folded: Sequence[Section]
-    """Sections of which only the heading is shown at first."""
+    """Sections that show only their heading at first."""
     attention: str
-    """The content of attention.json; empty for a model without attention."""
+    """Content of attention.json; empty for a model without attention."""

@@ -1,4 +1,4 @@
-"""Renders a page as self-contained HTML: styles, script and figures are inlined, nothing is loaded."""
+"""Render a page as self-contained HTML: styles, script and figures are inlined, nothing is loaded."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""The files of one result, and the report sections that all tasks have."""
+"""Files of one result, and the report sections shared by all tasks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,63 +24,63 @@ _EXPLAINED = {
 
 @dataclass(frozen=True)
 class Files:
-    """The outputs of the stages for one task."""
+    """Stage outputs for one task."""
 
     root: Path
     task: str
     stages: frozenset[str] = frozenset(OPTIONAL)
-    """The stages that the result has; another result's files may lie where a missing one would."""
+    """Stages of the result; in place of a missing one, another result's files may exist."""
 
     @property
     def reports(self) -> Path:
-        """The folder of the task's reports."""
+        """Folder of the task's reports."""
         return self.root / "reports" / self.task
 
     @cached_property
     def evaluation(self) -> dict[str, dict[str, Any]]:
-        """evaluation.json: metrics by split, and signatures."""
+        """Contents of evaluation.json: metrics by split, and signatures."""
         content: dict[str, dict[str, Any]] = read_json(self.reports / "evaluation.json")
         return content
 
     @cached_property
     def training(self) -> dict[str, Any]:
-        """training.json."""
+        """Contents of training.json."""
         content: dict[str, Any] = read_json(self.reports / "training.json")
         return content
 
     @cached_property
     def conversion(self) -> dict[str, dict[str, Any]]:
-        """conversion.json; empty where nothing was converted."""
+        """Contents of conversion.json; empty if nothing was converted."""
         path = self.reports / "conversion.json"
         content: dict[str, dict[str, Any]] = read_json(path) if "convert" in self.stages and path.is_file() else {}
         return content
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """The corpus's provenance.json."""
+        """Contents of the corpus's provenance.json."""
         content: dict[str, Any] = read_json(self.root / "data" / self.task / "corpus" / "provenance.json")
         return content
 
     @property
     def main_split(self) -> str:
-        """The test split that the headline reports."""
+        """The test split in the headline."""
         return splits(self.evaluation)[0]
 
     def table(self, path: str) -> list[dict[str, str]]:
-        """The rows of a TSV under the task's reports."""
+        """Return the rows of a TSV under the task's reports."""
         return list(read_table(self.reports / path))
 
     def by_split(self, path: str) -> list[dict[str, str]]:
-        """As `table`, the main test split first and validation last."""
+        """Return the rows of a TSV, the main test split first and validation last."""
         order = splits(self.evaluation)
         return sorted(self.table(path), key=lambda row: order.index(row["split"]))
 
     def columns(self, path: str) -> Columns:
-        """The columns of a TSV under the task's reports; empty for a table without rows."""
+        """Return the columns of a TSV under the task's reports; empty for a table without rows."""
         return columns(self.table(path))
 
     def attention(self) -> str:
-        """The content of attention.json; empty if the model has no attention."""
+        """Content of attention.json; empty if the model has no attention."""
         if "figures" not in self.stages:
             return ""
         path = self.reports / "figures" / FILE
@@ -98,7 +98,7 @@ def columns(rows: Sequence[Mapping[str, str]]) -> Columns:
 
 
 def scores(result: Files, names: Sequence[str]) -> Section:
-    """The metrics of every split, with their intervals."""
+    """Tabulate the metrics of every split, with their intervals."""
     evaluation = result.evaluation
     rows = [[split, *(with_interval(name, evaluation[split]) or "–" for name in names)] for split in splits(evaluation)]
     text = "Validation is there to choose by; the test splits say what a choice is worth."
@@ -107,7 +107,7 @@ def scores(result: Files, names: Sequence[str]) -> Section:
 
 
 def all_figures(result: Files) -> Section:
-    """Every number of evaluation.json."""
+    """Tabulate every number in evaluation.json."""
     evaluation = result.evaluation
     names = splits(evaluation)
     figures = sorted({figure for split in names for figure in evaluation[split]})
@@ -120,9 +120,9 @@ def all_figures(result: Files) -> Section:
 
 
 def learning_curves(result: Files, charts: Iterable[tuple[str, Mapping[str, str], str]]) -> Section:
-    """Curves over the updates; charts: title, label by column, and the y-axis label.
+    """Plot curves over the updates; charts: title, label by column, and the y-axis label.
 
-    The training loss is that of the updates, everything else is measured after each epoch.
+    The training loss is measured at the updates, everything else after each epoch.
     """
     by_epoch = result.table("history.tsv")
     rows = [*result.table("updates.tsv"), *({**row, "train_loss": ""} for row in by_epoch)]
@@ -139,7 +139,7 @@ def learning_curves(result: Files, charts: Iterable[tuple[str, Mapping[str, str]
 
 
 def training_times(points: Sequence[Mapping[str, float]]) -> Section:
-    """How training spent its time; points: the timings it reported, known only on the machine where it ran."""
+    """Show how training spent its time; points: the timings it reported, known only on the machine where it ran."""
     spent = {
         what: sum(point.get(f"epoch_{name}_seconds", 0.0) for point in points)
         for name, what in (("update", "updates"), ("validation", "validation"), ("saving", "saving its state"))
@@ -155,7 +155,7 @@ def training_times(points: Sequence[Mapping[str, float]]) -> Section:
 
 
 def conversions(result: Files) -> Iterator[Section]:
-    """The model in other formats: size, agreement with the exported model and quality; none where there is none."""
+    """Tabulate converted models: size, agreement with the exported model and quality; none if there are none."""
     if not result.conversion:
         return
     rows = [
@@ -172,7 +172,7 @@ def conversions(result: Files) -> Iterator[Section]:
 
 
 def duplicates(result: Files) -> Section:
-    """The texts of validation and test that also occur in an earlier split."""
+    """Show the texts of validation and test that also occur in an earlier split."""
     rows = [list(row.values()) for row in result.table("tables/duplicates.tsv")]
     header = ["split", "similarity", "text", "seen in", "the text seen"]
     text = "Texts of validation and test that are the same as, or much like, one of an earlier split. The scores"
@@ -181,7 +181,7 @@ def duplicates(result: Files) -> Section:
 
 
 def explained(result: Files) -> Section:
-    """The figures that explain the model."""
+    """Show the figures that explain the model."""
     pictures = []
     for name, alt in _EXPLAINED.items():
         path = result.reports / "figures" / f"{name}.svg"
@@ -191,13 +191,13 @@ def explained(result: Files) -> Section:
 
 
 def parameters(leaves: Mapping[str, str]) -> Section:
-    """All parameters of the task."""
+    """Tabulate all parameters of the task."""
     rows = [[name, text] for name, text in leaves.items()]
     return Section("Parameters", tables=[Table("params.yaml", ["parameter", "value"], rows, long=True)])
 
 
 def facts(result: Files) -> Iterator[tuple[str, str]]:
-    """Facts about the run that every task has."""
+    """Yield facts about the run for every task."""
     origin = result.provenance
     corpus = " ".join(
         str(origin[name]) for name in ("source", "repository", "configuration", "revision") if origin.get(name)

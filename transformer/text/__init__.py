@@ -1,1 +1,1 @@
-"""Raw text: cleaning, pre-tokenizers, and ordered parallel processing."""
+"""Raw text: cleaning, pre-tokenization, and ordered parallel processing."""

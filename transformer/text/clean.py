@@ -10,12 +10,12 @@ _TOO_LONG = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 
 
 def one_line(text: str) -> str:
-    """The text stripped, with each run of tabs or line separators replaced by one space."""
+    """Strip a text and replace each run of tabs or line separators by one space."""
     return _SEPARATORS.sub(" ", text.strip())
 
 
 def given_texts(texts: Iterable[Any]) -> list[str]:
-    """A caller's texts as a list, from any iterable except a str; lone surrogates become U+FFFD.
+    """Return a caller's texts as a list, from any iterable except a str; lone surrogates become U+FFFD.
 
     Raises TypeError for anything else: a missing text must not be processed as the word "None".
     """

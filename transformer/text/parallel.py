@@ -1,4 +1,4 @@
-"""Processes items in several processes, in order and in bounded memory."""
+"""Process items in several processes, in order and in bounded memory."""
 
 import signal
 from collections import deque
@@ -25,12 +25,12 @@ class OrderedMap(Protocol):
     """`map` over one iterable."""
 
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
-        """The results, in the order of the items."""
+        """Yield the results, in the order of the items."""
         ...
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Consecutive lists of `size` items; the last may be shorter."""
+    """Yield consecutive lists of `size` items; the last may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
@@ -40,7 +40,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def worker_processes(
     runtime: Runtime, *, initializer: Callable[..., None], arguments: tuple[Any, ...]
 ) -> Iterator[OrderedMap]:
-    """A `map` that runs in `runtime.workers` processes; each calls `initializer(*arguments)` once, before any item.
+    """Yield a `map` over `runtime.workers` processes; each calls `initializer(*arguments)` once, before any item.
 
     Results keep the order of the items, for any number of workers; 0 runs in this process. The initializer is called
     in this process first, so what it raises is raised here. Raises UserError when workers are lost more often than
@@ -60,7 +60,7 @@ def worker_processes(
 
 
 class _Pool:
-    """A pool of processes that is made again when one of them was killed."""
+    """A process pool that is recreated when one of its processes was killed."""
 
     def __init__(
         self, runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...], stack: ExitStack
@@ -70,7 +70,7 @@ class _Pool:
         self._pool = self._made()
 
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
-        """As `OrderedMap`."""
+        """Map the function over the items, in order."""
         waiting: deque[tuple[Item, Future[Result]]] = deque()
         for item in items:
             waiting.append((item, self._submitted(function, item)))

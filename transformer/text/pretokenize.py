@@ -50,7 +50,7 @@ class PreTokenizerParams(Section):
 
 
 def read_pretokenizers(folder: Path, *sides: str) -> dict[str, PreTokenizerParams]:
-    """The pre-tokenizer parameters by side, from `pretokenizer.json` of the tokenize stage or a bundle.
+    """Read the pre-tokenizer parameters by side, from `pretokenizer.json` of the tokenize stage or a bundle.
 
     sides: by default all. Raises UserError when the file is missing or invalid, or lacks a side.
     """
@@ -65,7 +65,7 @@ def read_pretokenizers(folder: Path, *sides: str) -> dict[str, PreTokenizerParam
 
 
 def read_rules(folder: Path) -> dict[str, Any]:
-    """The tokenizer rules by language, from `rules.json` of a bundle; `{}` if it has none, and needs spaCy.
+    """Read the tokenizer rules by language, from `rules.json` of a bundle; `{}` if it has none, and needs spaCy.
 
     Raises UserError when the file is invalid.
     """
@@ -79,7 +79,7 @@ def read_rules(folder: Path) -> dict[str, Any]:
 
 
 def write_rules(folder: Path, pretokenizers: Iterable[PreTokenizerParams]) -> None:
-    """Write the rules of spaCy's tokenizers to `rules.json`, which then need no spaCy; no file if none has rules."""
+    """Write spaCy's tokenizer rules to `rules.json`, so that they need no spaCy; no file if there are no rules."""
     languages = {params.language for params in pretokenizers if params.kind == "spacy" and params.language}
     rules = {language: found for language in sorted(languages) if (found := rules_of(language))}
     if rules:
@@ -92,7 +92,7 @@ class PreTokenizer:
     """
 
     def __init__(self, params: PreTokenizerParams, rules: dict[str, Any] | None = None) -> None:
-        """rules: the language's, which kind `spacy` follows without spaCy; None to load spaCy.
+        """rules: of the language, for kind `spacy` without spaCy; None to load spaCy.
 
         Raises UserError when the rules are malformed, or spaCy has none for the language.
         """
@@ -101,7 +101,7 @@ class PreTokenizer:
         self._split = _splitter(params, rules)
 
     def __call__(self, texts: list[str]) -> list[str]:
-        """One string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
+        """Tokenize: one string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
         if self.params.html_breaks == "space":
             texts = [_BREAKS.sub(" ", text).strip() for text in texts]
         split = [self._split(text) for text in texts]
@@ -113,7 +113,7 @@ class PreTokenizer:
 
 
 def open_pretokenizer(folder: Path, params: PreTokenizerParams) -> PreTokenizer:
-    """A pre-tokenizer with the rules in `folder`, if it has those of the language. Raises UserError."""
+    """Open a pre-tokenizer with the language's rules in `folder`, if any. Raises UserError."""
     return PreTokenizer(params, read_rules(folder).get(params.language or ""))
 
 
@@ -127,7 +127,7 @@ def _splitter(params: PreTokenizerParams, rules: dict[str, Any] | None) -> Calla
 
 
 def _spacy_tokenizer(language: str) -> Callable[[str], list[str]]:
-    import spacy  # imported here: rules and the other kinds do not need to wait a second for it
+    import spacy  # imported here: it takes a second, which rules and the other kinds need not wait for
 
     try:
         tokenizer = spacy.blank(language).tokenizer

@@ -14,7 +14,7 @@ _SEARCHES = {
     "token_match": ("token_match", "match"),
     "url_match": ("url_match", "match"),
 }
-"""The rules' patterns: spaCy's name for each, and the method of `re.Pattern` that it calls."""
+"""Patterns of the rules: spaCy's name for each, and the method of `re.Pattern` that it calls."""
 
 _CHUNK = re.compile(r"\S+|(?<!\S)\s+|[^\S ]\s*")
 """A word, or the white space after it without the one space that separates it from the next word."""
@@ -26,7 +26,7 @@ _Exceptions = Mapping[str, tuple[str, ...]]
 
 
 def rules_of(language: str) -> dict[str, Any] | None:
-    """The rules of spaCy's tokenizer for a language as JSON values, or None if it does not consist of patterns.
+    """Return a language's spaCy tokenizer rules as JSON values, or None if it does not consist of patterns.
 
     `patterns`: by name, a regular expression and its flags, or null. `exceptions`: by text, the tokens it is split
     into, such as `{"don't": ["do", "n't"]}`.
@@ -53,7 +53,7 @@ def rules_of(language: str) -> dict[str, Any] | None:
 
 
 class RuleTokenizer:
-    """Splits texts into the same tokens as the spaCy tokenizer that the rules come from."""
+    """Tokenizes texts exactly like the spaCy tokenizer that the rules come from."""
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
         """rules: from `rules_of`. Raises UserError when they are malformed."""
@@ -72,7 +72,7 @@ class RuleTokenizer:
             self._longest[sequence[0]] = max(len(sequence), self._longest.get(sequence[0], 0))
 
     def __call__(self, text: str) -> list[str]:
-        """The tokens; white space is a token too, except for one space after another token."""
+        """Tokenize; white space is a token too, except for one space after another token."""
         words = text.split()
         chunks = words if " ".join(words) == text else _CHUNK.findall(text)
         tokens = [token for chunk in chunks for token in self._of_chunk(chunk)]
@@ -111,13 +111,13 @@ class RuleTokenizer:
         return [token for token in (*tokens, word[end:]) if token]
 
     def _split_exceptions(self) -> Iterator[tuple[str, ...]]:
-        """The tokens of which exceptions would consist if they were none: they may occur beside other tokens."""
+        """Yield the tokens that exceptions would be split into otherwise: they may be adjacent to other tokens."""
         for text in self._exceptions:
             if _length(self._prefix, text) or _length(self._suffix, text) or self._infix.search(text) or " " in text:
                 yield tuple(token for chunk in _CHUNK.findall(text) for token in self._split(chunk, {}))
 
     def _join_exceptions(self, text: str, tokens: list[str], spans: list[tuple[int, int]]) -> list[str]:
-        """Replace the tokens of which an exception consists by the exception's: the longest first, then the leftmost.
+        """Merge adjacent tokens that spell an exception into the exception's tokens: longest first, then leftmost.
 
         As in spaCy, what only looks like an exception because of the spaces in it stays, but is not searched again.
         """

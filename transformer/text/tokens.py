@@ -1,4 +1,4 @@
-"""The tokenize stage: runs every split of a corpus through the pre-tokenizers of its sides."""
+"""The tokenize stage: run every split of a corpus through its sides' pre-tokenizers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,9 +13,9 @@ from transformer.text.pretokenize import PRETOKENIZERS, PreTokenizer, PreTokeniz
 
 Row = dict[str, Any]
 Sides = Mapping[str, tuple[str, PreTokenizerParams]]
-"""Per side (`source`, `target`, `text`): the corpus column, and how it is split."""
+"""The corpus column and pre-tokenization of each side (`source`, `target`, `text`)."""
 
-_CHUNK = 1000  # rows that a worker takes at a time
+_CHUNK = 1000  # rows per work item
 _splitters: dict[str, tuple[str, PreTokenizer]] = {}
 
 

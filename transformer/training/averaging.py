@@ -1,4 +1,4 @@
-"""Which weights a run keeps: one epoch's, or an average over several."""
+"""Choose the weights that a run keeps: those of one epoch, or an average."""
 
 from typing import Protocol
 
@@ -17,35 +17,35 @@ class Averaging(Protocol):
     """Follows a training run and returns the weights to keep at its end."""
 
     def after_update(self, model: nn.Module) -> None:
-        """Called after every update."""
+        """Update the average after each optimizer step."""
 
     def weights(self) -> State | None:
-        """The weights to validate instead of the model's own, if any."""
+        """Return the weights to validate instead of the model's own, or None."""
 
     def after_epoch(self, state: State, history: History) -> None:
-        """Called with the validated weights after every epoch, whose row is the history's last."""
+        """Record an epoch; state: the validated weights; its metrics are the last row of `history`."""
 
     def result(self) -> State:
-        """The weights to keep."""
+        """Return the weights to keep."""
 
     def state(self) -> Tree:
-        """What `restore` needs to continue."""
+        """Return the state that `restore` needs to resume."""
 
     def restore(self, state: Tree, device: torch.device) -> None:
-        """Load what `state` returned, for a model on `device`."""
+        """Load the result of `state` for a model on `device`."""
 
 
 class BestEpoch:
-    """The best epoch's weights, not averaged."""
+    """Keep the weights of the best epoch, without averaging."""
 
     def __init__(self) -> None:
         self._best = State()
 
     def after_update(self, model: nn.Module) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def weights(self) -> State | None:
-        """The model's own."""
+        """Return None: the model's own weights are validated."""
         return None
 
     def after_epoch(self, state: State, history: History) -> None:
@@ -54,20 +54,20 @@ class BestEpoch:
             self._best = state
 
     def result(self) -> State:
-        """The best epoch's."""
+        """Return the best epoch's weights."""
         return self._best
 
     def state(self) -> Tree:
-        """The best epoch's weights."""
+        """Return the best epoch's weights for a checkpoint."""
         return {"best": self._best}
 
     def restore(self, state: Tree, device: torch.device) -> None:
-        """They stay on the CPU."""
+        """Load the best epoch's weights; they stay on the CPU."""
         self._best = state["best"]
 
 
 class MovingAverage(BestEpoch):
-    """An exponential moving average over all updates; the best epoch's is kept (Polyak and Juditsky 1992).
+    """Keep the best epoch's exponential moving average over all updates (Polyak and Juditsky 1992).
 
     The weights of an update count decay^age, normalised by the sum, so that the first ones are not overweighted.
     """
@@ -88,32 +88,32 @@ class MovingAverage(BestEpoch):
         torch._foreach_lerp_(list(self.average.values()), [t.detach() for t in state.values()], share)
 
     def weights(self) -> State | None:
-        """The average."""
+        """Return the moving average."""
         return self.average
 
     def state(self) -> Tree:
-        """Also the average, and the number of updates in it."""
+        """Return the best epoch's weights, the average and the number of updates in it."""
         return {**super().state(), "average": self.average, "updates": self.updates}
 
     def restore(self, state: Tree, device: torch.device) -> None:
-        """The average is on the model's device."""
+        """Load the state, with the average on the model's device."""
         super().restore(state, device)
         self.average = {name: tensor.to(device) for name, tensor in state["average"].items()}
         self.updates = state["updates"]
 
 
 class MeanOfEpochs:
-    """The mean of several epochs' weights: the last ones (Vaswani et al. 2017, section 6.1) or the best ones."""
+    """Average the weights of several epochs: the last ones (Vaswani et al. 2017, section 6.1) or the best ones."""
 
     def __init__(self, count: int, monitor: Monitor, *, best: bool) -> None:
         self.count, self.best, self.monitor = count, best, monitor
         self._kept: list[tuple[tuple[float, ...], State]] = []
 
     def after_update(self, model: nn.Module) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def weights(self) -> State | None:
-        """The model's own."""
+        """Return None: the model's own weights are validated."""
         return None
 
     def after_epoch(self, state: State, history: History) -> None:
@@ -124,16 +124,16 @@ class MeanOfEpochs:
             del self._kept[worst]
 
     def result(self) -> State:
-        """The mean, summed in float64 in the order of the epochs."""
+        """Return the mean, summed in float64 in epoch order."""
         states = [state for _, state in self._kept]
         return {name: _mean([state[name] for state in states]) for name in states[0]}
 
     def state(self) -> Tree:
-        """The epochs' weights, with their ranks."""
+        """Return the epochs' weights and ranks."""
         return {"kept": self._kept}
 
     def restore(self, state: Tree, device: torch.device) -> None:
-        """They stay on the CPU."""
+        """Load the epochs' weights; they stay on the CPU."""
         self._kept = [(tuple(rank), weights) for rank, weights in state["kept"]]
 
 
@@ -144,7 +144,7 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 def make_averaging(params: TrainParams, monitor: Monitor) -> Averaging:
-    """The averaging that `params.averaging` names; monitor: ranks the epochs."""
+    """Return the averaging named by `params.averaging`; monitor: ranks the epochs."""
     if params.averaging == "none":
         return BestEpoch()
     if params.averaging == "ema":

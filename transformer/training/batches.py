@@ -1,4 +1,4 @@
-"""The batches of an epoch, and what the families' training on an encoded corpus has in common."""
+"""Batches of an epoch, and the base class for training on an encoded corpus."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ class Corpus(Protocol):
     """A split of the encoded store."""
 
     lengths: NDArray[np.int64]
-    """Tokens that are read of each row: (N,), or (N, sides)."""
+    """Tokens read per row: (N,), or (N, sides)."""
 
     def resegmented(self, dropout: BpeDropout | None, epoch: int) -> Self:
-        """The same rows in the pieces of this epoch."""
+        """Return the same rows, segmented anew for this epoch."""
 
 
 CorpusT = TypeVar("CorpusT", bound=Corpus)
@@ -32,10 +32,10 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
-    """What `fit` trains, but for the loss of a batch and the validation, which belong to the family."""
+    """Base class of what `fit` trains; families add the batch loss and the validation."""
 
     lr_scales: Mapping[str, float] = MappingProxyType({})
-    """As `Learner.lr_scales`."""
+    """Learning-rate factors by parameter name, see `Learner.lr_scales`."""
 
     def __init__(
         self,
@@ -56,49 +56,49 @@ class CorpusTraining(ABC, Generic[CorpusT, ModelT]):
 
     @abstractmethod
     def build(self) -> ModelT:
-        """A fresh model, its weights drawn from torch's generator, which `params.seed` has seeded."""
+        """Build a new model with weights drawn from torch's generator, which is seeded with `params.seed`."""
 
     @abstractmethod
     def loss(self, rows: Ids) -> BatchLoss:
-        """The summed loss of these rows of `epoch_rows`."""
+        """Return the summed loss on these rows of `epoch_rows`."""
 
     @abstractmethod
     def validate(self) -> dict[str, float]:
-        """As `Trainable.validate`."""
+        """Return the metrics on the validation split."""
 
     def rows(self, epoch: int) -> CorpusT:
-        """What the epoch reads, as stored; `train` unless the family says otherwise."""
+        """Return the epoch's rows as stored: `train` unless overridden."""
         del epoch
         return self.train
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """All rows in a random order."""
+        """Return all rows, batched in random order."""
         self.epoch = epoch
         self._use_rows(self.rows(epoch).resegmented(self.dropout, epoch))
         return random_batches(self._lengths, self.params, epoch)
 
     def cost(self, epoch: int) -> int:
-        """As `Trainable.cost`; all epochs alike unless the family says otherwise."""
+        """Return the relative time per update of this epoch: constant unless overridden."""
         del epoch
         return 1
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
-        """As `Learner.pieces`."""
+        """Split a batch into micro-batches."""
         return pieces_of_like_length(rows, self._lengths, self.params) if self.pads else [rows]
 
     def tokens(self, rows: Ids) -> int:
-        """Real tokens of these rows."""
+        """Count the real tokens in these rows."""
         return int(self._sides[rows].sum())
 
     def _use_rows(self, rows: CorpusT) -> None:
         self.epoch_rows = rows
-        """The rows of the current epoch, in its pieces."""
+        """The current epoch's rows, as segmented for this epoch."""
         self._sides = rows.lengths if rows.lengths.ndim == 2 else rows.lengths[:, None]
         self._lengths = self._sides.max(axis=1)
 
 
 def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) -> list[Ids]:
-    """All row numbers, shuffled for this epoch and batched as `params` say.
+    """Shuffle all row numbers for this epoch and batch them according to `params`.
 
     lengths: (N,), a row's longest side in tokens. The same seed and epoch give the same batches. Rows are not bucketed
     by length: such batches train worse (measured in docs/design.md), and padding is not computed anyway (nn/layout.py).
@@ -110,7 +110,8 @@ def random_batches(lengths: NDArray[np.int64], params: TrainParams, epoch: int) 
 
 
 def pieces_of_like_length(rows: Ids, lengths: NDArray[np.int64], params: TrainParams) -> list[Ids]:
-    """Split a batch of `batch_size` tokens into pieces that do not exceed it with padding, where padding is computed.
+    """Split a batch of `batch_size` tokens into micro-batches within that size, padding included, if padding is
+    computed.
 
     lengths: as in `random_batches`. Random rows padded to the longest would be several times that many tokens.
     """
@@ -126,7 +127,7 @@ def pieces_of_like_length(rows: Ids, lengths: NDArray[np.int64], params: TrainPa
 
 
 def _filled(order: Ids, lengths: NDArray[np.int64], tokens: int) -> list[Ids]:
-    """Batches of at most `tokens` tokens; a longer row is a batch of its own."""
+    """Fill batches with up to `tokens` tokens; a longer row is a batch of its own."""
     ends = np.cumsum(lengths[order])
     batches, start, spent = [], 0, 0
     while start < len(order):

@@ -56,10 +56,10 @@ class TrainParams(Section):
     clip: float | None = Field(gt=0)
     """Maximum norm of the gradient; null for no clipping."""
     non_finite: Literal["stop", "skip"]
-    """What to do with an update whose loss or gradient is not finite: end training, or skip and count it."""
+    """Action on an update with a non-finite loss or gradient: end training, or skip and count the update."""
     out_of_memory: Literal["stop", "halve"]
-    """What to do when a batch does not fit into memory: end training, or split it and all later ones, still with one
-    update per batch."""
+    """Action when a batch does not fit into memory: end training, or split it and all later ones, still with one update
+    per batch."""
 
     @property
     def validation_rows(self) -> int:

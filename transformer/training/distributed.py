@@ -1,4 +1,4 @@
-"""The processes of one training run, as torchrun starts them: all run the same program, and only rank 0 writes.
+"""The processes of one training run, started by torchrun or by us: all run the same program, only rank 0 writes.
 
 Without torchrun, `runtime.trainers` processes of this machine are started here, with the variables that it sets.
 """
@@ -22,9 +22,9 @@ from torch import Tensor
 from transformer.core.errors import UserError
 
 _PATIENCE = timedelta(days=1)
-"""Of a process that waits, such as for the others' start; one that ends is noticed at once."""
+"""Timeout for collective operations, such as waiting for slow starters; a process that exits is noticed at once."""
 _MEETING = "TRANSFORMER_MEETING"
-"""Set in processes that were started here: the file where they meet. torch's TCPStore would listen to the network."""
+"""Environment variable of processes started here: their rendezvous file (TCPStore would open a port)."""
 _POLL = timedelta(seconds=1)
 
 
@@ -33,47 +33,47 @@ class LostError(Exception):
 
 
 class ProcessGroup:
-    """Processes that compute the parts of each update; this one alone."""
+    """Process group that computes the parts of each update; this base class has a single process."""
 
     rank, size = 0, 1
 
     def any(self, flag: bool) -> bool:
-        """Whether one of the processes says so. Raises LostError."""
+        """True if the flag is set in any process. Raises LostError."""
         return flag
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """The tensors of all processes, by rank; all have the same shape. Raises LostError."""
+        """Return the tensors of all processes by rank; all must have the same shape. Raises LostError."""
         return [tensor]
 
 
 class Connected(ProcessGroup):
-    """Processes that torch.distributed connects: by gloo, and NCCL between GPUs. It only moves bytes."""
+    """Process group over torch.distributed: gloo, and NCCL between GPUs. It only moves bytes."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
 
     def any(self, flag: bool) -> bool:
-        """Whether one of the processes says so. Raises LostError."""
+        """True if the flag is set in any process. Raises LostError."""
         return any(bool(each) for each in self.gather(torch.tensor([flag])))
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """The tensors of all processes, by rank. Raises LostError."""
+        """Return the tensors of all processes by rank. Raises LostError."""
         gathered = [torch.empty_like(tensor) for _ in range(self.size)]
         try:
             dist.all_gather(gathered, tensor)
-        except RuntimeError as error:  # its subclasses differ between backends
+        except RuntimeError as error:  # its subclasses differ per backend
             raise LostError(" ".join(str(error).split())) from error
         return gathered
 
 
 def rank() -> int:
-    """The number of this process in its training run, as torchrun says; 0 for one alone."""
+    """Return this process's rank as set by torchrun; 0 for a single process."""
     return int(os.environ.get("RANK", "0"))
 
 
 @contextmanager
 def process_group(trainers: int, device: torch.device) -> Iterator[ProcessGroup]:
-    """The group of a training run: torchrun's, else of `trainers` processes of this machine, which it starts.
+    """Open the process group of a training run: torchrun's, or one of `trainers` local processes, which it starts.
 
     Raises UserError when one of them cannot start.
     """
@@ -96,7 +96,7 @@ def process_group(trainers: int, device: torch.device) -> Iterator[ProcessGroup]
 
 
 def _start_others(size: int, backend: str, stack: ExitStack) -> None:
-    """Start processes 1 to size - 1 with this one's command, and connect with them; they listen to no other machine."""
+    """Start processes 1 to size - 1 with this process's command and connect to them, not listening on the network."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if platform.system() == "Darwin" else "lo")
     meeting = f"{stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))}/meeting"
     store = dist.FileStore(meeting, size)  # type: ignore[attr-defined]
@@ -116,7 +116,7 @@ def _start_others(size: int, backend: str, stack: ExitStack) -> None:
 def _connect(
     store: Any, size: int, backend: str, started: Sequence[tuple["subprocess.Popen[bytes]", IO[bytes]]]
 ) -> None:
-    """Wait until all are there. Raises UserError with the last line of one that ended before."""
+    """Wait until all processes have joined. Raises UserError with the last output line of one that exited early."""
     while True:
         try:
             store.wait([f"here {number}" for number in range(1, size)], _POLL)
@@ -140,9 +140,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def join() -> None:
-    """Prepare a process of rank above 0, before it opens its data: it leaves signals to rank 0, and ends with it."""
+    """Prepare a process of rank above 0 before it opens its data: it ignores signals and exits with rank 0."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they may reach all at once
+        signal.signal(number, signal.SIG_IGN)  # signals may reach all processes at once
     if _MEETING in os.environ:
         Thread(target=_end_with_leader, daemon=True).start()
     if torch.cuda.is_available():

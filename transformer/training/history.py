@@ -1,4 +1,4 @@
-"""The metrics of a training run: one row per epoch, and the curve of the updates' loss."""
+"""Metrics of a training run: one row per epoch, and the loss curve over the updates."""
 
 import math
 from collections.abc import Callable
@@ -11,20 +11,20 @@ CURVE = ("step", "learning_rate", "train_loss")
 
 
 class Monitor(NamedTuple):
-    """The validation metric that selects the best epoch; ties go to the lower loss."""
+    """Validation metric that selects the best epoch; ties go to the lower loss."""
 
     name: str
     higher_is_better: bool = False
 
     def rank(self, row: Row) -> tuple[float, float]:
-        """Sort key for rows, best first; NaN comes last."""
+        """Return the sort key of a row: best first, NaN last."""
         metric, loss = row[self.name], row["validation_loss"]
         if math.isnan(metric) or math.isnan(loss):
             return math.inf, math.inf
         return (-metric if self.higher_is_better else metric), loss
 
     def better(self, new: Row, old: Row) -> bool:
-        """Whether `new` is strictly better than `old`."""
+        """True if `new` is strictly better than `old`."""
         return self.rank(new) < self.rank(old)
 
 
@@ -36,38 +36,38 @@ MONITORS = {
 
 @dataclass
 class History:
-    """Metrics per epoch, and which epoch was the best."""
+    """Metrics per epoch, and the best epoch."""
 
     rows: list[Row] = field(default_factory=list)
     best: int = -1
     """Index into `rows`."""
     curve: list[Row] = field(default_factory=list)
-    """Step, learning rate and mean training loss since the point before, at about `CURVE_POINTS` steps."""
+    """Step, learning rate and mean training loss since the previous point, at about `CURVE_POINTS` steps."""
 
     def add(self, row: Row, better: Callable[[Row, Row], bool]) -> None:
-        """Append an epoch's metrics; better: whether the first row is better than the second."""
+        """Append an epoch's metrics; better: True if the first row is better than the second."""
         self.rows.append(row)
         if self.best < 0 or better(row, self.best_row):
             self.best = len(self.rows) - 1
 
     @property
     def best_row(self) -> Row:
-        """The metrics of the best epoch."""
+        """Metrics of the best epoch."""
         return self.rows[self.best]
 
     def since_best(self) -> int:
-        """Epochs since the best one."""
+        """Return the epochs since the best one."""
         return len(self.rows) - 1 - self.best
 
     def line(self, epochs: int) -> str:
-        """The progress line after an epoch; epochs: their total."""
+        """Format the progress line after an epoch; epochs: the total number."""
         best = "  (best)" if self.since_best() == 0 else ""
         row = self.rows[-1]
         return f"epoch {row['epoch']:.0f}/{epochs}  {in_words(row)}{best}"
 
 
 def in_words(row: Row) -> str:
-    """The losses, perplexities and accuracies of an epoch as text."""
+    """Format the losses, perplexities and accuracies of an epoch."""
     return "  ".join(
         f"{name} {value:.4f}" for name, value in row.items() if name.endswith(("loss", "perplexity", "accuracy"))
     )

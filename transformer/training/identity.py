@@ -1,4 +1,4 @@
-"""A key for everything that determines a run's result: checkpoints saved under it belong to that result alone."""
+"""Fingerprint of everything that determines a run's result: its checkpoints are valid for that result only."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ _LIBRARIES = ("numpy", "tokenizers", "torch")
 
 
 def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], code: Mapping[str, str]) -> str:
-    """24 hexadecimal digits that identify the parameters, the inputs' content, the code, the libraries and the device.
+    """Return 24 hexadecimal digits that identify the parameters, the input content, the code, the libraries and the
+    device.
 
     inputs: folders; file names inside and their content count. code: hashes by file. `runtime` is excluded: it changes
     no byte.
@@ -35,6 +36,6 @@ def _content(folder: Path) -> dict[str, str]:
 
 
 def _device(device: torch.device) -> list[str]:
-    """The kind of device, and what determines which kernels it selects."""
+    """Return the kind of device and whatever else determines which kernels are selected."""
     model = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     return [device.type, model, torch.backends.cpu.get_cpu_capability()]

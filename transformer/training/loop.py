@@ -1,4 +1,4 @@
-"""The training loop: epochs of batches, clipped updates, the best epoch by validation, early stopping."""
+"""The training loop: epochs of batches, clipped updates, model selection on validation, early stopping."""
 
 import math
 import time
@@ -25,22 +25,24 @@ from transformer.training.step import MeanLoss, NonFiniteError, Step
 from transformer.training.trainable import BatchLoss, Trainable
 
 _MEMORY_SECONDS = 60
-"""Minimum time between two memory trims in an epoch: updates right after one are slower."""
+"""Minimum number of seconds between two memory trims in an epoch: updates right after one are slower."""
 
 
 class Fitted(NamedTuple):
-    """What `fit` returns."""
+    """The result of `fit`."""
 
     history: History
     state: State
     """The weights to keep, on the CPU."""
     metrics: dict[str, float]
-    """Their epoch's row of the history; for a mean over epochs, the last row with the mean's validation metrics."""
+    """Metrics of the kept weights: their epoch's history row; for a mean over epochs, the last row with the mean's
+    validation metrics."""
     steps: int
     skipped: int
     """Updates skipped because the loss or a gradient was not finite."""
     pieces: int
-    """Number of pieces that each batch was split into in the end, because memory had run out; 1 if it had not."""
+    """Number of micro-batches that each batch was split into in the end after running out of memory; 1 for no
+    splitting."""
 
 
 def fit(
@@ -53,7 +55,7 @@ def fit(
     resume: Resume | None = None,
     group: ProcessGroup | None = None,
 ) -> Fitted:
-    """Train until the last epoch or until patience runs out, from the checkpoint that `resume` has, if any.
+    """Train until the last epoch or until early stopping, resuming from the checkpoint in `resume`, if any.
 
     group: the processes that share each update, each of which calls this; None for this one alone. It changes no byte
     of the result.
@@ -109,17 +111,17 @@ class _Training:
         self.done = 0
         """Updates done in the current epoch."""
         self.mean = MeanLoss(compute.device)
-        """Mean loss of the current epoch."""
+        """Mean loss of the current epoch so far."""
         self._recent = MeanLoss(compute.device)
-        """Mean loss since the last point of the curve."""
+        """Mean loss since the last point of the loss curve."""
         self._returned = time.monotonic()
         self._updating = 0.0
         """Seconds spent on updates in the current epoch."""
         self._saving = 0.0
-        """Seconds of saving already reported by earlier epochs."""
+        """Seconds of saving that earlier epochs have already reported."""
 
     def _note_warmup(self) -> None:
-        """Say it if the warmup takes until the end."""
+        """Log a note if the warmup lasts until the end of training."""
         total = self.schedule.total
         if self.params.warmup >= total:
             self.observer.say(
@@ -129,16 +131,16 @@ class _Training:
 
     @property
     def over(self) -> bool:
-        """Whether all epochs are done."""
+        """True if all epochs are done."""
         return len(self.history.rows) >= self.params.epochs
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether `patience` epochs have passed without a better one."""
+        """True if `patience` epochs have passed without improvement."""
         return self.params.patience is not None and self.history.since_best() >= self.params.patience
 
     def run_epoch(self) -> None:
-        """Finish the current pass over the training split, then validate."""
+        """Finish the current epoch, then validate."""
         epoch = len(self.history.rows) + 1
         loss = self._train(epoch)
         trained = time.perf_counter()
@@ -163,7 +165,7 @@ class _Training:
         self.resume.checkpoint(self.step, self.state)
 
     def state(self) -> Tree:
-        """Everything needed to resume exactly."""
+        """Return everything needed for an exact resume."""
         return {
             "step": self.step,
             "done": self.done,
@@ -195,7 +197,7 @@ class _Training:
         self.observer.resume(self.step, state["observer"])
 
     def finish(self) -> Fitted:
-        """The weights to keep, with their metrics. Raises UserError when a metric is not finite."""
+        """Return the weights to keep, with their metrics. Raises UserError when a metric is not finite."""
         history, state = self.history, self.averaging.result()
         if self.params.averaging not in ("last", "best"):
             _require_finite(history.best_row)
@@ -211,7 +213,7 @@ class _Training:
         return Fitted(self.history, state, metrics, self.step, self.update.skipped, self.update.pieces)
 
     def place_of(self, step: int) -> str:
-        """A step of the current epoch in words, for messages."""
+        """Describe a step of the current epoch for messages."""
         before = sum(self._updates_of[: len(self.history.rows)])
         return f"epoch {len(self.history.rows) + 1}, update {step - before}"
 
@@ -226,7 +228,7 @@ class _Training:
             raise
 
     def _train(self, epoch: int) -> float:
-        """One update per group of batches; returns the epoch's mean negative log-likelihood."""
+        """Run one update per group of batches; return the epoch's mean negative log-likelihood."""
         self.trainable.model.train()
         left, tokens = self._groups(epoch)[self.done :], 0
         since = begun = time.perf_counter()
@@ -260,12 +262,12 @@ class _Training:
         return self.mean.value
 
     def _groups(self, epoch: int) -> list[Sequence[Ids]]:
-        """The batches of each update of an epoch."""
+        """Return the batches of each update of an epoch."""
         batches, each = self.trainable.batches(epoch), self.params.accumulation
         return [batches[start : start + each] for start in range(0, len(batches), each)]
 
     def _return_memory(self, *, every: float = 0.0) -> None:
-        """Trim the heap, unless that was done in the last `every` seconds."""
+        """Trim the heap, unless it was trimmed in the last `every` seconds."""
         if time.monotonic() - self._returned >= every:
             return_freed_memory()
             self._returned = time.monotonic()

@@ -24,20 +24,20 @@ from transformer.training.states import BrokenStateError, Tree, read_state, save
 
 _GENERATIONS = 2
 _OTHERS = 3
-"""Other interrupted runs whose checkpoints are kept, besides those of live runs; each has at most 2 files."""
+"""Number of other interrupted runs whose checkpoints are kept, besides active runs; each has at most 2 files."""
 _PAUSE = 40
-"""The next save waits at least this many times the duration of the last: at most 2.5 % overhead on any disk."""
+"""Minimum time until the next save, as a multiple of the last save's duration: at most 2.5 % overhead on any disk."""
 
 
 class Resume:
-    """Writes and loads checkpoints of a run, and stops on Ctrl-C or SIGTERM only after saving one.
+    """Write and load checkpoints of a run, and stop on Ctrl-C or SIGTERM only after saving one.
 
     A context manager: inside it, signals are deferred to `checkpoint`. A checkpoint that cannot be written is only a
     warning. Two processes may share a folder: every checkpoint in it belongs to the same run.
     """
 
     def __init__(self, folder: Path | None, every: float, observer: Observer) -> None:
-        """folder: for the checkpoints of this run alone, beside those of others; every: seconds between two saves.
+        """folder: for this run's checkpoints, next to those of other runs; every: seconds between two saves.
 
         Without a folder, or with 0 seconds, nothing is saved or loaded, and signals are left alone.
         """
@@ -67,7 +67,7 @@ class Resume:
         self._stack.close()
 
     def load(self) -> Tree | None:
-        """The state in the newest intact checkpoint, if any; warns about each corrupt one."""
+        """Return the state in the newest intact checkpoint, if any; warn about each corrupt one."""
         for path in saved_states(self._folder) if self._folder is not None else ():
             try:
                 return read_state(path)
@@ -77,12 +77,14 @@ class Resume:
         return None
 
     def newest(self) -> str:
-        """The path of the newest checkpoint, or `none`."""
+        """Return the path of the newest checkpoint, or `none`."""
         states = self._whole(self._folder) if self._folder is not None else []
         return str(states[0]) if states else "none"
 
     def checkpoint(self, step: int, state: Callable[[], Tree]) -> None:
-        """Call between two updates: saves if a save is due or a signal is pending, which raises KeyboardInterrupt."""
+        """Save if a save is due, or if a signal is pending, which then raises KeyboardInterrupt; call between two
+        updates.
+        """
         interrupted = self._interrupted()
         if self._folder is not None and (interrupted or time.monotonic() >= self._due):
             self._save(self._folder, state)
@@ -91,12 +93,12 @@ class Resume:
             raise KeyboardInterrupt(f"stopped after step {step}; {where}")
 
     def last(self, state: Callable[[], Tree]) -> None:
-        """Save once training is done, due or not, so that its results can be written again without retraining."""
+        """Save a final checkpoint after training, so that the results can be rewritten without retraining."""
         if self._folder is not None:
             self._save(self._folder, state)
 
     def _whole(self, folder: Path) -> list[Path]:
-        """The checkpoints that were not found to be broken, newest first."""
+        """Return the checkpoints not known to be corrupt, newest first."""
         return [path for path in saved_states(folder) if path not in self._broken]
 
     def _save(self, folder: Path, state: Callable[[], Tree]) -> None:
@@ -118,7 +120,7 @@ class Resume:
         self._due = now + max(self._every, _PAUSE * (now - started))
 
     def finish(self) -> None:
-        """Call once the outputs are written: removes checkpoints when those are final. Raises on a pending signal."""
+        """Remove the checkpoints once the written outputs are final. Raises on a pending signal."""
         if self._interrupted():
             raise KeyboardInterrupt("stopped; run it again to resume from there")
         if (folder := self._folder) is not None:
@@ -133,23 +135,23 @@ def resumable(
     code: Mapping[str, str],
     observer: Observer,
 ) -> Resume:
-    """`Resume` for the run with these parameters, inputs and code, with its own folder in `states`."""
+    """Make the `Resume` of the run with these parameters, inputs and code, with its own folder in `states`."""
     every = params.runtime.save_every
-    if rank():  # the first process saves, and is told to stop
+    if rank():  # rank 0 saves, and receives the signals
         return Following(states / training_key(params, compute, inputs, code) if states and every else None, observer)
     folder = states / training_key(params, compute, inputs, code) if states is not None and every else None
     return Resume(folder, every, observer)
 
 
 class Following(Resume):
-    """That of a process beside the one that saves: it resumes from the same checkpoint, and writes nothing."""
+    """`Resume` for ranks above 0: reads the checkpoint that rank 0 reads, and writes nothing."""
 
     def __init__(self, folder: Path | None, observer: Observer) -> None:
         super().__init__(None, 0, observer)
         self._saved = folder
 
     def load(self) -> Tree | None:
-        """As `Resume.load`, from the folder of the process that saves."""
+        """Load the state from rank 0's checkpoint folder."""
         self._folder = self._saved
         try:
             return super().load()

@@ -1,4 +1,4 @@
-"""Which runs are alive: each holds a lock beside its checkpoints, which the kernel releases when the process dies."""
+"""Lock files of active runs, next to their checkpoints; the kernel releases a lock when its process dies."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def prune_others(folder: Path, keep: int) -> None:
-    """Remove the folders beside this one, except those of live runs and the `keep` most recent of the others."""
+    """Remove sibling checkpoint folders, except those of active runs and the `keep` most recent of the others."""
     others: list[tuple[float, Path]] = []
     for path in folder.parent.glob("*"):
         with suppress(OSError):  # a run that ends removes its folder
@@ -38,7 +38,7 @@ def prune_others(folder: Path, keep: int) -> None:
                 others.append((path.stat().st_mtime, path))
     for _, old in sorted(others, reverse=True)[keep:]:
         with suppress(OSError):
-            descriptor = _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it may have been resumed meanwhile
+            descriptor = _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it may have been resumed in the meantime
             try:
                 shutil.rmtree(old, ignore_errors=True)
                 _lock_of(old).unlink(missing_ok=True)
@@ -68,7 +68,7 @@ def _is_locked(folder: Path) -> bool:
 
 
 def _locked(folder: Path, kind: int) -> int:
-    """Lock the folder's lock file, created if needed; returns its descriptor. Raises OSError."""
+    """Lock the folder's lock file, creating it if needed; return its descriptor. Raises OSError."""
     path = _lock_of(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:

@@ -8,16 +8,16 @@ from transformer.training.config import TrainParams
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate of every update of a training run."""
+    """Learning rate of each update of a training run."""
 
     params: TrainParams
     total: int
-    """Updates of the whole run: where `linear` and `cosine` reach 0."""
+    """Total number of updates: where `linear` and `cosine` reach 0."""
     d_model: int
-    """Width of the model, for `noam`."""
+    """Model width, for `noam`."""
 
     def __call__(self, step: int) -> float:
-        """The learning rate of update `step` (from 1).
+        """Return the learning rate of update `step` (from 1).
 
         It rises linearly over the warmup, then stays constant (constant), decays as sqrt(warmup / step) (inverse_sqrt),
         or decays to 0 at the end of training along a line (linear) or half a cosine (cosine; Loshchilov and Hutter

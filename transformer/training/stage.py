@@ -1,4 +1,4 @@
-"""What the train stages of all tasks share."""
+"""The training stage, shared by all tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 
 class TrainStageParams(StageParams):
-    """What every train stage reads besides the model's parameters."""
+    """Parameters of every training stage besides the model's."""
 
     train: TrainParams
     hardware: Hardware
@@ -55,35 +55,35 @@ class TrainStageParams(StageParams):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPaths:
-    """What the train stages read and write."""
+    """Inputs and outputs of a training stage."""
 
     encoded: Path
     vocab: Path
     trained: Path
-    """The folder of the kept weights and their configuration."""
+    """Folder for the kept weights and their configuration."""
     metrics: Path
-    """The metrics of the kept weights."""
+    """Metrics file of the kept weights."""
     history: Path
-    """One row per epoch."""
+    """Training history, one row per epoch."""
     updates: Path
-    """The training loss over the updates, in about a hundred points."""
+    """Training loss over the updates, at about a hundred points."""
     states: Path | None = None
-    """A folder for the checkpoints of interrupted runs; None for no checkpoints."""
+    """Folder for the checkpoints of interrupted runs; None disables checkpoints."""
     code: Mapping[str, str] = field(default_factory=dict)
-    """Hashes of the code that computes updates, by file; checkpoints of other code are not resumed."""
+    """Hashes, by file, of the code that computes updates; checkpoints of other code are not resumed."""
 
 
 class OpenTraining(Protocol):
     """A family's function that opens a training run."""
 
     def __call__(self, task: Task, params: Any, paths: TrainingPaths, observer: Observer) -> Opened:
-        """Build the model and open its data. Raises UserError when an input is missing or does not fit."""
+        """Build the model and open its data. Raises UserError when an input is missing or incompatible."""
 
 
 def train_and_write(
     open_training: OpenTraining, task: Task, params: TrainStageParams, paths: TrainingPaths, observer: Observer
 ) -> dict[str, float]:
-    """Train, or resume an interrupted run, and write the results. Returns the metrics of the kept weights."""
+    """Train, or resume an interrupted run, and write the results. Return the metrics of the kept weights."""
     if rank():
         join()
     opened = open_training(task, params, paths, observer)
@@ -120,7 +120,7 @@ def train_and_write(
 
 
 def _require_processes(params: TrainStageParams, compute: Compute, observer: Observer) -> None:
-    """Raise UserError where so many training processes cannot run here; warn where they share cores."""
+    """Raise UserError if this many training processes cannot run here; warn if they share cores."""
     size = params.runtime.trainers
     if size == 1 or rank():
         return

@@ -1,4 +1,4 @@
-"""Checkpoint files for resuming: no pickle, and corruption is detected.
+"""Checkpoint files for resuming: no pickle, with corruption detection.
 
 Each is one safetensors file: the tensors, and everything else as JSON in one more, since a header may have no more than
 100 MB. The file name contains the SHA-256 of the content, so a rename publishes the complete checkpoint or nothing, and
@@ -24,15 +24,15 @@ Tree = Any
 _SUFFIX = ".safetensors"
 _REST = "rest"
 _TENSOR = "\0tensor"
-"""The key that replaces a tensor; it cannot occur in a parameter's name."""
+"""Key of the placeholder for a tensor; it cannot occur in a parameter's name."""
 
 
 class BrokenStateError(Exception):
-    """A checkpoint file is not as it was written."""
+    """A checkpoint file is corrupt."""
 
 
 def saved_states(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, newest first."""
+    """Return the checkpoints in a folder, newest first."""
     return sorted(folder.glob(f"*{_SUFFIX}"), reverse=True)
 
 
@@ -49,7 +49,7 @@ def write_state(folder: Path, state: Tree) -> Path:
 
 
 def read_state(path: Path) -> Tree:
-    """Read what `write_state` wrote, with tensors on the CPU. Raises BrokenStateError."""
+    """Read a checkpoint, with tensors on the CPU. Raises BrokenStateError."""
     try:
         if sha256(path) != path.name.split(".")[1]:
             raise BrokenStateError(f"{path} is corrupt")
@@ -62,7 +62,7 @@ def read_state(path: Path) -> Tree:
 
 
 def _take_out(value: Tree, tensors: dict[str, Tensor]) -> Tree:
-    """`value` with each tensor replaced by a name and moved to `tensors`."""
+    """Return `value` with each tensor replaced by a name and moved to `tensors`."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
         tensors[name] = value.detach().contiguous()

@@ -1,4 +1,4 @@
-"""One training step, from the batches of an update to the optimizer's."""
+"""One training step: from the batches of an update to the optimizer step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,7 +26,7 @@ class NonFiniteError(Exception):
 
 
 class Step:
-    """Updates a model; its state is the optimizer's."""
+    """Update a model; its state includes the optimizer's."""
 
     def __init__(
         self,
@@ -36,20 +36,20 @@ class Step:
         observer: Observer,
         group: ProcessGroup | None = None,
     ) -> None:
-        """group: the processes that share each update, and all call with the same arguments; None for this one."""
+        """group: the processes that share each update, all calling with the same arguments; None for only this one."""
         self._learner, self._params, self._compute, self._observer = learner, params, compute, observer
         self._group = group or ProcessGroup()
         self._parameters = [parameter for parameter in learner.model.parameters() if parameter.requires_grad]
         self._optimizer = make_optimizer(learner.model, params, learner.lr_scales)
         self._failed = torch.zeros((), dtype=torch.int64, device=compute.device)
-        """The first step whose loss or gradient was not finite; 0 for none."""
+        """First step with a non-finite loss or gradient; 0 for none."""
         self.skipped = 0
         """Updates skipped because the loss or a gradient was not finite."""
         self.pieces = 1
-        """Number of pieces that each part of a batch is split into to fit into memory."""
+        """Number of micro-batches that each part of a batch is split into to fit into memory."""
 
     def __call__(self, batches: Sequence[Ids], step: int, rate: float) -> list[BatchLoss]:
-        """Update once with the gradient of the mean loss of all of these batches, at this learning rate.
+        """Update once with the gradient of the mean loss over all of these batches, at this learning rate.
 
         Returns the losses of the update's parts; none if it was skipped. When memory runs out and `out_of_memory` is
         `halve`, parts are split from then on: the gradient is still that of the whole update, but for the order of
@@ -80,7 +80,7 @@ class Step:
         if params.shards > 1:
             losses = self._sum(tree.total(), losses)
 
-        # Known only now: BPE-dropout decides in a batch how many tokens there are.
+        # Known only now: with BPE-dropout, the number of tokens depends on the segmentation.
         gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
         torch._foreach_mul_(gradients, rows / sum(loss.predicted for loss in losses))
         norm = nn.utils.get_total_norm(gradients)
@@ -97,7 +97,7 @@ class Step:
         return losses
 
     def _backward(self, part: Sequence[Ids], rows: int) -> BatchLoss:
-        """The loss of one part; adds its gradient, divided by the update's number of rows."""
+        """Compute the loss of one part and accumulate its gradient, divided by the update's number of rows."""
         zero = torch.zeros((), device=self._compute.device)
         whole = BatchLoss(zero, zero, 0, 0)
         for piece in self._in_pieces(part):
@@ -114,7 +114,7 @@ class Step:
                 yield from np.array_split(piece, min(self.pieces, len(piece)))
 
     def _sum(self, gradients: Sequence[Tensor], losses: Sequence[BatchLoss]) -> list[BatchLoss]:
-        """Put the sum of all processes' gradients into the parameters; returns the losses of all parts."""
+        """Put the sum of all processes' gradients into the parameters; return the losses of all parts."""
         if self._group.size > 1:
             tree = TreeSum()
             for flat in self._group.gather(torch.cat([gradient.flatten() for gradient in gradients])):
@@ -130,7 +130,7 @@ class Step:
         return list(losses)
 
     def _halve(self, largest: int, failure: BaseException | None) -> None:
-        """Split parts into twice as many pieces; all processes do. Raises UserError if that is not wanted or no use.
+        """Halve the micro-batch size in all processes. Raises UserError if this is disabled or cannot help.
 
         largest: rows of the largest part; failure: None if memory ran out in another process.
         """
@@ -143,7 +143,7 @@ class Step:
         self._observer.say(f"warning: out of memory: every batch is split into {self.pieces} from now on")
 
     def _may_step(self, finite: Tensor, step: int) -> bool:
-        """Whether to apply the update. On a GPU `check` says it later: checking every step would synchronize."""
+        """True if the update may be applied. On a GPU, `check` reports later: checking each step would synchronize."""
         if self._params.non_finite == "skip":
             if finite.item():
                 return True
@@ -156,12 +156,12 @@ class Step:
         return True
 
     def check(self) -> None:
-        """Raise NonFiniteError if an earlier step was not finite. Waits for the device."""
+        """Raise NonFiniteError if an earlier step was not finite. Synchronizes with the device."""
         if step := int(self._failed.item()):
             raise NonFiniteError(step)
 
     def state(self) -> Tree:
-        """Everything that the next updates depend on. Raises NonFiniteError: such a state is not worth saving."""
+        """Return everything that later updates depend on. Raises NonFiniteError: such a state is not worth saving."""
         self.check()
         moments = self._optimizer.state_dict()["state"]
         return {
@@ -171,7 +171,7 @@ class Step:
         }
 
     def restore(self, state: Tree) -> None:
-        """Load what `state` returned."""
+        """Load the result of `state`."""
         moments = {int(number): tensors for number, tensors in state["optimizer"].items()}
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
         self.pieces, self.skipped = state["pieces"], state["skipped"]
@@ -180,7 +180,7 @@ class Step:
 def make_optimizer(
     model: nn.Module, params: TrainParams, lr_scales: Mapping[str, float] | None = None
 ) -> torch.optim.Optimizer:
-    """Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters of a group.
+    """Make Adam, or AdamW with weight decay on matrices only; fused: one kernel for all parameters of a group.
 
     lr_scales: as `Learner.lr_scales`.
     """
@@ -200,7 +200,7 @@ def make_optimizer(
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
-    """Zeros where there is none, as in a part without rows."""
+    """Return a parameter's gradient, or zeros if it has none, as in a part without rows."""
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
@@ -214,7 +214,7 @@ def _advice(rows: int, pieces: int) -> str:
 
 
 class MeanLoss:
-    """The mean loss over batches, summed on the device without waiting for it."""
+    """Mean loss over batches, summed on the device without synchronizing."""
 
     def __init__(self, device: torch.device) -> None:
         wide = device.type in ("cpu", "cuda")  # MPS has no float64
@@ -223,20 +223,20 @@ class MeanLoss:
         """Number of predictions."""
 
     def add(self, loss: BatchLoss) -> None:
-        """Add a batch."""
+        """Add a batch's loss."""
         self._total += loss.nll
         self.count += loss.predicted
 
     @property
     def value(self) -> float:
-        """The mean loss per prediction; waits for the device."""
+        """Mean loss per prediction; reading it synchronizes with the device."""
         return self._total.item() / max(self.count, 1)
 
     def state(self) -> Tree:
-        """For a checkpoint."""
+        """Return the state for a checkpoint."""
         return {"total": self._total, "count": self.count}
 
     def restore(self, state: Tree) -> None:
-        """Load from a checkpoint."""
+        """Load the state from a checkpoint."""
         self._total.copy_(state["total"])
         self.count = state["count"]

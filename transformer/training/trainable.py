@@ -1,4 +1,4 @@
-"""What a family gives to training."""
+"""The interface between a model family and the training loop."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class BatchLoss(NamedTuple):
     """The loss of a batch, or of a part of an update."""
 
     total: Tensor
-    """Scalar: what is minimised, summed over the predictions."""
+    """Scalar: the loss to minimise, summed over the predictions."""
     nll: Tensor
     """Scalar: the plain negative log-likelihood of the same predictions in nats, detached."""
     predicted: int
@@ -28,7 +28,7 @@ class BatchLoss(NamedTuple):
 
 
 class Learner(Protocol):
-    """What an update needs."""
+    """Interface for a training step: a model and its loss."""
 
     @property
     def model(self) -> nn.Module:
@@ -36,44 +36,46 @@ class Learner(Protocol):
 
     @property
     def lr_scales(self) -> Mapping[str, float]:
-        """Factors of the learning rate, by the name of the parameter; 1 for those without one."""
+        """Learning-rate factors by parameter name; 1 for all others."""
 
     def pieces(self, rows: Ids) -> Sequence[Ids]:
-        """A batch as micro-batches, computed one after the other and whose gradients add up; usually just one."""
+        """Split a batch into micro-batches for gradient accumulation; usually just one."""
 
     def loss(self, rows: Ids) -> BatchLoss:
-        """The loss on these rows of the training split."""
+        """Compute the loss on these rows of the training split."""
 
 
 class Trainable(Learner, Protocol):
-    """What the loop needs."""
+    """Interface for the training loop: a learner with batches and validation."""
 
     @property
     def model(self) -> Model:
-        """The model to train, which knows its width."""
+        """The model to train, which has a width."""
 
     def batches(self, epoch: int) -> Sequence[Ids]:
-        """The epoch's batches of row numbers, in order; `loss` then reads this epoch's rows."""
+        """Return the epoch's batches of row numbers, in order; `loss` then reads this epoch's rows."""
 
     def cost(self, epoch: int) -> int:
-        """How long an update of this epoch takes, relative to the other epochs': for the remaining time."""
+        """Return the relative time per update of this epoch, for the remaining-time estimate."""
 
     def validate(self) -> dict[str, float]:
-        """Metrics on the validation split: `validation_loss`, `validation_accuracy` and other `validation_...`."""
+        """Compute the metrics on the validation split: `validation_loss`, `validation_accuracy` and other
+        `validation_...`.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A training run before its first update; the same in each of its processes."""
+    """A training run before its first update; identical in all of its processes."""
 
     trainable: Trainable
     config: Section
-    """The model's, written beside its weights."""
+    """The model's configuration, saved next to its weights."""
     params: TrainParams
     compute: Compute
     truncated: int
-    """The number of training texts cut, for the metrics."""
+    """Number of truncated training texts, reported as a metric."""
     read: Sequence[Path] = ()
-    """Folders that determine the result besides the encoded store and the vocabularies."""
+    """Input folders that determine the result, besides the encoded store and the vocabularies."""
     save_beside: Callable[[Path], None] | None = None
-    """Writes what the kept weights need besides into their folder."""
+    """Writes further files that the kept weights need into their folder."""

@@ -1,1 +1,1 @@
-"""Trains vocabularies, or imports existing ones."""
+"""Train vocabularies, or import existing ones."""

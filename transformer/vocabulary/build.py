@@ -64,7 +64,7 @@ def build(
 
 
 def _unfamiliar(counts: int | dict[str, float] | None, side: str, params: VocabParams) -> str | None:
-    """A warning if a vocabulary that has no choice of words lacks more of the tokens than it should; else None."""
+    """Return a warning if a vocabulary of fixed words lacks more of the tokens than it should; else None."""
     rate = counts["unknown_rate"] if isinstance(counts, dict) else 0.0
     trained = params.source == "trained"
     if rate <= (_UNKNOWN_WORDS if params.kind == "word" else _UNKNOWN) or (trained and params.kind != "wordpiece"):
@@ -80,7 +80,7 @@ def _unfamiliar(counts: int | dict[str, float] | None, side: str, params: VocabP
 
 
 def _vocabularies(tokens: Path, params: VocabParams, runtime: Runtime, observer: Observer) -> dict[str, Vocabulary]:
-    """One vocabulary per side; a joint one is the same for all."""
+    """Make one vocabulary per side; a joint one is the same for all."""
     pretokenizers = read_pretokenizers(tokens)
     groups = [tuple(pretokenizers)] if params.joint else [(side,) for side in pretokenizers]
     vocabularies: dict[str, Vocabulary] = {}
@@ -159,7 +159,7 @@ def _encode_split(
 
 
 _opened: dict[str, Vocabulary] = {}
-"""This process's own."""
+"""Vocabularies opened by this process."""
 
 
 def _open(vocab: Path, side: str) -> None:
@@ -171,11 +171,11 @@ def _encoded(texts: list[str]) -> Sequences:
 
 
 def _nothing() -> None:
-    """Counting needs nothing."""
+    """Initialize nothing, for counting."""
 
 
 def _quantiles(lengths: Counter[int]) -> dict[str, float]:
-    """lengths: the frequency of each length."""
+    """Compute quantiles of the lengths; lengths: the frequency of each length."""
     if not lengths:
         return {}
     values = np.array(sorted(lengths))
@@ -190,7 +190,7 @@ def vocabulary_from_hub(repository: str, revision: str) -> Path:
 
     Raises UserError when the Hub cannot be reached or has no such file.
     """
-    import httpx  # the Hub's client and its transport are imported here: no other vocabulary needs them
+    import httpx  # the Hub's client and its transport are imported here: only this kind needs them
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

@@ -1,4 +1,4 @@
-"""A vocabulary that another task's build_vocab wrote."""
+"""A vocabulary written by another task's build_vocab."""
 
 import json
 from pathlib import Path
@@ -12,9 +12,9 @@ _MODELS = {"word": "WordLevel", "wordpiece": "WordPiece", "bpe": "BPE", "unigram
 
 
 def built_vocabulary(folder: Path, side: str, kind: str, pretokenizer: PreTokenizerParams) -> Vocabulary:
-    """The vocabulary of a side. Raises UserError if the folder has none, or it is of texts that were split otherwise.
+    """Open a side's vocabulary. Raises UserError if the folder has none, or its texts were split differently.
 
-    pretokenizer: how the texts were split that it is to encode.
+    pretokenizer: how the texts to encode were split.
     """
     refuse_outside_of_clone(folder)
     path = folder / side / "tokenizer.json"

@@ -1,4 +1,4 @@
-"""Counts words, in several processes if wanted."""
+"""Count words, optionally in several processes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ _CHUNK = 2000  # texts counted at a time
 
 
 def count_spaced(texts: Iterable[str], ordered_map: OrderedMap = map) -> Counter[str]:
-    """How often each word between spaces occurs, in the order in which they come first."""
+    """Count the words between spaces, in order of first occurrence."""
     total: Counter[str] = Counter()
     for counts in ordered_map(_counted, chunks(texts, _CHUNK)):
         total.update(counts)

@@ -20,7 +20,7 @@ _WORDS = Regex(rf"{SPACE}?(?:[\p{{L}}\p{{M}}]+|\p{{N}}+|[^\p{{L}}\p{{M}}\p{{N}}{
 
 
 def lossless_vocabulary(model: models.Model) -> Vocabulary:
-    """A vocabulary around a BPE or Unigram model that contains the four special tokens.
+    """Make a vocabulary around a BPE or Unigram model that contains the four special tokens.
 
     decode(encode(text)) restores any text whose characters the model knows; with byte pieces, any text.
     """

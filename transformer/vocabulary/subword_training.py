@@ -1,4 +1,4 @@
-"""Trains BPE and Unigram vocabularies from word counts, deterministic to the byte."""
+"""Train BPE and Unigram vocabularies from word counts, deterministic to the byte."""
 
 import io
 import json
@@ -21,7 +21,7 @@ _UNTRAINABLE = frozenset("\0\t\n\r\u2585")  # the sentencepiece trainer splits w
 
 
 class Words(NamedTuple):
-    """The training data of a vocabulary."""
+    """Training data of a vocabulary."""
 
     counts: dict[str, int]
     """Word counts in alphabetical order. Words include their leading ▁, and are cut at rare characters or if long."""
@@ -32,7 +32,7 @@ class Words(NamedTuple):
 def train_bpe(
     texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool, ordered_map: OrderedMap = map
 ) -> Vocabulary:
-    """Byte-pair encoding of at most `max_size` entries (Sennrich, Haddow and Birch 2016, section 3.2).
+    """Train byte-pair encoding with at most `max_size` entries (Sennrich, Haddow and Birch 2016, section 3.2).
 
     Characters and pairs to merge that are rarer than `min_frequency` are left out. With `byte_fallback`, 256 byte
     pieces spell the characters that are left out or unseen. Raises UserError when `max_size` has no room for the
@@ -60,7 +60,7 @@ def train_bpe(
 def train_unigram(
     texts: Iterable[str], *, min_frequency: int, max_size: int, byte_fallback: bool, ordered_map: OrderedMap = map
 ) -> Vocabulary:
-    """A unigram language model of at most `max_size` pieces (Kudo 2018, section 3.2), trained by sentencepiece.
+    """Train a unigram language model of at most `max_size` pieces (Kudo 2018, section 3.2), with sentencepiece.
 
     Characters rarer than `min_frequency` are left out, to be spelled in bytes or unknown. The tokenizers library's own
     trainer sums in the order of a randomly seeded hash map, so its pieces differ between processes. Raises UserError
@@ -107,7 +107,7 @@ def _fixed_entries(*, byte_fallback: bool) -> list[str]:
 
 
 def _room(words: Words, fixed: list[str], max_size: int) -> int:
-    """The number of multi-character pieces that fit."""
+    """Return the number of multi-character pieces that fit."""
     room = max_size - len(fixed) - len(words.alphabet)
     if room < 0:
         raise UserError(
@@ -124,7 +124,7 @@ def _copies(counts: dict[str, int]) -> Iterator[str]:
 
 
 def _unigram_scores(words: Words, size: int) -> dict[str, float]:
-    """The log probabilities of at most `size` pieces, most probable first, including every character."""
+    """Return the log probabilities of at most `size` pieces, most probable first, including every character."""
     trainable = {word: count for word, count in words.counts.items() if _trainable(word)}
     skipped = sorted(set(words.alphabet) - set("".join(trainable)))
     scores = _by_sentencepiece(trainable, size - len(skipped)) if trainable else {}
@@ -137,7 +137,7 @@ def _trainable(word: str) -> bool:
 
 
 def _weighted_lines(counts: dict[str, int]) -> Iterator[str]:
-    """Lines with counts for the sentencepiece trainer: each word alone and, if repeated, once before a ▁.
+    """Yield lines with counts for the sentencepiece trainer: each word alone and, if repeated, once before a ▁.
 
     The trainer seeds its pieces with substrings that have at least two continuations, so a word that always ends its
     line, however frequent, would never become a piece: on Multi30k that costs a fifth more pieces per sentence.

@@ -22,7 +22,7 @@ Texts = Callable[[], Iterator[str]]
 def word_vocabulary(
     texts: Iterable[str], *, min_frequency: int, max_size: int | None, ordered_map: OrderedMap = map
 ) -> Vocabulary:
-    """The words (separated by spaces) seen at least `min_frequency` times, most frequent first.
+    """Build a vocabulary of words (separated by spaces) seen at least `min_frequency` times, most frequent first.
 
     max_size: maximum number of entries, including the four special ones; None for no limit.
     """
@@ -61,7 +61,7 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
 
 
 def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
-    """A WordPiece vocabulary from a vocab.txt in BERT's format: one piece per line, numbered from 0.
+    """Read a WordPiece vocabulary from a vocab.txt in BERT's format: one piece per line, numbered from 0.
 
     Raises UserError when the file is missing, not UTF-8, names a piece twice or lacks a special token.
     """
@@ -91,7 +91,7 @@ def _finished(tokenizer: Tokenizer) -> Vocabulary:
 
 
 def _trained_wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
-    """As BERT's, which lowercases by taking accents away as well: texts of other languages must keep theirs.
+    """Make a tokenizer like BERT's, but keep accents when lowercasing: texts in other languages need them.
 
     Words are as long as those that the trainer learns from: scripts without spaces have long ones.
     """

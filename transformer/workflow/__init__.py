@@ -1,1 +1,1 @@
-"""Results: what DVC and git know of them, how they compare, and their runs in MLflow."""
+"""Results: their state in DVC and git, comparisons, and their MLflow runs."""

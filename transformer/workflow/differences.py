@@ -1,4 +1,4 @@
-"""What differs between two results of one task."""
+"""Differences between two results of one task."""
 
 import json
 import math
@@ -19,21 +19,21 @@ _ALPHA = 0.05  # the complement of the intervals' 95 %
 
 
 class CompareCode(Protocol):
-    """The interface of families/F/evaluation/compare.py: compares two systems' predictions for the same texts."""
+    """Interface of families/F/evaluation/compare.py: compares two systems' predictions for the same texts."""
 
     SCORED_ANEW: bool
-    """Whether `scored` judges the answers itself, so that it does not matter how either result was measured."""
+    """True if `scored` judges the answers itself, so that it does not matter how either result was measured."""
 
     def texts(self, rows: Sequence[Row]) -> list[tuple[str, str]]:
-        """The fields that must be the same in both systems' predictions."""
+        """Return the fields that must be equal in both systems' predictions."""
 
     def scored(
         self, task: Task, systems: Sequence[Sequence[Row]], samples: int
     ) -> list[dict[str, tuple[float, Floats]]]:
-        """Each system's metrics by name: the score and its bootstrap samples."""
+        """Return each system's metrics by name: the score and its bootstrap samples."""
 
     def differing(self, metric: str, one: Sequence[Row], two: Sequence[Row]) -> int:
-        """The texts on which two systems differ, as far as the metric counts it."""
+        """Return the number of texts on which two systems differ for this metric."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class Score:
     first: float
     second: float
     low: float | None = None
-    """The 95 % interval of `second - first`; None if the predictions are not available."""
+    """Lower bound of the 95 % interval of `second - first`; None if the predictions are not available."""
     high: float | None = None
     p: float | None = None
     comparable: bool = True
-    """Whether both results scored the same texts in the same way, as far as is known."""
+    """True if both results scored the same texts in the same way, as far as is known."""
 
     @property
     def at_the_edge(self) -> bool:
-        """Whether the interval and the p value disagree about a difference at the level of 0.05."""
+        """True if the interval and the p value disagree at the 0.05 level."""
         if self.low is None or self.high is None or self.p is None:
             return False
         return (self.low <= 0 <= self.high) == (self.p < _ALPHA)
@@ -61,30 +61,30 @@ class Score:
 
 @dataclass(frozen=True)
 class Differences:
-    """What changed from the first result to the second."""
+    """Changes from the first result to the second."""
 
     task: str
     params: list[tuple[str, str, str]]
     """Dotted name, first and second value."""
     data: list[tuple[str, str, str]]
-    """Path, MD5 in the first result and in the second: of the data stages' outputs, and of what later stages read from
-    outside of the chain, such as a language model."""
+    """Path, MD5 in the first result and in the second: the data stages' outputs, and external inputs of later
+    stages, such as a language model."""
     code: list[str]
     """Changed, added and removed modules of the stages."""
     scores: list[Score]
     without_answers: list[str]
-    """The results whose predictions are in neither DVC's cache nor its remote; then no score has an interval."""
+    """Results whose predictions are in neither DVC's cache nor its remote; then no score has an interval."""
     baselines: Sequence[Score] = ()
-    """What the linear baselines of the two results score, where that differs: leads over them do not compare."""
+    """Scores of the two results' linear baselines, where they differ: leads over them are not comparable."""
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs."""
+        """True if nothing differs."""
         return not (self.params or self.data or self.code) and all(each.first == each.second for each in self.scores)
 
     @property
     def other_corpus(self) -> bool:
-        """Whether the results are on different corpora; only scores on the same texts can be compared."""
+        """True if the results are on different corpora; only scores on the same texts can be compared."""
         return any(path == f"data/{self.task}/corpus" for path, _, _ in self.data)
 
 
@@ -114,7 +114,7 @@ def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tu
 
 
 def _changed_code(first: Result, second: Result) -> list[str]:
-    """The modules and libraries that differ; in place of those of a fingerprint that is not here, its path."""
+    """Return the modules and libraries that differ; the path of a fingerprint that is not available."""
     one, two = first.code(), second.code()
     paths = [path for path, _, _ in _changed(first.pipeline.code, second.pipeline.code)]
     return sorted({name for path in paths for name in (changes(one.get(path, {}), two.get(path, {})) or [path])})
@@ -127,7 +127,7 @@ def _shown(values: Mapping[str, Any], name: str) -> str:
 
 
 def shown_params(pipeline: Pipeline, lacking: Collection[str] = ()) -> dict[str, Any]:
-    """A pipeline's parameters by dotted name, without those of the stages that another one lacks."""
+    """Return a pipeline's parameters by dotted name, without those of the stages in `lacking`."""
     left = Pipeline(pipeline.task, {name: each for name, each in pipeline.stages.items() if name not in lacking})
     return leaves(left.params)
 
@@ -137,7 +137,7 @@ def _data(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _given(pipeline: Pipeline) -> dict[str, str]:
-    """What the stages below the data read that neither is code nor was written by a stage of the pipeline.
+    """Return external inputs of the stages below the data: neither code nor written by a stage of the pipeline.
 
     What only one result reads is left out later: a parameter says that.
     """
@@ -147,7 +147,7 @@ def _given(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _scores(first: Result, second: Result, answers: Sequence[dict[str, list[Row]]], samples: int) -> Iterator[Score]:
-    """The headline metrics of the splits that both have; those computed from predictions have intervals."""
+    """Yield the headline metrics of the splits in both results; those computed from predictions have intervals."""
     one, two, task = first.metrics(), second.metrics(), open_task(first.task)
     evaluations = first.evaluation(), second.evaluation()
     compare: CompareCode = family_module(task, "evaluation.compare")
@@ -169,19 +169,19 @@ def _scores(first: Result, second: Result, answers: Sequence[dict[str, list[Row]
 
 
 def languages(pipeline: Pipeline) -> list[str]:
-    """The codes of the source and target language; empty for a task that does not translate."""
+    """Return the codes of the source and target language; empty for a task other than translation."""
     section = pipeline.section("tokenize")
     return [str(section[side]) for side in ("source", "target") if side in section]
 
 
 def _agrees(score: Score, one: Mapping[str, float], two: Mapping[str, float]) -> bool:
-    """Whether a metric computed from predictions is what `evaluate` wrote; it knows all labels, also absent ones."""
+    """True if a metric computed from predictions equals `evaluate`'s, which knows all labels, also absent ones."""
     told = (score.first, one.get(score.metric)), (score.second, two.get(score.metric))
     return all(wrote is None or math.isclose(own, wrote, rel_tol=1e-3, abs_tol=1e-3) for own, wrote in told)
 
 
 def _baselines(first: Result, second: Result) -> Iterator[Score]:
-    """The main metric of the linear baselines where the two results have different ones."""
+    """Yield the main metric of the linear baselines where the two results differ."""
     one, two = first.metrics(), second.metrics()
     names = [f"linear_{metric}" for metric in family_module(open_task(first.task), "shown").HEADLINE]
     for split in (split for split in one if split in two):
@@ -191,7 +191,7 @@ def _baselines(first: Result, second: Result) -> Iterator[Score]:
 
 
 def _paired(task: Task, split: str, answers: Sequence[list[Row]], samples: int) -> dict[str, Score]:
-    """Metrics computed from two systems' predictions for the same texts, by name."""
+    """Compute metrics by name from two systems' predictions for the same texts."""
     compare: CompareCode = family_module(task, "evaluation.compare")
     found = {}
     one, two = compare.scored(task, answers, samples)

@@ -1,4 +1,4 @@
-"""All that knows DVC beyond its commands: hashes, cache, remotes, status. Written for DVC 3.67.
+"""DVC internals beyond its commands: hashes, cache, remotes, status. Written for DVC 3.67.
 
 `commands/accepting.py` alone also asks dependencies for their state. A test pins the version
 (tests/workflow/test_inside.py), so that an upgrade starts with a review of this file.
@@ -23,12 +23,12 @@ DVC = "3.67"
 
 
 def content_md5(content: bytes) -> str:
-    """The MD5 that DVC gives to a file with this content."""
+    """Return DVC's MD5 of a file with this content."""
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def md5_of_folder(folder: Path) -> str:
-    """The MD5 that DVC gives to a folder, computed from its files: importing DVC takes longer than hashing a model."""
+    """Compute DVC's MD5 of a folder from its files: importing DVC takes longer than hashing a model."""
     files = {file.relative_to(folder).as_posix(): file for file in files_of(folder)}
     listing = [{"md5": _file_md5(file), "relpath": name} for name, file in sorted(files.items())]
     return f"{content_md5(json.dumps(listing).encode())}.dir"
@@ -40,7 +40,7 @@ def _file_md5(path: Path) -> str:
 
 
 def cached(root: Path, md5: str) -> bytes | None:
-    """The file with this hash in DVC's cache; None if it is not there."""
+    """Return the file with this hash from DVC's cache; None if missing."""
     from dvc.exceptions import DvcException
 
     try:
@@ -51,7 +51,7 @@ def cached(root: Path, md5: str) -> bytes | None:
 
 @lru_cache(maxsize=1)
 def _repo(root: Path) -> "Repo":
-    """DVC's repository, opened once for all files: each time takes 40 ms."""
+    """Open DVC's repository, once for all files: each time takes 40 ms."""
     from dvc.repo import Repo
 
     with Repo(str(root)) as repo:
@@ -60,14 +60,14 @@ def _repo(root: Path) -> "Repo":
 
 @lru_cache(maxsize=4)
 def file_system(root: Path, commit: str | None) -> "DVCFileSystem":
-    """The files of a commit (None: the workspace), from git, DVC's cache and its remote; paths from `root`."""
+    """Open the files of a commit (None: the workspace), from git, DVC's cache and its remote; paths from `root`."""
     from dvc.api import DVCFileSystem
 
     return DVCFileSystem(str(root), rev=commit)
 
 
 def read_at(root: Path, commit: str, path: str) -> bytes | None:
-    """A file of a commit, from git, DVC's cache or its remote; None if none has it."""
+    """Read a file of a commit from git, DVC's cache or its remote; None if none has it."""
     try:
         content: bytes = file_system(root, commit).read_bytes(path)
     except Exception:  # the clients of S3 and other remotes have errors of their own
@@ -76,7 +76,7 @@ def read_at(root: Path, commit: str, path: str) -> bytes | None:
 
 
 def require_outputs(root: Path, outs: Mapping[str, str]) -> None:
-    """Refuse files that do not match dvc.lock, as after `git checkout` without `dvc checkout`.
+    """Raise UserError for files that do not match dvc.lock, as after `git checkout` without `dvc checkout`.
 
     outs: path to MD5 in dvc.lock. Raises UserError, naming the first that differs.
     """
@@ -90,7 +90,7 @@ def require_outputs(root: Path, outs: Mapping[str, str]) -> None:
 
 
 def _recorded_md5(repo: "Repo", place: Path) -> str | None:
-    """The MD5 that DVC would record for a file or folder; hashes of unchanged files come from its own database."""
+    """Return the MD5 that DVC would record for a file or folder; hashes of unchanged files come from its database."""
     from dvc_data.hashfile.build import build
 
     _, _, content = build(repo.cache.local, str(place), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
@@ -99,14 +99,14 @@ def _recorded_md5(repo: "Repo", place: Path) -> str | None:
 
 
 def not_as_locked(root: Path, path: str, *, missing: bool = False) -> str:
-    """The message for an output that is not the one in dvc.lock, with what to do."""
+    """Return the message for an output that differs from dvc.lock, with what to do."""
     what = "is missing" if missing else "is not what dvc.lock says"
     restore = f"git checkout -- {path}" if is_tracked(root, path) else "dvc checkout"
     return f"{path} {what}: run `{restore}` to get the result's own file, or `dvc repro` to make it again"
 
 
 def changed_since(root: Path, *, outputs: bool) -> dict[str, list[str]]:
-    """The inputs and parameters that changed since a stage ran, by the stage's name, such as `train@TASK`.
+    """Return the inputs and parameters changed since a stage ran, by the stage's name, such as `train@TASK`.
 
     outputs: whether to name changed outputs and missing inputs, too. In a clone without `dvc pull` all are missing.
     """

@@ -1,4 +1,4 @@
-"""Reads results from git: the dvc.lock of every commit and experiment."""
+"""Read results from git: the dvc.lock of every commit and experiment."""
 
 import io
 import os
@@ -17,22 +17,22 @@ _EXPERIMENTS = "refs/exps/??/*/*"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One committed dvc.lock."""
+    """A committed dvc.lock."""
 
     commit: str
     time: int
     """Commit time in seconds."""
     baseline: str | None
-    """The commit that it was made on top of."""
+    """Commit that it is based on."""
     experiment: str | None
-    """The experiment's name if the commit is a DVC experiment."""
+    """Name of the experiment if the commit is a DVC experiment."""
     lock: bytes
 
 
 def git(root: Path, *arguments: str) -> bytes:
-    """The output of a git command; empty if git fails, as in a repository without commits, or outside of one.
+    """Return the output of a git command; empty if git fails, as in a repository without commits, or outside of one.
 
-    Raises UserError with git's own words if git refuses to read the repository, such as that of another user.
+    Raises UserError with git's own words if git refuses to read the repository, such as another user's.
     """
     return _run(root, arguments)
 
@@ -53,27 +53,27 @@ def _require_readable(root: Path) -> None:
 
 
 def head(root: Path) -> str | None:
-    """The commit that is checked out."""
+    """Return the checked-out commit."""
     return git(root, "rev-parse", "--verify", "--quiet", "HEAD").decode().strip() or None
 
 
 def is_shallow(root: Path) -> bool:
-    """Whether the clone has only a part of the history."""
+    """True if the clone has only a part of the history."""
     return git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
 
 
 def prefix(root: Path) -> str:
-    """The folder of `root` in its git repository, as in `deep/project/`; empty for the repository's top."""
+    """Return the folder of `root` in its git repository, such as `deep/project/`; empty for the repository's top."""
     return git(root, "rev-parse", "--show-prefix").decode().removesuffix("\n")
 
 
 def blob(root: Path, commit: str, path: str) -> bytes:
-    """A file's content at a commit; empty if it does not exist."""
+    """Return a file's content at a commit; empty if it does not exist."""
     return git(root, "cat-file", "blob", f"{commit}:./{path}")  # `./`: the project may be a subfolder of the repository
 
 
 def blobs(root: Path, commit: str, paths: Sequence[str]) -> list[bytes | None]:
-    """The content of several files at a commit; None for those that do not exist."""
+    """Return the content of several files at a commit; None for missing ones."""
     names = "".join(f"{commit}:./{path}\n" for path in paths).encode()
     stream = io.BytesIO(_run(root, ("cat-file", "--batch"), names))
     return [_next_blob(stream) for _ in paths]
@@ -89,18 +89,18 @@ def _next_blob(stream: io.BytesIO) -> bytes | None:
 
 
 def files(root: Path, commit: str, folder: str) -> list[str]:
-    """The files of a folder at a commit, relative to the folder."""
+    """List the files of a folder at a commit, relative to the folder."""
     names = git(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/").decode().split("\0")
     return [name.removeprefix(f"{folder}/") for name in names if name]
 
 
 def is_tracked(root: Path, path: str) -> bool:
-    """Whether the files at `path` are tracked by git rather than DVC."""
+    """True if the files at `path` are tracked by git rather than DVC."""
     return bool(git(root, "ls-files", "--", path))
 
 
 def experiments(root: Path) -> dict[str, tuple[str, str]]:
-    """DVC's experiments: commit to (name, baseline commit)."""
+    """Return DVC's experiments: commit to (name, baseline commit)."""
     lines = git(root, "for-each-ref", "--format=%(objectname) %(refname)", _EXPERIMENTS).decode().splitlines()
     found = {}
     for line in lines:
@@ -111,12 +111,12 @@ def experiments(root: Path) -> dict[str, tuple[str, str]]:
 
 
 def snapshots(root: Path) -> Iterator[Snapshot]:
-    """Every distinct dvc.lock of all commits and experiments, oldest first, each with its oldest commit."""
+    """Yield every distinct dvc.lock of all commits and experiments, oldest first, each with its oldest commit."""
     named = experiments(root)
     known: set[bytes] = set()
     history = ("log", "--exclude=refs/exps/*", "--exclude=refs/stash", "--all", *named)
     lines = git(root, *history, "--full-history", "-m", "--format=%ct %H %P", "--", _LOCK).decode().split("\n")
-    oldest_first = dict.fromkeys(line for line in reversed(lines) if line[:1].isdigit())  # also at the same second
+    oldest_first = dict.fromkeys(line for line in reversed(lines) if line[:1].isdigit())  # also within the same second
     commits = sorted(oldest_first, key=lambda line: int(line.split()[0]))
     for time, commit, *parents in map(str.split, commits):
         lock = blob(root, commit, _LOCK)

@@ -1,4 +1,4 @@
-"""Logs the curves of a training that is under way: `python -m transformer.workflow.live TASK NAME TRAINING`.
+"""Log the curves of a running training: `python -m transformer.workflow.live TASK NAME TRAINING`.
 
 They are JSON lines on standard input, and go to an experiment of their own, `TASK (live)`.
 """
@@ -14,7 +14,7 @@ _READ = 1 << 16
 
 
 def batches(stream: Any) -> Iterator[list[dict[str, Any]]]:
-    """The events that are there, as soon as there are some, until the stream ends."""
+    """Yield batches of available events until the stream ends."""
     rest = b""
     while some := stream.read1(_READ):
         *lines, rest = (rest + some).split(b"\n")
@@ -23,9 +23,9 @@ def batches(stream: Any) -> Iterator[list[dict[str, Any]]]:
 
 
 def main() -> None:
-    """Log what a training sends; an error ends in one line."""
+    """Log the events of a training run; an error ends in one line."""
     task, name, training = sys.argv[1:]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training says how it ended
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training reported how it ended
     from transformer.workflow.mlflow import follow, in_words, open_store  # seconds, in which Ctrl-C may come
 
     try:

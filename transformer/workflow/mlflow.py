@@ -1,4 +1,4 @@
-"""All that knows MLflow's client: the store, a result's run, its model and the alias of the best. For MLflow 3.17."""
+"""MLflow client: the store, a result's run, its model and the alias of the best. For MLflow 3.17."""
 
 import json
 import logging
@@ -61,7 +61,7 @@ _PACKAGES = (
     "onnxruntime",
 )
 VIEW = "results"
-"""The name of the shared view of an experiment's table that has scores as columns: MLflow's own has none."""
+"""Name of the shared view of an experiment's table with scores as columns: MLflow's default has none."""
 _VIEW_STATE = {
     **{"searchFilter": "", "orderByKey": "attributes.start_time", "orderByAsc": False, "startTime": "ALL"},
     **{"lifecycleFilter": "Active", "datasetsFilter": [], "modelVersionFilter": "All Runs", "columnOrder": []},
@@ -79,15 +79,15 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Store:
-    """One experiment of a tracking store."""
+    """An experiment in a tracking store."""
 
     client: "MlflowClient"
     experiment_id: str
     lock: AbstractContextManager[Any]
-    """Held by one writer at a time, in whatever clone; writers on other machines are not locked out."""
+    """Lock for one writer at a time, across clones; writers on other machines are not locked out."""
 
     def runs(self, where: str) -> "list[Run]":
-        """The experiment's runs that a filter finds."""
+        """Return the experiment's runs that match a filter."""
         search = self.client.search_runs
         return _pages(lambda token: search([self.experiment_id], where, max_results=1000, page_token=token))
 
@@ -101,7 +101,8 @@ def _pages(page: Callable[[str | None], Any]) -> list[Any]:
 
 
 def store_uri(root: Path) -> str:
-    """MLFLOW_TRACKING_URI, or a database in the repository's root; relative paths are resolved against that.
+    """Return MLFLOW_TRACKING_URI, or a database in the repository's root; relative paths are resolved against the
+    root.
 
     Raises UserError for SQLite without a file.
     """
@@ -120,13 +121,13 @@ def store_uri(root: Path) -> str:
 
 
 def database_of(uri: str) -> Path | None:
-    """The file of a SQLite database, which is on this machine; None for any other store."""
+    """Return the file of a SQLite database, which is on this machine; None for any other store."""
     parts = _SQLITE.fullmatch(uri)
     return Path(unquote(parts[1])) if parts else None
 
 
 def is_server(uri: str) -> bool:
-    """Whether the store is behind a server, which has a place for artifacts and a UI of its own."""
+    """True if the store is behind a server, with its own artifact storage and UI."""
     return urlsplit(uri).scheme in _SERVERS or uri in _SERVERS
 
 
@@ -136,13 +137,13 @@ def without_password(text: str) -> str:
 
 
 def in_words(error: Exception) -> str:
-    """A store's error as one line: the database's own message if there is one, with passwords masked."""
+    """Format a store's error as one line: the database's own message if there is one, with passwords masked."""
     found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
     return without_password(" ".join(str(found).split()))[:_LETTERS] or type(error).__name__
 
 
 def quiet_mlflow() -> None:
-    """Configure mlflow, before it is imported: no telemetry, errors only. The user's own settings stay."""
+    """Configure mlflow before it is imported: no telemetry, errors only. The user's own settings stay."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore")
@@ -154,7 +155,7 @@ def quiet_mlflow() -> None:
 def open_store(root: Path, experiment: str) -> Store:
     """Connect, creating the database and the experiment if they do not exist yet.
 
-    Raises UserError when the experiment cannot take runs, and what mlflow, its database or the connection raises.
+    Raises UserError when the experiment cannot take runs, and any error of mlflow, its database or the connection.
     """
     quiet_mlflow()
     import mlflow
@@ -200,18 +201,17 @@ def _experiment(client: "MlflowClient", uri: str, name: str) -> str:
 
 
 def finished_keys(store: Store) -> set[str]:
-    """The keys of the results that have a whole run."""
+    """Return the keys of the results with a finished run."""
     return {run.data.tags["key"] for run in store.runs("tags.key LIKE '%' AND attributes.status = 'FINISHED'")}
 
 
 def write_run(
     store: Store, result: Result, origin: Origin, folder: Path, confirm: Callable[[], None] = lambda: None
 ) -> bool:
-    """Write the run of a result, unless it has one; returns whether it was written. One that was begun is replaced.
+    """Write a result's run unless it has one; return True if written. An unfinished run is replaced.
 
-    folder: has the result's files at their own paths; confirm: called at the end, raises if they are others by now.
-    Raises what mlflow, its database or the connection raises; then
-    `sync` begins again.
+    folder: has the result's files at their own paths; confirm: called at the end, raises if they have changed.
+    Raises any error of mlflow, its database or the connection; then `sync` starts over.
     """
     with store.lock:
         for run in store.runs(f"tags.key = '{result.pipeline.key}'"):
@@ -285,7 +285,7 @@ def _slices(items: Sequence[_Found], size: int) -> Iterator[Sequence[_Found]]:
 
 
 def _register(store: Store, run_id: str, result: Result, origin: Origin, folder: Path) -> None:
-    """Log the result's model, register it as a version, and give the alias to the best."""
+    """Log the result's model, register it as a version, and give the alias to the best version."""
     from mlflow.entities import LoggedModelOutput
     from mlflow.exceptions import MlflowException
     from mlflow.models import Model
@@ -317,7 +317,7 @@ def _register(store: Store, run_id: str, result: Result, origin: Origin, folder:
 def save_model(
     local: Path, bundle: Path, task: str, *, example: str | None = None, model: "Model | None" = None
 ) -> None:
-    """Save a task's bundle as a pyfunc model. example: a text to ask it; model: how MLflow's database knows it."""
+    """Save a task's bundle as a pyfunc model. example: a sample input; model: its entry in MLflow's database."""
     import pandas as pd
     from mlflow import pyfunc
 
@@ -338,7 +338,7 @@ def save_model(
 
 
 def _needs_spacy(bundle: Path) -> bool:
-    """Whether the bundle lacks the rules of a side that is split as spaCy does."""
+    """True if the bundle lacks spaCy's rules for a side that is split by spaCy."""
     rules = read_rules(bundle)
     return any(side.kind == "spacy" and side.language not in rules for side in read_pretokenizers(bundle).values())
 
@@ -358,12 +358,12 @@ def _public_version(package: str) -> str:
 
 
 def versions_of(client: "MlflowClient", name: str, where: str = "") -> "list[ModelVersion]":
-    """The registered versions of a name."""
+    """Return the registered versions of a name."""
     return _pages(lambda token: client.search_model_versions(f"name = '{name}'{where}", page_token=token))
 
 
 def is_there(client: "MlflowClient", version: "ModelVersion") -> bool:
-    """Whether a version's run is there, and not in the trash."""
+    """True if a version's run exists and is not deleted."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -375,7 +375,7 @@ def is_there(client: "MlflowClient", version: "ModelVersion") -> bool:
 
 
 def place_alias(client: "MlflowClient", name: str, alias: str) -> None:
-    """Give the alias to the best of the versions that compare with the newest: same validation texts and metric.
+    """Give the alias to the best of the versions comparable to the newest: same validation texts and metric.
 
     The choice depends on the versions' tags alone, not on the order in which they were registered.
     """
@@ -409,7 +409,7 @@ def _rank(version: "ModelVersion") -> tuple[float, float, str]:
 
 
 def follow(store: Store, name: str, training: str, batches: Iterator[list[dict[str, Any]]]) -> None:
-    """Log the curves of a training that is under way, batch by batch, as a run of their own, with system metrics.
+    """Log the curves of a running training, batch by batch, as a separate run with system metrics.
 
     training: identifies it; one that says `resumed` goes on in its run, if that is there, each point once.
     """

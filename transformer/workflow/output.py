@@ -1,4 +1,4 @@
-"""Prints differences as plain text or Markdown."""
+"""Print differences as plain text or Markdown."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from transformer.workflow.differences import Differences, Score
 _CODE_SHOWN = 20
 _MD5 = 8
 SAME = "the same"
-"""The note of a table without differences."""
+"""Note of a table without differences."""
 _AT_THE_EDGE = (
     "the interval and p disagree about 0.05. Both are estimates, and this difference is at their edge: decide with more"
     " test rows or more seeds."
@@ -29,17 +29,17 @@ def lines(found: Differences, first: str, second: str, *, markdown: bool) -> Ite
 
 
 class Shown(NamedTuple):
-    """One table of differences."""
+    """A table of differences."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
-    """Text above the rows, or in their place if there are none."""
+    """Text above the rows, or in place of missing rows."""
 
 
 def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
-    """The differences of scores, parameters, data and code; first, second: the results' names."""
+    """Yield the differences of scores, parameters, data and code; first, second: the results' names."""
     scores = [_score(score, comparable=score.comparable and not found.other_corpus) for score in found.scores]
     missing = " and ".join(found.without_answers)
     notes = [f"No intervals: DVC has no predictions of {missing} here (`dvc pull` them)."] if missing else []
@@ -63,7 +63,7 @@ def tables(found: Differences, first: str, second: str) -> Iterator[Shown]:
 
 
 def _other_baselines(found: Differences) -> str:
-    """A sentence with the scores of the two results' linear baselines."""
+    """Describe the scores of the two results' linear baselines in a sentence."""
     named = [(each, each.metric.removeprefix("linear_")) for each in found.baselines]
     pairs = ", ".join(f"{each.split} {value(name, each.first)} and {value(name, each.second)}" for each, name in named)
     return f"The linear baselines differ ({pairs}): leads over them do not compare."
@@ -74,7 +74,7 @@ def _note(rows: Sequence[object]) -> str:
 
 
 def _score(score: Score, *, comparable: bool) -> tuple[str, ...]:
-    """comparable: whether the texts and the way of scoring are the same. So they are where there is an interval."""
+    """comparable: True if the texts and the scoring are the same, as they are if there is an interval."""
     difference = f"{score.second - score.first:+.4g}" if comparable or score.low is not None else ""
     ends = (score.low, score.high)
     between = f"{ends[0]:+.4g} to {ends[1]:+.4g}" if ends[0] is not None and ends[1] is not None else ""

@@ -1,4 +1,4 @@
-"""What a dvc.lock records about a task's stages, and whether that is one result."""
+"""A task's stages as recorded in a dvc.lock, and whether they form one consistent result."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ RESOLVE = (
     " `dvc repro`"
 )
 REPORT = "report"
-"""The last stage. It records a result, and is no part of it."""
+"""The last stage. It records a result but is not part of it."""
 STAGES = tuple(name for name in ALL_STAGES if name != REPORT)
 OPTIONAL = ("figures", "convert")
 """Stages that a result may lack."""
@@ -37,25 +37,25 @@ class Stage:
     """A stage's entry in a dvc.lock."""
 
     params: Mapping[str, Any]
-    """The sections of params.yaml, by the dotted name declared in dvc.yaml."""
+    """Sections of params.yaml, by the dotted name declared in dvc.yaml."""
     deps: Mapping[str, str]
     """Path to MD5, as DVC writes it (a folder's MD5 ends in `.dir`)."""
     outs: Mapping[str, str]
-    """Without the record of what ran, which is no part of a result."""
+    """Path to MD5, without the record of what ran, which is not part of a result."""
     ran: str | None = None
-    """The MD5 of that record."""
+    """MD5 of that record."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A task's stages in the order in which they run."""
+    """A task's stages in execution order."""
 
     task: str
     stages: Mapping[str, Stage]
 
     @cached_property
     def outs(self) -> dict[str, str]:
-        """The outputs of all stages: path to MD5."""
+        """Outputs of all stages: path to MD5."""
         return {path: md5 for stage in self.stages.values() for path, md5 in stage.outs.items()}
 
     @cached_property
@@ -65,7 +65,7 @@ class Pipeline:
 
     @property
     def code(self) -> dict[str, str]:
-        """The fingerprints of the stages' code: path to MD5."""
+        """Fingerprints of the stages' code: path to MD5."""
         paths = {code_path(name, self.task): stage.deps for name, stage in self.stages.items()}
         return {path: deps[path] for path, deps in paths.items() if path in deps}
 
@@ -75,14 +75,15 @@ class Pipeline:
         return {name: value for stage in [*self.stages.values()][::-1] for name, value in stage.params.items()}
 
     def section(self, name: str) -> dict[str, Any]:
-        """A section of the task, such as `download`."""
+        """Return a section of the task, such as `download`."""
         return dict(self.params[f"{self.task}.{name}"])
 
     @cached_property
     def stale(self) -> tuple[str, ...]:
-        """The first required stage that is missing or has not read what those above wrote, and all below it.
+        """The first required stage that is missing or did not read the outputs of earlier ones, and all later
+        stages.
 
-        Without any, the pipeline is a result: complete and consistent.
+        If empty, the pipeline is a result: complete and consistent.
         """
         for number, name in enumerate(REQUIRED):
             above = [self.stages[each] for each in REQUIRED[:number]]
@@ -92,14 +93,14 @@ class Pipeline:
 
     @property
     def complete(self) -> bool:
-        """Whether it is a result that also has what a result may lack."""
+        """True for a result that includes all optional stages."""
         return not self.stale and all(name in self.stages for name in OPTIONAL)
 
     @cached_property
     def key(self) -> str:
         """16 hexadecimal digits that identify the result: a hash of the stages' parameters and outputs.
 
-        Other code that gives the same bytes gives the same result, and so do other figures.
+        Other code with the same bytes gives the same result, and so do other figures.
         """
         stages = {name: [parameters_digest(stage.params), dict(stage.outs)] for name, stage in self.stages.items()}
         stages.pop("figures", None)
@@ -107,7 +108,7 @@ class Pipeline:
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def why_partial(self, where: str) -> str:
-        """Why a pipeline with stale stages is not a result, and what to run; where: a commit, the workspace, ..."""
+        """Explain why a pipeline with stale stages is not a result, and what to run; where: a commit, the workspace."""
         first = self.stale[0]
         what = "has not read what the stages above it wrote" if first in self.stages else "has not run"
         run = f"`dvc repro report@{self.task}` ({', '.join(self.stale)})"
@@ -115,18 +116,18 @@ class Pipeline:
 
 
 def bundle_path(task: str) -> str:
-    """The folder of a task's exported model."""
+    """Return the folder of a task's exported model."""
     return f"models/{task}/bundle"
 
 
 def converted_path(task: str) -> str:
-    """The folder of the same model for other engines."""
+    """Return the folder of a task's converted models for other engines."""
     return f"models/{task}/converted"
 
 
 @lru_cache(maxsize=_KEPT)
 def pipelines(lock: bytes, name: str) -> tuple[Pipeline, ...]:
-    """The pipelines of all tasks in the dvc.lock of `name`, with the optional stages that fit.
+    """Return the pipelines of all tasks in the dvc.lock of `name`, with the optional stages that fit.
 
     Raises UserError when it has conflict markers or is no valid lock file.
     """
@@ -138,7 +139,7 @@ def pipelines(lock: bytes, name: str) -> tuple[Pipeline, ...]:
 
 
 def stages_in_lock(lock: bytes, name: str) -> dict[str, Stage]:
-    """The stages in the dvc.lock of `name`, by DVC's name, such as `train@translation`. Raises UserError."""
+    """Return the stages in the dvc.lock of `name`, by DVC's name, such as `train@translation`. Raises UserError."""
     try:
         entries = (parse(lock.decode()) or {}).get("stages") or {}
         return {stage: _stage(entry) for stage, entry in entries.items()}
@@ -166,7 +167,7 @@ def _pipeline(task: str, entries: Mapping[str, Stage]) -> Pipeline:
 
 
 def _fits(reader: Stage, stages: Iterable[Stage]) -> bool:
-    """Whether `reader` read what `stages` wrote, with the same values for the parameters that both declare."""
+    """True if `reader` read what `stages` wrote, with equal values for the parameters that both declare."""
     return all(reader.deps.get(path, md5) == md5 for stage in stages for path, md5 in stage.outs.items()) and all(
         plain(reader.params.get(name, value)) == plain(value)
         for stage in stages

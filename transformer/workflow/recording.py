@@ -1,4 +1,4 @@
-"""Starts what writes to MLflow, in processes of its own that are given up when MLflow does not answer."""
+"""Start writers to MLflow as subprocesses that are given up when MLflow does not respond."""
 
 import json
 import os
@@ -13,15 +13,16 @@ from threading import Thread
 from typing import Any
 
 LIVE_AFTER = 60.0
-"""Seconds of training after which its curves are live: a process for them takes 3 s, and a result's run has them."""
+"""Seconds of training before its curves are live: starting a process takes 3 s, and the final run has the curves
+anyway."""
 _LAST_SECONDS = 5.0
 _MOST = 20_000  # events that wait; those beyond are dropped
 
 
 def record_result(task: str, seconds: float) -> str:
-    """Write the run of the task's result in the current folder; returns what to say about it.
+    """Write the run of the task's result in the current folder; return a status message.
 
-    seconds: after which it is given up.
+    seconds: timeout.
     """
     command = [sys.executable, "-m", "transformer.workflow.sync", task]
     with TemporaryDirectory(prefix="run-") as place:  # what it leaves there when it is killed goes as well
@@ -35,10 +36,10 @@ def record_result(task: str, seconds: float) -> str:
 
 
 class Live:
-    """Sends the curves of a training that is under way (`live.py`), which never waits for it."""
+    """Send the curves of a running training (`live.py`), without ever blocking it."""
 
     def __init__(self, task: str, name: str, training: str) -> None:
-        """name: of the run; training: identifies it when it is resumed."""
+        """name: the run's name; training: identifies the training run when it is resumed."""
         self._command = [sys.executable, "-m", "transformer.workflow.live", task, name, training]
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(_MOST)
         self._started = time.monotonic()
@@ -46,7 +47,7 @@ class Live:
         self._process: subprocess.Popen[bytes] | None = None
 
     def send(self, *events: dict[str, Any]) -> None:
-        """Queue events; those that find it full are dropped."""
+        """Queue events; drop those that do not fit."""
         with suppress(queue.Full):
             for event in events:
                 self._events.put_nowait(event)
@@ -64,7 +65,7 @@ class Live:
             process.stdin.close()
 
     def end(self, status: str) -> None:
-        """Say how the training ended, and wait up to 5 s until that is recorded."""
+        """Report the final status, and wait up to 5 s until it is recorded."""
         if self._process is None:
             return
         with suppress(queue.Full):

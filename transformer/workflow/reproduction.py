@@ -1,4 +1,4 @@
-"""Computes a commit's results again, in a clone of their own, and compares what came out with the commit's dvc.lock."""
+"""Recompute a commit's results in a separate clone, and compare them with the commit's dvc.lock."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ _SHOWN = 3
 
 
 def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None]) -> None:
-    """Compute the stages of a commit, or those that one task's result needs, and echo what differs, a line per stage.
+    """Recompute a commit's stages, or those that one task's result needs, and echo differences, a line per stage.
 
     They run in a temporary clone that has no dvc.lock, no outputs and an empty cache, so that none can be skipped.
     Raises UserError if a stage was not computed or anything differs, and if a clone lacks an input.
@@ -58,7 +58,7 @@ def verify(root: Path, name: str, task: str | None, echo: Callable[[str], None])
 
 @contextmanager
 def _clone(root: Path, commit: str) -> Iterator[Path]:
-    """The project's folder in a clone, beside those of `dvc exp run --temp`; gone when this process is stopped."""
+    """Clone the project next to the clones of `dvc exp run --temp`; removed when this process stops."""
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     (root / ".dvc/tmp").mkdir(exist_ok=True)
     top = git(root, "rev-parse", "--show-toplevel").decode().removesuffix("\n")
@@ -79,7 +79,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _require_inputs(folder: Path, was: Mapping[str, Stage], wanted: list[str]) -> None:
-    """Raise UserError if a stage reads what neither git has nor another stage writes."""
+    """Raise UserError if a stage reads a file that is neither in git nor written by another stage."""
     made = {path for stage in was.values() for path in stage.outs} | {ran_path(*name.split("@")) for name in was}
     read = sorted({path for stage in wanted for path in was[stage].deps} - made)
     if missing := [path for path in read if not (folder / path).exists()]:
@@ -90,7 +90,7 @@ def _require_inputs(folder: Path, was: Mapping[str, Stage], wanted: list[str]) -
 
 
 def _without_results(folder: Path, was: Mapping[str, Stage]) -> Any:
-    """Remove git's part of the results, give DVC an empty cache, and turn tracking off. Returns the parameters."""
+    """Remove git's part of the results, give DVC an empty cache, and turn tracking off. Return the parameters."""
     (folder / LOCK).unlink()
     for out in ((folder / path).resolve() for stage in was.values() for path in stage.outs):
         if out.is_relative_to(folder.resolve()):
@@ -104,7 +104,7 @@ def _without_results(folder: Path, was: Mapping[str, Stage]) -> Any:
 
 
 def _kind_of_machine(hardware: Mapping[str, Any], name: str) -> str:
-    """Why other bytes need not be wrong; empty if they are."""
+    """Explain why different bytes may be legitimate on this machine; empty if they indicate an error."""
     import torch
 
     if (hardware["device"], hardware["precision"]) != ("cpu", "fp32"):
@@ -119,7 +119,7 @@ def _kind_of_machine(hardware: Mapping[str, Any], name: str) -> str:
 
 
 def _run(command: tuple[str, ...], folder: Path) -> bool:
-    """Run DVC with this environment's Python, and end all of its processes with this one. Returns whether it failed."""
+    """Run DVC with this environment's Python, terminating its processes with this one. Return True if it failed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     own = {"PATH": path, "DVC_SITE_CACHE_DIR": str(folder / ".dvc/tmp/site")}
     process = subprocess.Popen(command, cwd=folder, env={**os.environ, **own}, start_new_session=True)
@@ -132,7 +132,7 @@ def _run(command: tuple[str, ...], folder: Path) -> bool:
 
 
 def _difference(was: Stage | None, now: Stage | None, changed: list[str]) -> str:
-    """What is not as in the commit's dvc.lock, or in its files (changed); empty if nothing."""
+    """Describe how a stage differs from the commit's dvc.lock or its files (changed); empty if it does not."""
     if was is None or now is None:
         return "not computed" if now is None else f"not in {LOCK}"
     outs = [path for path in now.outs if any(file == path or file.startswith(f"{path}/") for file in changed)]

@@ -1,4 +1,4 @@
-"""Finds results by name, and says what speaks against them."""
+"""Find results by name, and check their validity."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,18 +32,18 @@ class Result:
 
     root: Path
     name: str
-    """What it was asked for by: `workspace`, a commit, an experiment, ..."""
+    """Name used to look it up: `workspace`, a commit, an experiment, ..."""
     commit: str | None
     """None for the workspace."""
     pipeline: Pipeline
 
     @property
     def task(self) -> str:
-        """The task's name."""
+        """Name of the task."""
         return self.pipeline.task
 
     def read(self, path: str, *, remote: bool = False) -> bytes | None:
-        """An output that is a file, from the workspace, git or DVC's cache; None if none has it.
+        """Read an output file from the workspace, git or DVC's cache; None if none has it.
 
         remote: whether to ask DVC's remote, too, which may take minutes to answer.
         """
@@ -59,7 +59,7 @@ class Result:
         return found if found is not None and content_md5(found) == md5 else None
 
     def evaluation(self) -> dict[str, dict[str, Any]]:
-        """The parsed evaluation.json. Raises UserError when the result's own is not there."""
+        """Return the parsed evaluation.json. Raises UserError when the result's own is not available."""
         path = f"reports/{self.task}/evaluation.json"
         content = self.read(path)
         if content is None and self.commit is not None:
@@ -70,12 +70,12 @@ class Result:
         return parsed
 
     def metrics(self) -> dict[str, Metrics]:
-        """The numbers in evaluation.json by split."""
+        """Return the metrics in evaluation.json by split."""
         numbers = {split: _numbers(values) for split, values in self.evaluation().items()}
         return {split: values for split, values in numbers.items() if values}
 
     def predictions(self) -> dict[str, list[Row]]:
-        """The rows of predictions.tsv by split; empty if neither DVC's cache nor its remote has the file."""
+        """Return the rows of predictions.tsv by split; empty if neither DVC's cache nor its remote has the file."""
         content = self.read(f"reports/{self.task}/predictions.tsv", remote=True) or b""
         rows: dict[str, list[Row]] = {}
         for row in table_rows(content.decode().split("\n")):
@@ -83,7 +83,7 @@ class Result:
         return rows
 
     def code(self) -> dict[str, dict[str, Any]]:
-        """The fingerprints of the result's code by path, as far as they are here."""
+        """Return the available fingerprints of the result's code by path."""
         found = {path: _read(self.root, self.commit, path) for path in self.pipeline.code}
         return {p: json.loads(content) for p, content in found.items() if content_md5(content) == self.pipeline.code[p]}
 
@@ -92,12 +92,12 @@ class Result:
         return self.ran()
 
     def ran(self, *, remote: bool = False) -> dict[str, dict[str, Any]]:
-        """The records of what the stages ran with, as far as they are found; remote: as for `read`."""
+        """Return the available records of what the stages ran with; remote: as for `read`."""
         found = {stage: self.read(ran_path(stage, self.task), remote=remote) for stage in self.pipeline.stages}
         return {stage: json.loads(content) for stage, content in found.items() if content}
 
     def never_run(self, *, remote: bool = False) -> str | None:
-        """Why this is no result: a stage that never ran with its parameters in dvc.lock; None if there is none."""
+        """Explain which stage never ran with its parameters in dvc.lock, so that this is no result; else None."""
         for stage, ran in (self.ran(remote=True) if remote else self._ran).items():
             if ran["parameters"] != parameters_digest(self.pipeline.stages[stage].params):
                 return (
@@ -108,12 +108,12 @@ class Result:
         return None
 
     def accepted(self) -> list[str]:
-        """The stages for which dvc.lock has other code than what ran."""
+        """Return the stages whose code in dvc.lock is not the code that ran."""
         code = {stage: self.pipeline.code.get(code_path(stage, self.task)) for stage in self._ran}
         return [stage for stage, ran in self._ran.items() if ran["code"] != code[stage]]
 
     def warning(self) -> str | None:
-        """Why the result is not that of the parameters, code and data that are there; None if it is."""
+        """Explain why the result does not match the current parameters, code and data; None if it does."""
         try:
             changed = self._changed()
         except UserError as error:
@@ -149,16 +149,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Found:
-    """What a dvc.lock has of all tasks."""
+    """The contents of a dvc.lock for all tasks."""
 
     results: dict[str, Result]
-    """By task."""
+    """Results by task."""
     partial: dict[str, str]
-    """By task: why its stages are not a result, and what to run."""
+    """By task: why its stages do not form a result, and what to run."""
 
 
 def results_at(root: Path, name: str, commit: str | None, task: str | None = None) -> Found:
-    """The results of a commit, or of the workspace (None); there may be none. task: only this.
+    """Return the results of a commit, or of the workspace (None); may be empty. task: only this one.
 
     Raises UserError when dvc.lock has conflict markers or is not valid.
     """
@@ -190,7 +190,7 @@ def find_results(root: Path, name: str, task: str | None = None) -> Found:
 
 
 def result_before(result: Result) -> Result | None:
-    """The newest other result of the task in HEAD's history; None if there is none.
+    """Return the newest other result of the task in HEAD's history; None if there is none.
 
     Passed over are commits of dvc.lock without the metrics that belong to it, or with parameters that never ran.
     """
@@ -205,7 +205,7 @@ def result_before(result: Result) -> Result | None:
 
 
 def all_results(root: Path) -> dict[str, tuple[Result, Snapshot]]:
-    """Every result of the commits and experiments, by key, each with the oldest that has it, oldest first.
+    """Return every result of the commits and experiments, by key, each with its oldest commit, oldest first.
 
     Results that never ran with their parameters are left out.
     """
@@ -221,7 +221,7 @@ def all_results(root: Path) -> dict[str, tuple[Result, Snapshot]]:
 
 
 def stale_stages(root: Path, *, outputs: bool = True) -> dict[str, list[str]]:
-    """The stages that would run now, by name, with what has changed; not those that would run only after them.
+    """Return the stages that would run now, by name, with what has changed; not those that would only follow.
 
     DVC's own status does not see code before the stage `code` has run. outputs: as for `changed_since`.
     """
@@ -232,7 +232,7 @@ def stale_stages(root: Path, *, outputs: bool = True) -> dict[str, list[str]]:
 
 
 def changed_code(root: Path) -> dict[str, list[str]]:
-    """The code that has changed since the stage `code` ran, by the stage that it is of."""
+    """Return the code that has changed since the stage `code` ran, by stage."""
     found = {}
     for task in task_names():
         for stage, now in workspace_code(root, open_task(task)).items():
@@ -243,14 +243,14 @@ def changed_code(root: Path) -> dict[str, list[str]]:
 
 
 def code_at(root: Path, commit: str) -> Tree:
-    """The code of a commit."""
+    """Return the code of a commit."""
     names = [*(f"{folder}/{name}" for folder in CODE for name in files(root, commit, folder)), LIBRARIES]
     contents = zip(names, blobs(root, commit, names), strict=True)
     return Tree(root, {name: content for name, content in contents if content is not None})
 
 
 def folder_is_as_locked(root: Path, path: str) -> bool:
-    """Whether a folder matches dvc.lock; also True if dvc.lock cannot be read or does not list it."""
+    """True if a folder matches dvc.lock; also if dvc.lock cannot be read or does not list it."""
     try:
         locked = [each.outs[path] for each in pipelines(_read(root, None, LOCK), WORKSPACE) if path in each.outs]
     except UserError:
@@ -259,7 +259,7 @@ def folder_is_as_locked(root: Path, path: str) -> bool:
 
 
 def commit_of(root: Path, name: str) -> str:
-    """The commit of a git revision, DVC experiment or MLflow run. Raises UserError if there is none."""
+    """Return the commit of a git revision, DVC experiment or MLflow run. Raises UserError if there is none."""
     revision = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if found := git(root, *revision).decode().strip() or _experiment(root, name):  # in DVC's order
         return found
@@ -276,7 +276,7 @@ def commit_of(root: Path, name: str) -> str:
 
 
 def _experiment(root: Path, name: str) -> str | None:
-    """The commit of the experiment with this name: like DVC, the one based on HEAD, else the only one."""
+    """Return the commit of the experiment with this name: like DVC, the one based on HEAD, else the only one."""
     found = {baseline: commit for commit, (named, baseline) in experiments(root).items() if named == name}
     checked_out = head(root)
     if checked_out in found:
@@ -289,7 +289,7 @@ def _experiment(root: Path, name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _workspace_changes(root: Path) -> dict[str, list[str]]:
-    """What has changed in the workspace. Raises UserError when DVC cannot say, as while a stage runs."""
+    """Return what has changed in the workspace. Raises UserError when DVC cannot tell, as while a stage runs."""
     from dvc.exceptions import DvcException
 
     try:
@@ -299,7 +299,7 @@ def _workspace_changes(root: Path) -> dict[str, list[str]]:
 
 
 def _read(root: Path, commit: str | None, path: str) -> bytes:
-    """A file's content in the workspace or at a commit; empty if there is none."""
+    """Return a file's content in the workspace or at a commit; empty if missing."""
     if commit is not None:
         return blob(root, commit, path)
     file = root / path

@@ -1,4 +1,4 @@
-"""What the run of a result shows in MLflow. Nothing here knows MLflow's client."""
+"""The contents of a result's MLflow run. Nothing here uses MLflow's client."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ from transformer.workflow.times import Times, times_of
 
 _SECTIONS = ("download", "tokenize", "vocab", "model", "train", "evaluate", "convert", "hardware")
 _PLACES = {"path", "added", "held_out", "repository", "revision", "expected_sha256"}
-"""Leaves of `download` and `vocab` that say where a corpus is; the data sets and the tag `corpus` say which."""
+"""Leaves of `download` and `vocab` that locate a corpus; the data sets and the tag `corpus` identify it."""
 _NAMED = 4
 _KEY = 8
 _MOST_METRICS = 40
@@ -42,27 +42,27 @@ _CORPUS_LENGTH = 100
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a result was made."""
+    """Origin of a result."""
 
     commit: str | None
-    """That was checked out then."""
+    """Commit that was checked out."""
     experiment: str | None
-    """DVC's name."""
+    """DVC's name of the experiment."""
     time: float
     """Seconds since 1970."""
     dirty: bool = False
-    """Whether the code had changes that were not committed."""
+    """True if the code had uncommitted changes."""
 
 
 def current_origin(root: Path) -> Origin:
-    """That of what runs now: the experiment that DVC names in the environment, or the checked-out commit."""
+    """Return the current origin: the experiment that DVC names in the environment, or the checked-out commit."""
     commit = os.environ.get("DVC_EXP_BASELINE_REV") or head(root)
     dirty = bool(git(root, "status", "--porcelain", "--untracked-files=no", "--", *CODE))
     return Origin(commit, os.environ.get("DVC_EXP_NAME"), time.time(), dirty)
 
 
 def work_of(result: Result, origin: Origin) -> tuple[int, int]:
-    """When the stages' work began and ended, in milliseconds; what they waited for each other is left out."""
+    """Return when the stages' work began and ended, in milliseconds, without idle time between stages."""
     found = [times for stage in result.pipeline.stages if (times := times_of(result, stage))]
     end = max((times.end for times in found), default=origin.time)
     return int(1000 * (end - sum(map(_seconds, found)))), int(1000 * end)
@@ -73,7 +73,7 @@ def _seconds(times: Times) -> float:
 
 
 def run_name(result: Result, origin: Origin) -> str:
-    """What differs from the committed parameters, the experiment, and the start of the key.
+    """Return a run's name: the differences from the committed parameters, the experiment, and the start of the key.
 
     Such as `d_model=512 dropout=0.3 0b1f7a52`; without differences `translation de-en 0b1f7a52`.
     """
@@ -85,7 +85,7 @@ def run_name(result: Result, origin: Origin) -> str:
 
 
 def _committed(root: Path, commit: str | None) -> dict[str, Any]:
-    """The params.yaml of a commit; empty if there is none."""
+    """Return the params.yaml of a commit; empty if there is none."""
     try:
         content = parse(blob(root, commit, "params.yaml").decode()) if commit else None
     except (YAMLError, ValueError):
@@ -94,7 +94,7 @@ def _committed(root: Path, commit: str | None) -> dict[str, Any]:
 
 
 def changes(pipeline: Pipeline, committed: Mapping[str, Any]) -> list[str]:
-    """The hyperparameters that differ from a params.yaml, such as `d_model=512`: at most four, and how many more.
+    """Return the hyperparameters that differ from a params.yaml, such as `d_model=512`: at most four, then a count.
 
     A name appears without its section if no other section has the same name.
     """
@@ -107,7 +107,7 @@ def changes(pipeline: Pipeline, committed: Mapping[str, Any]) -> list[str]:
 
 
 def hyperparameters(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that affect a result, by name in params.yaml without the task; no places on a machine."""
+    """Return the parameters that affect a result, by name in params.yaml without the task; no local paths."""
     own = {name.removeprefix(f"{task}."): value for name, value in params.items()}
     wanted = {name: value for name, value in own.items() if name.partition(".")[0] in _SECTIONS}
     every = sorted(leaves(wanted).items())
@@ -119,9 +119,9 @@ def _text(value: Any) -> str:
 
 
 def safe(values: Mapping[str, Any], length: int = VALUE_LENGTH) -> dict[str, str]:
-    """Names and values as MLflow and its databases take them, whatever their characters and length.
+    """Make names and values acceptable to MLflow and its databases, whatever their characters and length.
 
-    Names that would be the same then, or are too long, end in a hash of what they were.
+    Names that would collide, or are too long, end in a hash of the original.
     """
     found: dict[str, str] = {}
     for name, value in values.items():
@@ -133,7 +133,7 @@ def safe(values: Mapping[str, Any], length: int = VALUE_LENGTH) -> dict[str, str
 
 
 def metrics(task: str, reports: Path) -> dict[str, float]:
-    """The metrics that people choose by, at most 40 with the curves; all others are in evaluation.json.
+    """Return the metrics for model selection, at most 40 with the curves; all others are in evaluation.json.
 
     reports: the folder with the task's reports.
     """
@@ -156,7 +156,7 @@ def metrics(task: str, reports: Path) -> dict[str, float]:
 
 
 def curves(reports: Path) -> list[tuple[str, float, int]]:
-    """The points of history.tsv: every column but `epoch` and `step`, its value and step; empty cells are skipped."""
+    """Return the points of history.tsv: every column but `epoch` and `step`, its value and step; no empty cells."""
     return [
         (column, float(cell), int(float(row["step"])))
         for row in read_table(reports / "history.tsv")
@@ -166,7 +166,7 @@ def curves(reports: Path) -> list[tuple[str, float, int]]:
 
 
 def tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]:
-    """What a run says about its result in words; folder: has the result's files at their own paths."""
+    """Return a run's tags, which describe its result; folder: has the result's files at their own paths."""
     task, pipeline = result.task, result.pipeline
     provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
     corpus = " ".join(str(provenance[name]) for name in ("source", "configuration", "revision") if provenance.get(name))
@@ -187,7 +187,7 @@ def tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]:
 
 
 def description(task: str, reports: Path) -> str:
-    """The headline, and the baselines that the model does not beat."""
+    """Return the headline and the baselines that the model does not beat."""
     evaluation = read_json(reports / "evaluation.json")
     main = family_module(open_task(task), "shown").HEADLINE
     line = next(filter(None, (headline(name, evaluation) for name in main)), "")
@@ -195,13 +195,13 @@ def description(task: str, reports: Path) -> str:
 
 
 def has_page(reports: Path, result: Result) -> bool:
-    """Whether the page in a folder of reports shows this result."""
+    """True if the page in a folder of reports shows this result."""
     noted = reports / "result.json"
     return (reports / "report.html").is_file() and noted.is_file() and read_json(noted)["key"] == result.pipeline.key
 
 
 def version_tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]:
-    """What a registered version competes with, and on what: versions of one group are comparable."""
+    """Return the tags by which registered versions compete: versions of one group are comparable."""
     task = result.task
     metric = read_json(folder / bundle_path(task) / "config.json")["main_metric"]
     evaluation = read_json(folder / "reports" / task / "evaluation.json")
@@ -223,7 +223,7 @@ def version_tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]
 
 
 def registered_name(pipeline: Pipeline) -> str:
-    """`export.registered_name`, or a name made of the task, the languages and the corpus.
+    """Return `export.registered_name`, or a name made of the task, the languages and the corpus.
 
     Examples are `translation-de-en-multi30k` and `sentiment-imdb`. The corpus is `sample`, or the last part of the Hub
     repository's (and its configuration) or local folder's name.

@@ -1,4 +1,4 @@
-"""Runs MLflow's own servers in place of this process: its UI, and its scoring server with a registered model."""
+"""Replace this process with one of MLflow's servers: its UI, or its scoring server with a registered model."""
 
 import json
 import os
@@ -28,7 +28,7 @@ _EXAMPLE = "serving_input_example.json"
 
 
 def show(root: Path, tasks: Iterable[str], port: int) -> None:
-    """Become `mlflow ui`, local access only, after saying where each task's results are.
+    """Replace this process with `mlflow ui`, local access only, after printing where each task's results are.
 
     Raises UserError for a server, which has a UI of its own.
     """
@@ -48,7 +48,7 @@ def show(root: Path, tasks: Iterable[str], port: int) -> None:
 
 
 def serve(root: Path, task: str, model: str | None, port: int) -> None:
-    """Become `mlflow models serve`, local access only, after saying how to ask it.
+    """Replace this process with `mlflow models serve`, local access only, after printing a sample request.
 
     model: a URI such as models:/NAME@ALIAS, or a folder; None for the registered model of the task's result in the
     workspace. Raises UserError when there is no such model, or the port is taken.
@@ -70,13 +70,13 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
 
 
 def _become(*command: str, **environment: str) -> NoReturn:
-    """Run a command of mlflow. What may contain a password goes through the environment: commands are public."""
+    """Replace this process with an mlflow command. Passwords may only be in the environment: commands are public."""
     os.environ.update(environment)
     os.execv(sys.executable, [sys.executable, "-m", "mlflow", *command])
 
 
 def _require_free(port: int) -> None:
-    """Raises UserError if no server can take the port."""
+    """Raise UserError if the port is not available to a server."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -86,7 +86,7 @@ def _require_free(port: int) -> None:
 
 
 def _own(root: Path, task: str) -> str:
-    """The version registered for the task's result in dvc.lock."""
+    """Return the version registered for the task's result in dvc.lock."""
     pipeline = find_results(root, WORKSPACE, task).results[task].pipeline
     name = registered_name(pipeline)
     client = open_store(root, task).client
@@ -97,7 +97,7 @@ def _own(root: Path, task: str) -> str:
 
 
 def _given(root: Path, task: str, model: str) -> str:
-    """The model of a URI, or in a folder; an alias as the version that has it."""
+    """Return the model at a URI or in a folder, resolving an alias to its version."""
     client = open_store(root, task).client
     from mlflow.models import get_model_info
 
@@ -114,7 +114,7 @@ def _given(root: Path, task: str, model: str) -> str:
 
 
 def _request(uri: str) -> str:
-    """The model's example as a request's body."""
+    """Return the model's example as a request body."""
     from mlflow.artifacts import load_text
     from mlflow.exceptions import MlflowException
 

@@ -1,6 +1,6 @@
-"""Writes the runs that MLflow lacks: `transformer sync`, and `python -m transformer.workflow.sync TASK` for one result.
+"""Write missing MLflow runs: `transformer sync`, and `python -m transformer.workflow.sync TASK` for one result.
 
-The last stage runs the latter in a process of its own, so that a store that does not answer can be given up.
+The last stage runs the latter in a subprocess, so that it can be given up if the store does not respond.
 """
 
 import sys
@@ -36,7 +36,7 @@ class MissingError(Exception):
 
 
 def record(root: Path, task: str) -> str:
-    """Write the run of a task's result in the workspace; returns what was done, in words.
+    """Write the run of a task's result in the workspace; return a message about what was done.
 
     Raises UserError when there is no result, or its files are not here, and what MLflow raises.
     """
@@ -57,13 +57,13 @@ def _require_complete(result: Result) -> None:
 
 
 def sync(root: Path, *, echo: Callable[[str], None]) -> int:
-    """Write the missing runs of the commits, the experiments and the workspace, oldest first. Returns their number.
+    """Write the missing runs of the commits, the experiments and the workspace, oldest first. Return their number.
 
-    What cannot be written is said through `echo`, and the rest is. Raises what MLflow raises.
+    Reports through `echo` what cannot be written, and writes the rest. Raises what MLflow raises.
     """
     own = results_at(root, WORKSPACE, None)
     said: dict[str, str] = dict(own.partial)
-    """By key, or task: why nothing was written."""
+    """By key, or task: why no run was written."""
     missing: dict[str, str] = {}
     stores: dict[str, Store] = {}
     done: set[str] = set()
@@ -102,7 +102,7 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
 
 
 def _sources(root: Path, own: Mapping[str, Result]) -> Iterator[tuple[Result, Origin]]:
-    """Every result with where it was made, oldest first; one that the workspace has too first with its files."""
+    """Yield every result with its origin, oldest first; one that is also in the workspace first with those files."""
     by_key = {result.pipeline.key: result for result in own.values()}
     for key, (result, made) in all_results(root).items():
         if result.task in TASKS:
@@ -116,9 +116,9 @@ def _sources(root: Path, own: Mapping[str, Result]) -> Iterator[tuple[Result, Or
 
 @contextmanager
 def files_of(result: Result) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A folder that has the result's files at their own paths, and a function that raises when they are others.
+    """Yield a folder with the result's files at their own paths, and a function that raises if they changed.
 
-    Raises MissingError, and UserError where the workspace or what ran is another result.
+    Raises MissingError, and UserError if the workspace or what ran is another result.
     """
     task, outs = result.task, result.pipeline.outs
     reports = [path for path in outs if path.startswith(f"reports/{task}/")]
@@ -141,7 +141,7 @@ def files_of(result: Result) -> Iterator[tuple[Path, Callable[[], None]]]:
 
 
 def _place(result: Result, path: str, target: Path) -> None:
-    """Bring a file or folder of a commit's result; what git has may be another result's."""
+    """Copy a file or folder of a commit's result; git's version may belong to another result."""
     target.parent.mkdir(parents=True, exist_ok=True)
     md5 = result.pipeline.outs.get(path)
     try:

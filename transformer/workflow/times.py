@@ -1,4 +1,4 @@
-"""When the stages of a result worked. Outputs have no times, so that they are the same everywhere."""
+"""Times when the stages of a result ran. Outputs contain no times, so that they are reproducible."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -16,13 +16,13 @@ Point = dict[str, float]
 
 
 class Times(NamedTuple):
-    """When a stage ran here, and how fast."""
+    """Times of a stage's run on this machine, and its speed."""
 
     start: float
     """Seconds since 1970."""
     end: float
     points: list[Point]
-    """Seconds and rates in training, by `step`."""
+    """Training times in seconds and rates, by `step`."""
 
 
 def note_times(task: str, stage: str, start: float, end: float, sent: Iterable[Any]) -> None:
@@ -32,12 +32,12 @@ def note_times(task: str, stage: str, start: float, end: float, sent: Iterable[A
 
 
 def run_of(task: str, stage: str) -> str:
-    """A hash of what a stage and those before it ran with, as the files in the current folder say."""
+    """Return a hash of what a stage and earlier ones ran with, according to the files in the current folder."""
     return _digest(stage, lambda each: _content(Path(ran_path(each, task))))
 
 
 def times_of(result: Result, stage: str) -> Times | None:
-    """The newest times of a stage that ran as the result's, and after stages that did; None if none has here."""
+    """Return the newest times of a stage that ran as the result's, after stages that did; None if none has here."""
     run = _digest(stage, lambda each: result.read(ran_path(each, result.task)) or b"")
     try:
         return Times(**json.loads(_path(result.root, result.task, stage, run).read_bytes()))

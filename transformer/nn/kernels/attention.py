@@ -1,4 +1,4 @@
-"""Attention with few passes over the scores, by far its largest tensor."""
+"""Attention with few passes over the scores, which are by far its largest tensor."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ def attend(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """`nn.attention.scaled_dot_product_attention`, padded or packed, with the fastest kernel for the device.
+    """Compute `nn.attention.scaled_dot_product_attention`, padded or packed, with the device's fastest kernel.
 
     query: (B, H, T, D); key, value: (B, H, S, D); mask: broadcastable to (B, H, T, S), or None. Packed: (H, N, D),
     (H, M, D) and a `BlockDiagonal`. causal: the queries are the last of the keys' positions, and none sees a later key.
@@ -57,7 +57,7 @@ def attend(
 def _fused(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, mask: Tensor | None, causal: bool, dropout: float
 ) -> Tensor:
-    """PyTorch's kernel, which takes only one of: a mask, an additive bias, or its own square causal mask."""
+    """Call PyTorch's kernel, which takes only one of: a mask, an additive bias, or its own square causal mask."""
     queries, keys = query.shape[-2], key.shape[-2]
     if causal and (bias is not None or queries < keys):
         mask, causal = causal_mask(queries, keys, query.device), False

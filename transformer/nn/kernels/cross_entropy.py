@@ -9,14 +9,15 @@ from torch import Tensor, nn
 from transformer.nn.kernels.first_order import first_order
 from transformer.nn.kernels.linear import columns_by_columns, evened, rows_by_matrix
 
-# Rows whose logits are in memory at a time on CPUs. Several copies of a whole batch's would dominate training memory.
+# Rows of logits in memory at a time on CPUs. Several copies of a whole batch's logits would dominate training memory.
 _ROWS = 512
 
 
 def smoothed_cross_entropy(
     logits: Tensor, classes: Tensor, smoothing: float, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy with `smoothing` of the probability spread over all classes (Szegedy et al. 2016, section 7).
+    """Compute cross-entropy with `smoothing` of the probability spread over all classes (Szegedy et al. 2016, section
+    7).
 
     logits: (N, V); classes: (N,); weights: (V,) of each row's loss by its class, or None. Returns two sums over the
     rows: this loss, and the plain negative log-likelihood in nats, detached and without weights.
@@ -35,7 +36,7 @@ def smoothed_cross_entropy(
 
 
 def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smoothing: float) -> tuple[Tensor, Tensor]:
-    """`smoothed_cross_entropy(output(states), ...)`, with the logits of only a few rows in memory at a time.
+    """Compute `smoothed_cross_entropy(output(states), ...)` with only a few rows' logits in memory at a time.
 
     states: (N, C); classes: (N,). The gradient is computed together with the loss, while the logits exist.
     """
@@ -44,32 +45,34 @@ def linear_cross_entropy(states: Tensor, classes: Tensor, output: nn.Linear, smo
 
 
 class Consistency(NamedTuple):
-    """The weights of a loss on two passes over the same rows, which are to predict alike."""
+    """Loss weights for two passes over the same rows whose predictions should agree."""
 
     first: float
-    """Of the first pass's cross-entropy."""
+    """Weight of the first pass's cross-entropy."""
     second: float
-    """Of the second's."""
+    """Weight of the second pass's cross-entropy."""
     first_second: float
-    """Of KL(first || second)."""
+    """Weight of KL(first || second)."""
     second_first: float
-    """Of KL(second || first)."""
+    """Weight of KL(second || first)."""
 
 
 def r_drop(weight: float) -> Consistency:
-    """Half of eq. 4 of R-Drop (Liang et al. 2021), so that the scale of the learning rate stays the same."""
+    """Return half of eq. 4 of R-Drop (Liang et al. 2021), which keeps the scale of the learning rate."""
     return Consistency(0.5, 0.5, weight / 4, weight / 4)
 
 
 def simcut(weight: float) -> Consistency:
-    """SimCut (Gao et al. 2022, section 3): the second pass, whose input is cut, is only compared with the first."""
+    """Return SimCut's weights (Gao et al. 2022, section 3): the second pass, with cutoff, is only compared with the
+    first.
+    """
     return Consistency(1.0, 0.0, weight, 0.0)
 
 
 def linear_consistency(
     first: Tensor, second: Tensor, classes: Tensor, output: nn.Linear, smoothing: float, weights: Consistency
 ) -> tuple[Tensor, Tensor]:
-    """Both losses of `linear_cross_entropy` and both divergences, weighted, with few logits in memory.
+    """Compute both losses of `linear_cross_entropy` and both divergences, weighted, with few logits in memory.
 
     first, second: (N, C), of both passes; classes: (N,). Returns two sums over the rows: this loss, and the plain
     negative log-likelihoods in nats, weighted as the losses, detached.
@@ -79,7 +82,7 @@ def linear_consistency(
 
 
 class _Sum:
-    """A sum of gradients of a matrix, in its dtype and in the layout of the terms, which may be transposed."""
+    """Running sum of a matrix's gradients, in its dtype and in the layout of the terms, which may be transposed."""
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix

@@ -35,7 +35,7 @@ class DropMask(NamedTuple):
     """The factor that preserves the mean."""
 
     def __call__(self, states: Tensor) -> Tensor:
-        """`torch.where(keep, states * scale, 0)`; same shape and dtype."""
+        """Compute `torch.where(keep, states * scale, 0)`; same shape and dtype."""
         kept = (states.view(self.bits.dtype) & self.bits).view(states.dtype)
         return kept.mul_(self.scale)
 

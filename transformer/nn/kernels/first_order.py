@@ -1,4 +1,4 @@
-"""A guard for autograd functions that have only a first derivative."""
+"""Guard for autograd functions that support only first derivatives."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -1,7 +1,7 @@
-"""Matrix products with the same bits on every x86-64 processor: oneDNN's, held to AVX2 (`core/portable.py`).
+"""Matrix products that are bit-identical on all x86-64 processors: oneDNN's, limited to AVX2 (`core/portable.py`).
 
-MKL's are too, but held to what all processors share they take twice the time. In a process without the pins, and for
-other devices, dtypes and architectures, all functions here are PyTorch's own.
+MKL's are too, but take twice the time when limited to the common instruction set. In a process without the pins, and
+for other devices, dtypes and architectures, all functions here are PyTorch's own.
 """
 
 import os
@@ -16,25 +16,25 @@ from transformer.nn.kernels.first_order import first_order
 
 _onednn: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 PORTABLE = os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2" and platform.machine() == "x86_64" and _onednn is not None
-"""Whether this process computes in a portable way."""
+"""True if this process computes portably."""
 
 _FEWEST = 8
 _STEPS = 4  # halvings of a power of two
 
 
 def even(rows: int) -> int:
-    """The number of rows, rounded up by a sixteenth at most.
+    """Round up the number of rows, by a sixteenth at most.
 
-    oneDNN prepares a product anew for every number of rows, which takes as long as a small product: batches of almost
-    as many tokens should have as many rows. And a row alone, of which there is none then, may have other bits than the
-    same row among others.
+    oneDNN prepares a product for each new number of rows, which takes as long as a small product: batches with similar
+    numbers of tokens should have equal numbers of rows. It also avoids single rows, whose bits may differ from those of
+    the same row in a batch.
     """
     step = max(_FEWEST, 1 << max(0, rows.bit_length() - 1 - _STEPS))
     return -(-rows // step) * step
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`torch.nn.functional.linear`; states: (..., I), weight: (O, I), bias: (O,) or None. Returns (..., O)."""
+    """Compute `torch.nn.functional.linear`; states: (..., I), weight: (O, I), bias: (O,) or None. Returns (..., O)."""
     if not _suits(states, weight):
         return F.linear(states, weight, bias)
     if states.dim() == 2:
@@ -48,12 +48,12 @@ class Linear(nn.Linear):
     """A linear layer that computes with `linear`."""
 
     def forward(self, states: Tensor) -> Tensor:
-        """(..., I) -> (..., O)."""
+        """Map (..., I) to (..., O)."""
         return linear(states, self.weight, self.bias)
 
 
 def rows_by_matrix(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The product rows matrix^T, plus a bias, without a gradient: (N, I), (O, I) -> (N, O).
+    """Compute rows matrix^T, plus a bias, without a gradient: (N, I), (O, I) -> (N, O).
 
     A transposed matrix is used as it lies.
     """
@@ -61,12 +61,12 @@ def rows_by_matrix(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> 
 
 
 def columns_by_columns(left: Tensor, right: Tensor) -> Tensor:
-    """left^T right, without a gradient: (N, O), (N, I) -> (O, I)."""
+    """Compute left^T right, without a gradient: (N, O), (N, I) -> (O, I)."""
     return _columns(left, right) if _suits(left, right) else left.t() @ right
 
 
 def evened(rows: Tensor) -> Tensor:
-    """(N, C) -> (`even(N)`, C): followed by zeros."""
+    """Pad rows with zeros: (N, C) -> (`even(N)`, C)."""
     missing = even(len(rows)) - len(rows)
     return F.pad(rows, (0, 0, 0, missing)) if missing else rows
 
@@ -89,7 +89,7 @@ def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
 
 def _columns(left: Tensor, right: Tensor) -> Tensor:
     left, right = evened(left).t(), evened(right).t()
-    # oneDNN copies a transposed first factor: let that be the narrow one.
+    # oneDNN copies a transposed first factor: make that the narrow one.
     product: Tensor = (
         _onednn(left, right, None, "none", [], "")
         if len(left) <= len(right)

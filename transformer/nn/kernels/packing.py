@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def scatter(rows: Tensor, index: Tensor, size: int) -> Tensor:
-    """(N, C) -> (size, C): the rows at the unique places in `index` (N,), zeros elsewhere.
+    """Scatter rows: (N, C) -> (size, C), to the unique places in `index` (N,), with zeros elsewhere.
 
     Replaces `places = zeros(size, C); places[index] = rows`, whose gradient copies all places first.
     """
@@ -18,13 +18,13 @@ def scatter(rows: Tensor, index: Tensor, size: int) -> Tensor:
 
 
 def gather(places: Tensor, index: Tensor) -> Tensor:
-    """The inverse, (size, C) -> (N, C). Replaces `places[index]`, whose gradient adds as if places could repeat."""
+    """Gather rows, (size, C) -> (N, C). Replaces `places[index]`, whose gradient assumes that places may repeat."""
     rows: Tensor = _Gather.apply(places, index)  # type: ignore[no-untyped-call]
     return rows
 
 
 class _Scatter(torch.autograd.Function):
-    """No two rows share a place, so the gradient is a plain lookup."""
+    """Scatter to unique places, so that the gradient is a plain lookup."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor, size: int) -> Tensor:
@@ -62,19 +62,19 @@ class Blocks:
         self._sizes = [rows * length for rows, length in shapes]
 
     def split(self, tokens: Tensor) -> list[Tensor]:
-        """(N, C) -> the blocks, (B', T', C) each, zero on padding."""
+        """Split tokens (N, C) into the blocks, (B', T', C) each, zero on padding."""
         sizes = [*self._sizes, self._spare]
         parts = torch.split(scatter(tokens, self._index, sum(sizes)), sizes)[:-1]
         return [part.view(*shape, -1) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def join(self, blocks: Sequence[Tensor]) -> Tensor:
-        """The blocks, (B', T', C) each -> (N, C), zero for tokens of no block."""
+        """Join the blocks, (B', T', C) each, into (N, C), zero for tokens of no block."""
         places = torch.cat([block.flatten(0, 1) for block in blocks])
         return gather(F.pad(places, (0, 0, 0, self._spare)) if self._spare else places, self._index)
 
 
 class BlockDiagonal(NamedTuple):
-    """The mask of packed sequences: each query sees the keys of its own sequence.
+    """Mask of packed sequences: each query attends to the keys of its own sequence.
 
     Each block of queries and the corresponding block of keys contain the same sequences.
     """
@@ -85,7 +85,7 @@ class BlockDiagonal(NamedTuple):
     """(B', 1, 1, S') per block, True on its real keys; None for a block without padding."""
 
     def split(self, query: Tensor, key: Tensor, value: Tensor) -> list[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
-        """Heads (H, N, D) and (H, M, D) -> the heads (B', H, T', D), (B', H, S', D) and the mask of each block."""
+        """Split heads (H, N, D) and (H, M, D) into (B', H, T', D), (B', H, S', D) and the mask, per block."""
         queries, keys, values = (
             [block.view(*block.shape[:2], len(heads), -1).transpose(1, 2) for block in side.split(merged(heads))]
             for side, heads in ((self.queries, query), (self.keys, key), (self.keys, value))
@@ -93,11 +93,11 @@ class BlockDiagonal(NamedTuple):
         return list(zip(queries, keys, values, self.masks, strict=True))
 
     def join(self, attended: Sequence[Tensor]) -> Tensor:
-        """Each block's heads (B', H, T', D) -> (H, N, D)."""
+        """Join each block's heads (B', H, T', D) into (H, N, D)."""
         tokens = self.queries.join([merged(block) for block in attended])
         return tokens.view(len(tokens), attended[0].shape[1], -1).transpose(0, 1)
 
 
 def merged(heads: Tensor) -> Tensor:
-    """The heads side by side: (..., H, T, D) -> (..., T, H * D)."""
+    """Concatenate heads: (..., H, T, D) -> (..., T, H * D)."""
     return heads.transpose(-3, -2).flatten(-2)
