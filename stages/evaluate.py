@@ -6,6 +6,7 @@ import transformer.core.start  # noqa: F401  # first
 from transformer.core.stage import Stage, main
 from transformer.core.task import EvaluateCode
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
+from transformer.workflow.baseline import read_committed
 
 
 def evaluate(stage: Stage[EvaluateCode]) -> dict[str, float]:
@@ -17,6 +18,7 @@ def evaluate(stage: Stage[EvaluateCode]) -> dict[str, float]:
         encoded=stage.data / "encoded",
         trained=stage.models / "trained",
         baselines=Path("data", "local", "baseline", stage.data.name),
+        committed=read_committed,
     )
     outputs = EvaluationOutputs(
         metrics=stage.reports / "evaluation.json",

@@ -18,6 +18,7 @@ from transformer.core.schema import Runtime
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
 from transformer.registry import TASKS
 from transformer.text.parallel import worker_processes
+from transformer.workflow.baseline import read_committed
 
 ENGINES = pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.stress)])
 CHANGES: dict[str, dict[str, Any]] = {
@@ -45,6 +46,7 @@ def made(task: str, root: Path, runtime: Runtime) -> dict[str, bytes]:
         encoded=data / "encoded",
         trained=models / "trained",
         baselines=root,
+        committed=read_committed,
     )
     names = {"metrics": "evaluation.json", "predictions": "predictions.tsv", "plots": "plots", "tables": "tables"}
     written = EvaluationOutputs(**{name: reports / file for name, file in names.items()})

@@ -12,6 +12,7 @@ from transformer.core.observer import Observer
 from transformer.core.validation import validate
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.inputs import ScoringParams
+from transformer.workflow.baseline import read_committed
 from transformer.workflow.pipeline import REQUIRED
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")
@@ -21,7 +22,7 @@ HEADER = "split\tsource\thypothesis\n"
 def read(name: str, folder: Path, content: str | None = None) -> Baseline:
     if content is not None:
         (folder / name).write_text(content, encoding="utf-8")
-    return Baseline.read(name, folder, PREDICTIONS, columns=("hypothesis",))
+    return Baseline.read(name, folder, PREDICTIONS, columns=("hypothesis",), committed=read_committed)
 
 
 def test_rows_come_by_split_and_quotes_are_text(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_a_commit_means_what_it_held(repository: tuple[Path, str], monkeypatch: 
     with pytest.raises(UserError, match=r"predictions.tsv of commit 0123456789 is not available .*`dvc fetch` it"):
         read("0123456789", root)
     with pytest.raises(UserError, match=rf"nowhere.tsv of commit {commit} is not available"):
-        Baseline.read(commit, root, Path("nowhere.tsv"), columns=())
+        Baseline.read(commit, root, Path("nowhere.tsv"), columns=(), committed=read_committed)
 
 
 def test_a_commit_says_how_its_metrics_were_measured(

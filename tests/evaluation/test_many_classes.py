@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
 from tests.builders import NGRAMS
-from transformer.evaluation.leakage import Duplicates
+from transformer.corpora.leakage import Duplicates
 from transformer.families.classifier.decoding.labels import prediction, probabilities_of
 from transformer.families.classifier.download import check_labelled, class_labels
 from transformer.families.classifier.evaluation.calibration import (

@@ -11,8 +11,8 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from tests.builders import NGRAMS
 from transformer.core.errors import UserError
+from transformer.corpora.leakage import Duplicates
 from transformer.evaluation.bootstrap import Floats, resamples
-from transformer.evaluation.leakage import Duplicates
 from transformer.families.classifier.data.naive_bayes import log_count_ratio
 from transformer.families.classifier.decoding.labels import probabilities_of
 from transformer.families.classifier.evaluation.calibration import (

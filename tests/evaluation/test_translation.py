@@ -10,8 +10,8 @@ import sacrebleu
 from sacrebleu.significance import PairedTest, Result
 
 from transformer.core.task import open_task
+from transformer.corpora.leakage import Duplicates, words
 from transformer.evaluation.headline import shortfall
-from transformer.evaluation.leakage import Duplicates, words
 from transformer.families.seq2seq.evaluation.adequacy import over_translation, repetition, under_translation
 from transformer.families.seq2seq.evaluation.compare import scored
 from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts

@@ -13,11 +13,11 @@ from tests.builders import language
 from transformer.core.errors import UserError
 from transformer.encoded.store import ColumnWriter, Sequences
 from transformer.encoded.vocabulary import WORDPIECE_SPECIALS, Vocabulary
-from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
 from transformer.families.language.data.masking import Masking, _joins, continuations
 from transformer.families.language.data.windows import EncodedWindows, cut
 from transformer.families.language.nn.config import LanguageConfig
 from transformer.families.language.nn.mask_token import mask_id
+from transformer.text.scripts import HAN, KANA, SOUTH_EAST
 from transformer.vocabulary.subword_training import train_bpe
 
 PIECES = [*WORDPIECE_SPECIALS, "[MASK]", *(f"{'##' if i % 3 == 2 else ''}p{i}" for i in range(95))]

@@ -13,8 +13,8 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows
 from transformer.core.observer import Observer
 from transformer.core.task import UNSUPERVISED, open_task
+from transformer.corpora.leakage import words
 from transformer.corpora.select import NEAR
-from transformer.evaluation.leakage import words
 from transformer.families.classifier.download import ordered
 from transformer.families.classifier.tokenize import ANY_LANGUAGE
 from transformer.registry import tasks_of

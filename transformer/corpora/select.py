@@ -14,9 +14,9 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.corpora.corpus import Check, Corpus, LeftOut, PlacedRow, Row, checked_rows
 from transformer.corpora.holdout import Group, Reader, hold_out
+from transformer.corpora.leakage import TrigramSets, WordNumbers, find_duplicates
 from transformer.corpora.output import write_corpus
 from transformer.corpora.sources import Download
-from transformer.evaluation.leakage import TrigramSets, WordNumbers, find_duplicates
 
 _TRAIN = "train"
 NEAR = "nearly equals a row held out"

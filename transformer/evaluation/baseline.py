@@ -3,15 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from transformer.core.errors import UserError
 from transformer.core.files import table_rows
 from transformer.core.observer import Observer
-from transformer.core.repository import repository
-from transformer.evaluation.inputs import COMMIT
+from transformer.evaluation.inputs import COMMIT, Committed
 
 Row = dict[str, str]
 _REMEDY = "name another in `evaluate.baseline`, or null for none"
@@ -29,15 +27,15 @@ class Baseline:
     """Signatures of a commit's metrics, by name; unknown for a file."""
 
     @classmethod
-    def read(cls, baseline: str, folder: Path, predictions: Path, columns: Sequence[str]) -> Self:
+    def read(cls, baseline: str, folder: Path, predictions: Path, columns: Sequence[str], committed: Committed) -> Self:
         """baseline: a commit's id or the name of a file in `folder`; predictions: the path of the file in a commit.
 
         columns: required in every row, besides `split`. Raises UserError when the table is missing or invalid.
         """
         signatures: dict[str, str] = {}
         if COMMIT.fullmatch(baseline):
-            name, lines = f"commit {baseline}", _of_commit(baseline, predictions)
-            signatures = json.loads(_read_at(baseline, predictions.with_name("evaluation.json")))["signatures"]
+            name, lines = f"commit {baseline}", committed(baseline, predictions).split("\n")
+            signatures = json.loads(committed(baseline, predictions.with_name("evaluation.json")))["signatures"]
         else:
             name, lines = str(folder / baseline), _of_file(folder / baseline)
         rows: dict[str, list[Row]] = {}
@@ -89,42 +87,3 @@ def _of_file(path: Path) -> list[str]:
         raise UserError(f"there is no {path}: put the predictions there, or {_REMEDY}") from error
     except (UnicodeDecodeError, OSError) as error:
         raise UserError(f"{path} cannot be read ({error}): {_REMEDY}") from error
-
-
-def _of_commit(commit: str, path: Path) -> list[str]:
-    """Return the lines of a commit's predictions."""
-    text = _read_at(commit, path)
-    _require_own_model(commit, path.parent.name)
-    return text.split("\n")
-
-
-def _read_at(commit: str, path: Path) -> str:
-    """Read a file of a commit from git or DVC."""
-    import dvc.api  # imported here: it takes a second, needed only with a baseline
-
-    try:
-        name = f"{_git().prefix(_root())}{path.as_posix()}"
-        text: str = dvc.api.read(name, repo=str(_root()), rev=commit, encoding="utf-8")
-    except Exception as error:  # the clients of S3 and other remotes have errors of their own
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{path} of commit {commit} is not available ({reason}): `dvc fetch` it, or {_REMEDY}"
-        ) from error
-    return text
-
-
-def _require_own_model(commit: str, task: str) -> None:
-    """Raise UserError for predictions of another model than the commit's, as after training without `evaluate`."""
-    lock = _git().blob(_root(), commit, "dvc.lock")
-    pipelines = import_module("transformer.workflow.pipeline").pipelines  # by name, as below
-    if any(found.task == task and "evaluate" in found.stale for found in pipelines(lock, commit)):
-        raise UserError(f"commit {commit} contains the predictions of another model than its own (dvc.lock): {_REMEDY}")
-
-
-def _git() -> Any:
-    """Import by name: code that can only find or reject a result, not change a byte, is no dependency of evaluate."""
-    return import_module("transformer.workflow.git")
-
-
-def _root() -> Path:
-    return repository(Path()) or Path()

@@ -2,6 +2,7 @@
 
 import re
 import reprlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from transformer.encoded.store import EncodedColumn
 
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 """A commit id, possibly abbreviated."""
+Committed = Callable[[str, Path], str]
+"""Reads a file under reports/TASK of a commit's result. Raises UserError when that is not available."""
 _FILE = re.compile(r"[\w][\w.-]*\.tsv")
 
 
@@ -56,6 +59,8 @@ class EvaluationInputs:
     trained: Path
     baselines: Path
     """Folder of prediction files to compare with."""
+    committed: Committed
+    """Reads a report of another commit's result."""
 
 
 @dataclass(frozen=True, kw_only=True)

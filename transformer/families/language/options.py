@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
-from transformer.evaluation.scripts import written_words
+from transformer.text.scripts import written_words
 
 if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
     from transformer.encoded.vocabulary import Vocabulary

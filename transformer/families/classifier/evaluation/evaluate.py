@@ -14,10 +14,10 @@ from transformer.core.files import read_rows, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task, with_labels
+from transformer.corpora.leakage import LeakageCheck, words
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
-from transformer.evaluation.leakage import LeakageCheck, words
 from transformer.families.classifier.data.encoded import EncodedTexts
 from transformer.families.classifier.decoding.labels import ClassificationParams, prediction, probabilities_of
 from transformer.families.classifier.decoding.opening import TrainedClassifier
@@ -124,7 +124,9 @@ def run(
 def _open_baseline(name: str | None, inputs: EvaluationInputs, outputs: EvaluationOutputs) -> Baseline | None:
     if name is None:
         return None
-    return Baseline.read(name, inputs.baselines, outputs.predictions, columns=("prediction", "probability"))
+    return Baseline.read(
+        name, inputs.baselines, outputs.predictions, committed=inputs.committed, columns=("prediction", "probability")
+    )
 
 
 def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) -> float | list[float]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from transformer.corpora.leakage import Duplicates
 from transformer.evaluation.bootstrap import Floats, comparison_figures, interval_figures
-from transformer.evaluation.leakage import Duplicates
 from transformer.families.classifier.evaluation.calibration import expected_calibration_error, rescaled
 from transformer.families.classifier.evaluation.scores import Labels, differing, resampled_scores, scores
 

@@ -13,12 +13,12 @@ from transformer.core.files import read_rows, sha256, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
+from transformer.corpora.leakage import Duplicates, LeakageCheck
 from transformer.encoded.batching import Ids
 from transformer.encoded.store import EncodedColumn
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
-from transformer.evaluation.leakage import Duplicates, LeakageCheck
 from transformer.families.language.data.windows import first_texts
 from transformer.families.language.decoding.config import AnswerParams
 from transformer.families.language.decoding.interface import Engine
@@ -177,7 +177,7 @@ def _open_baseline(
     if name is None:
         return None
     needed = [column for column in COLUMNS if column not in ("split", "text")]
-    found = Baseline.read(name, inputs.baselines, outputs.predictions, columns=needed)
+    found = Baseline.read(name, inputs.baselines, outputs.predictions, committed=inputs.committed, columns=needed)
     if not found.measured_alike(signatures):
         name, theirs = next((name, theirs) for name, theirs in found.signatures.items() if name in signatures)
         raise UserError(

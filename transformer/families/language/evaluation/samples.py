@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from transformer.evaluation.scripts import written_words
 from transformer.families.language.decoding.predictor import LanguageModel
 from transformer.families.language.nn.mask_token import MASK
+from transformer.text.scripts import written_words
 
 _TEXTS = 10  # per split
 _PROMPT, _SHOWN = 6, 30  # words per text

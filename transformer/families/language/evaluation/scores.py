@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transformer.corpora.leakage import word_count
 from transformer.evaluation.bootstrap import Floats, bootstrap, comparison_figures, interval_figures
-from transformer.evaluation.leakage import word_count
 
 DIGITS = 6
 _HIGHEST = 700.0  # exp of a larger loss overflows

@@ -15,9 +15,9 @@ from transformer.core.files import read_rows, sha256, write_json, write_table
 from transformer.core.observer import Observer
 from transformer.core.schema import Hardware, StageParams
 from transformer.core.task import Task
+from transformer.corpora.leakage import LeakageCheck
 from transformer.evaluation.baseline import Baseline
 from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs, ScoringParams, evaluated_splits
-from transformer.evaluation.leakage import LeakageCheck
 from transformer.families.seq2seq.data.encoded import EncodedPairs, perplexity
 from transformer.families.seq2seq.decoding.config import DecodingParams
 from transformer.families.seq2seq.decoding.decode import Search
@@ -68,7 +68,11 @@ def run(
 ) -> dict[str, float]:
     """Write metrics per split, all translations, and tables. Returns the main validation metrics."""
     name = params.evaluate.baseline
-    baseline = Baseline.read(name, inputs.baselines, outputs.predictions, columns=("hypothesis",)) if name else None
+    baseline = (
+        Baseline.read(name, inputs.baselines, outputs.predictions, committed=inputs.committed, columns=("hypothesis",))
+        if name
+        else None
+    )
     opened = inputs, params.evaluate, params.hardware
     runtime = with_own_cores(params.runtime, params.hardware.threads)
     with worker_processes(runtime, initializer=open_translator, arguments=opened) as ordered_map:

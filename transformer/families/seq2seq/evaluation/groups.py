@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transformer.evaluation.leakage import word_count, words
+from transformer.corpora.leakage import word_count, words
 from transformer.families.seq2seq.evaluation.scores import Metric
 
 _LENGTH_BINS = (8, 12, 16, 24)  # source words, upper ends; one more bin for longer sentences

@@ -8,8 +8,8 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.core.errors import UserError
+from transformer.corpora.leakage import Duplicates
 from transformer.evaluation.bootstrap import Floats, comparison_figures, interval_figures
-from transformer.evaluation.leakage import Duplicates
 from transformer.families.seq2seq.evaluation.adequacy import adequacy_figures
 from transformer.families.seq2seq.evaluation.scores import (
     GIVEN,

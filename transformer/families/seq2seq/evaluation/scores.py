@@ -11,7 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from transformer.evaluation.bootstrap import Floats, bootstrap
-from transformer.evaluation.scripts import HAN, KANA, SOUTH_EAST
+from transformer.text.scripts import HAN, KANA, SOUTH_EAST
 
 Rows = NDArray[np.int64] | NDArray[np.bool_]
 _DIGITS = 4

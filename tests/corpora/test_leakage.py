@@ -6,8 +6,8 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 
-from transformer.evaluation import leakage
-from transformer.evaluation.leakage import (
+from transformer.corpora import leakage
+from transformer.corpora.leakage import (
     LeakageCheck,
     TrigramSets,
     WordNumbers,
@@ -15,7 +15,7 @@ from transformer.evaluation.leakage import (
     word_count,
     words,
 )
-from transformer.evaluation.scripts import separates_words, written_words
+from transformer.text.scripts import separates_words, written_words
 
 
 def by_brute_force(text: str, others: list[str]) -> list[float]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from transformer.evaluation.scripts import UNSEPARATED, separates_words
+from transformer.text.scripts import UNSEPARATED, separates_words
 
 Ids = NDArray[np.int64]
 THRESHOLD = 0.5
