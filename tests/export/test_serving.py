@@ -17,7 +17,7 @@ from tests.export.test_hostile import answer
 from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_table
-from transformer.core.observer import Observer, due_in
+from transformer.core.observer import Observer, time_limit
 from transformer.core.task import open_task
 from transformer.export import exporting
 from transformer.export.bundle import open_bundle
@@ -83,7 +83,7 @@ def test_each_family_looks_at_the_time_while_it_works(
 def test_work_is_overdue_between_batches() -> None:
     """Not only before it begins: the 504 of a server comes in the middle."""
     done = []
-    with due_in(0.2), pytest.raises(UserError, match="overdue"):
+    with time_limit(0.2), pytest.raises(UserError, match="overdue"):
         for number in Observer().progress(range(1000), total=1000, what="work"):
             done.append(number)
             time.sleep(0.05)

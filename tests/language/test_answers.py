@@ -16,7 +16,7 @@ from tests.builders import LAYERS
 from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
-from transformer.core.observer import due_in
+from transformer.core.observer import time_limit
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.conversion.uncached import UncachedGenerator
 from transformer.families.language.decoding.config import AnswerParams
@@ -253,7 +253,7 @@ def test_cached_and_uncached_generation_agree_in_any_batch(method: str, tmp_path
 def test_an_overdue_continuation_is_given_up_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = model(tmp_path, "causal")
     monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=count().__next__))
-    with due_in(2.5), pytest.raises(UserError, match="overdue"):  # of seconds that pass when they are looked at
+    with time_limit(2.5), pytest.raises(UserError, match="overdue"):  # of seconds that pass when they are looked at
         found.generate_n_best(["the", "the film", "the film was", "the film was good"])  # a batch for each length
 
 

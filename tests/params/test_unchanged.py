@@ -11,13 +11,13 @@ from transformer.core.code import code_path
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
 from transformer.core.task import open_task, stage_code
-from transformer.core.unchanged import Started
+from transformer.core.unchanged import InputSnapshot
 
 STAGE = "download"
 
 
 @pytest.fixture
-def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InputSnapshot:
     """A stage that has begun in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     for name in ("dvc.yaml", "params.yaml"):
@@ -26,9 +26,9 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
     return start()
 
 
-def start() -> Started:
+def start() -> InputSnapshot:
     task, path = open_task("sentiment"), Path("params.yaml")
-    return Started(path, read_params(path), STAGE, task, stage_code(task, STAGE).Params)
+    return InputSnapshot(path, read_params(path), STAGE, task, stage_code(task, STAGE).Params)
 
 
 def changed() -> None:
@@ -37,7 +37,7 @@ def changed() -> None:
     Path("params.yaml").write_text(f"{before}\nsentiment:\n{own.replace('seed: ', 'seed: 1', 1)}", encoding="utf-8")
 
 
-def test_a_parameter_or_an_input_that_changes_meanwhile_is_named(started: Started) -> None:
+def test_a_parameter_or_an_input_that_changes_meanwhile_is_named(started: InputSnapshot) -> None:
     started.require_unchanged("")
     Path("samples/sentiment/more.jsonl").touch()
     with pytest.raises(UserError, match=r"samples/sentiment/more.jsonl changed while the stage ran, .* again; kept"):
@@ -48,7 +48,7 @@ def test_a_parameter_or_an_input_that_changes_meanwhile_is_named(started: Starte
         started.require_unchanged("")
 
 
-def test_a_process_of_other_code_than_its_file_says_is_refused(started: Started) -> None:
+def test_a_process_of_other_code_than_its_file_says_is_refused(started: InputSnapshot) -> None:
     path = Path(code_path(STAGE, "sentiment"))
     path.parent.mkdir(parents=True)
     shutil.copy(ROOT / path, path)
@@ -61,7 +61,7 @@ def test_a_process_of_other_code_than_its_file_says_is_refused(started: Started)
 
 
 def test_a_module_that_the_fingerprint_does_not_list_is_named(
-    started: Started, monkeypatch: pytest.MonkeyPatch
+    started: InputSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transformer.core.unchanged.unlisted", lambda code: ["transformer/nn/more.py"])
     with pytest.raises(UserError, match=r"^transformer/nn/more.py was imported, but DVC would see no change of it"):

@@ -14,7 +14,7 @@ from transformer.core.files import files_of
 from transformer.core.params import read_params, stage_params
 from transformer.core.repository import refuse_other_repository
 from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
-from transformer.core.unchanged import Started
+from transformer.core.unchanged import InputSnapshot
 from transformer.families.classifier.combinations import Params, check
 from transformer.workflow.dvc import _recorded_md5, content_md5
 
@@ -80,5 +80,5 @@ def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypat
     for name, wrong in (("transformer", "transformer"), ("registry/de", "registry")):
         content["sentiment"]["download"]["path"] = name
         with pytest.raises(UserError, match=rf"^{wrong} has a `\.dvc`, .*: remove {wrong}/\.dvc, or move {wrong} out"):
-            Started(*given)
+            InputSnapshot(*given)
         shutil.rmtree(tmp_path / "transformer", ignore_errors=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from transformer.core.files import atomic_write, files_of, json_bytes
 from transformer.core.meaning import BY_NAME, Meanings, Module, digest
-from transformer.core.task import ELSEWHERE, STAGES, Task
+from transformer.core.task import MODULE_OF_STAGE, STAGES, Task
 
 ROOT = Path(__file__).parents[2]
 CODE = ("transformer", "stages")
@@ -208,7 +208,7 @@ def _reached(tree: Tree, stage: str, task: Task) -> dict[str, Module]:
     """Return the modules that `python -m stages.STAGE TASK` imports, by path."""
     passed = _NOT_ENTERED if stage == "report" else (*_NOT_ENTERED, _RESULTS)
     known = {name for name in tree.names if not _is(name, passed)}
-    waiting = [f"stages.{stage}", f"transformer.families.{task.family}.{ELSEWHERE.get(stage, stage)}"]
+    waiting = [f"stages.{stage}", f"transformer.families.{task.family}.{MODULE_OF_STAGE.get(stage, stage)}"]
     found: dict[str, Module] = {}
     while waiting:
         path = f"{waiting.pop().replace('.', '/')}.py"

@@ -14,8 +14,8 @@ _DUE: ContextVar[float] = ContextVar("due", default=math.inf)
 
 
 @contextmanager
-def due_in(seconds: float) -> Iterator[None]:
-    """Set a deadline for this thread: `on_time` raises after this many seconds."""
+def time_limit(seconds: float) -> Iterator[None]:
+    """Set a deadline for this thread: `check_deadline` raises after this many seconds."""
     token = _DUE.set(time.monotonic() + seconds)
     try:
         yield
@@ -23,7 +23,7 @@ def due_in(seconds: float) -> Iterator[None]:
         _DUE.reset(token)
 
 
-def on_time() -> None:
+def check_deadline() -> None:
     """Raise UserError if the deadline has passed; called between batches."""
     if time.monotonic() > _DUE.get():
         raise UserError("the answer is overdue, and given up: ask for fewer texts at once, or a narrower beam")
@@ -38,7 +38,7 @@ class Observer:
         total: their number if known; what: the name of the work; after: number of equally long items in later calls.
         """
         for item in items:
-            on_time()
+            check_deadline()
             yield item
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:

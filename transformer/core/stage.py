@@ -19,7 +19,7 @@ from transformer.core.repository import repository
 from transformer.core.schema import Runtime, StageParams
 from transformer.core.spinning import watched
 from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
-from transformer.core.unchanged import Started
+from transformer.core.unchanged import InputSnapshot
 from transformer.workflow.pipeline import STAGES as MADE
 from transformer.workflow.recording import Live
 from transformer.workflow.times import note_times, run_of
@@ -51,11 +51,11 @@ class StageObserver(Observer):
             return items
         items = watched(items, self.say)
         if not sys.stderr.isatty():
-            return self._told(items, total, what, after)
+            return self._log_progress(items, total, what, after)
         bar: Iterable[T] = tqdm(items, total=total, desc=f"{self._title}: {what}", leave=False, mininterval=0.5)
         return bar
 
-    def _told(self, items: Iterable[T], total: int | None, what: str, after: int) -> Iterator[T]:
+    def _log_progress(self, items: Iterable[T], total: int | None, what: str, after: int) -> Iterator[T]:
         start = last = time.monotonic()
         for done, item in enumerate(items):
             now = time.monotonic()
@@ -146,7 +146,7 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     code, start = cast(Code, stage_code(declared, name)), time.time()
     schema = code.Params
     params = stage_params(content, task, schema, where=PARAMS)
-    started = Started(PARAMS, content, name, declared, schema)
+    started = InputSnapshot(PARAMS, content, name, declared, schema)
     training = hashlib.sha256(f"{run_of(task, 'build_vocab')} {started.parameters}".encode()).hexdigest()
     if name == "train" and int(os.environ.get("RANK", "0")):  # torchrun's: only the first process records and writes
         script(Stage(declared, code, params, Observer()))
@@ -183,7 +183,7 @@ def _say_stopped(name: str, task: str, interrupt: KeyboardInterrupt) -> None:
     print(f"error: {name}@{task}: {str(interrupt) or 'stopped'}", file=sys.stderr)
 
 
-def _require_unchanged(started: Started, observer: StageObserver) -> None:
+def _require_unchanged(started: InputSnapshot, observer: StageObserver) -> None:
     kept = "; a checkpoint is kept, so reverting the change needs no retraining" if observer.can_go_on else ""
     started.require_unchanged(kept)
 

@@ -27,8 +27,8 @@ TASKS = Path(__file__).parents[1] / "tasks"
 FAMILIES = TASKS.with_name("families")
 MOST_CLASSES = 128
 """Maximum number of classes: a label is one signed byte (int8) in the encoded store."""
-ELSEWHERE = {"evaluate": "evaluation.evaluate"}
-NOWHERE = Path("data/local/none")
+MODULE_OF_STAGE = {"evaluate": "evaluation.evaluate"}
+NO_INPUT = Path("data/local/none")
 """Placeholder path for an unused input."""
 UNSUPERVISED = "unsupervised"
 """Name of the split of texts without labels."""
@@ -209,7 +209,7 @@ def family_module(task: Task, module: str) -> Any:
 
 def stage_code(task: Task, stage: str) -> StageCode:
     """Import the code of one stage; tests/families.py has mypy check all families' modules against the protocols."""
-    code: StageCode = family_module(task, ELSEWHERE.get(stage, stage))
+    code: StageCode = family_module(task, MODULE_OF_STAGE.get(stage, stage))
     return code
 
 

@@ -32,7 +32,7 @@ from transformer.core.task import STAGES, Task
 _SHOWN = 3
 
 
-class Started:
+class InputSnapshot:
     """Snapshot of the parameters, code and inputs that a stage was started with."""
 
     def __init__(

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from transformer.core.errors import UserError
 from transformer.core.schema import Section
-from transformer.core.task import NOWHERE, Task
+from transformer.core.task import NO_INPUT, Task
 from transformer.corpora.columns import Columns
 from transformer.corpora.corpus import Corpus, Fault, Part, Row
 from transformer.corpora.files import read_folder
@@ -80,7 +80,7 @@ class AddingDownload(Download):
 
 
 def open_corpus(
-    section: Download, task: Task, *, columns: Sequence[str], scratch: Path, progress: bool, added: Path = NOWHERE
+    section: Download, task: Task, *, columns: Sequence[str], scratch: Path, progress: bool, added: Path = NO_INPUT
 ) -> AbstractContextManager[Corpus]:
     """Open the corpus of a task for reading inside a `with` block.
 
@@ -103,7 +103,7 @@ def open_corpus(
 @contextmanager
 def _with_added(source: AbstractContextManager[Corpus], folder: Path, columns: Sequence[str]) -> Iterator[Corpus]:
     with source as corpus:
-        yield corpus if folder.resolve() == NOWHERE.resolve() else _joined(corpus, folder, columns)
+        yield corpus if folder.resolve() == NO_INPUT.resolve() else _joined(corpus, folder, columns)
 
 
 def _joined(corpus: Corpus, folder: Path, columns: Sequence[str]) -> Corpus:

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 import transformer
-from transformer.core.observer import due_in, on_time
+from transformer.core.observer import check_deadline, time_limit
 from transformer.core.task import family_module
 from transformer.export.bundle import config_of
 from transformer.export.converted import engines_of
@@ -37,7 +37,7 @@ class Serving:
         Raises UserError for parameters that cannot be fulfilled and for an answer that takes too long, and TypeError
         for a text that is not a string.
         """
-        with due_in(self._seconds):
+        with time_limit(self._seconds):
             return self._table(texts, params)
 
     def _table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -48,7 +48,7 @@ class Serving:
             engine = opening.best_engine(config, self._engines)
         model = self._model(engine)
         with self._torch if engine == "torch" else nullcontext():  # the other engines are thread-safe
-            on_time()
+            check_deadline()
             found: dict[str, list[Any]] = serving.answers(model, config, texts)
         return found
 

@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.schema import StageParams
-from transformer.core.task import NOWHERE, UNSUPERVISED, Task
+from transformer.core.task import NO_INPUT, UNSUPERVISED, Task
 from transformer.corpora.corpus import Corpus, Row, clean_text
 from transformer.corpora.output import beside
 from transformer.corpora.select import Selection
@@ -71,13 +71,13 @@ def checked(row: Row) -> Row:
 
 def judged(corpus: Path) -> list[Callable[[], Iterator[Row]]]:
     """Return readers of a corpus's validation and test texts, as rows. Raises UserError if it has neither split."""
-    if corpus.resolve() == NOWHERE.resolve():
+    if corpus.resolve() == NO_INPUT.resolve():
         return []
     paths = sorted(path for name in ("validation", "test") for path in corpus.glob(f"{name}*.jsonl"))
     if not paths:
         raise UserError(
             f"{corpus} has no validation or test split: run the download of its task first, or set held_out to"
-            f" {NOWHERE.as_posix()}"
+            f" {NO_INPUT.as_posix()}"
         )
     return [partial(_texts, path) for path in paths]
 

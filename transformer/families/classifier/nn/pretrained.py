@@ -14,7 +14,7 @@ from transformer.checkpoint.trained import CONFIG, WEIGHTS, read_weights
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, sha256
 from transformer.core.schema import Section
-from transformer.core.task import NOWHERE
+from transformer.core.task import NO_INPUT
 from transformer.families.classifier.nn.config import (
     AnyClassifierParams,
     ClassifierParams,
@@ -34,7 +34,7 @@ class Initialisation(Section):
 
     init: Literal["random", "pretrained"] = "random"
     """Initial embeddings and layers: random, from `train.seed`, or from a trained language model."""
-    pretrained: str = Field(default=NOWHERE.as_posix(), min_length=1)
+    pretrained: str = Field(default=NO_INPUT.as_posix(), min_length=1)
     """`pretrained`: the folder of the language model, such as models/language/trained, which becomes a dependency of
     training; `random`: data/local/none."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
@@ -43,8 +43,8 @@ class Initialisation(Section):
 
     @model_validator(mode="after")
     def _depends_on_what_it_reads(self) -> Self:
-        if (self.init == "random") != (self.pretrained == NOWHERE.as_posix()):
-            instead = NOWHERE.as_posix() if self.init == "random" else "models/language/trained"
+        if (self.init == "random") != (self.pretrained == NO_INPUT.as_posix()):
+            instead = NO_INPUT.as_posix() if self.init == "random" else "models/language/trained"
             raise ValueError(f"with init `{self.init}`, pretrained must not be {self.pretrained}: set it to {instead}")
         if self.init == "random" and self.layer_decay != 1:
             raise ValueError("layer_decay needs init `pretrained`: set it to 1")

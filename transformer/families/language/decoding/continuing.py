@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transformer.core.observer import on_time
+from transformer.core.observer import check_deadline
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.decoding.config import AnswerParams
@@ -31,7 +31,7 @@ def continue_texts(
     method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
     found: list[list[Hypothesis]] = [[] for _ in prompts]
     for rows in _batches([len(ids) for ids in kept], params.batch_size):
-        on_time()
+        check_deadline()
         ids = np.stack([kept[row] for row in rows])
         room = min(params.max_length, positions + 1 - ids.shape[1])
         seeds: list[tuple[int, ...]] = [(first + row,) for row in rows]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.core.errors import UserError
-from transformer.core.observer import Observer, on_time
+from transformer.core.observer import Observer, check_deadline
 from transformer.encoded.batching import Ids, padded, sorted_batches
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.language.decoding.config import AnswerParams
@@ -115,7 +115,7 @@ class LanguageModel:
         return {"answer": [self._filled(text) for text in given_texts(texts)]}
 
     def _filled(self, text: str) -> str:
-        on_time()
+        check_deadline()
         return self.fill(text, 1)[0].text
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from transformer.conversion.ctranslate2_session import open_model
 from transformer.core.errors import UserError
-from transformer.core.observer import Observer, on_time
+from transformer.core.observer import Observer, check_deadline
 from transformer.encoded.batching import Ids
 from transformer.encoded.vocabulary import Vocabulary
 from transformer.families.seq2seq.decoding.config import DecodingParams
@@ -63,7 +63,7 @@ class CTranslate2Decoder:
         for row, source in enumerate(fitting):
             by_limit[params.limit(len(source) - 2, self.positions)].append(row)
         for limit, rows in _calls(by_limit, fitting, _BATCHES * params.batch_size):
-            on_time()
+            check_deadline()
             tokens = [self._source.entries(fitting[row]) for row in rows]
             translator = self._translator()
             size = min(params.batch_size, -(-len(rows) // translator.num_translators))
