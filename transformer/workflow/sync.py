@@ -74,7 +74,7 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
             if task not in stores:
                 stores[task] = open_store(root, task)
                 done |= finished_keys(stores[task])
-            if key in done:
+            if key in done or (result.commit and not result.pipeline.complete):
                 continue
             _require_complete(result)
             with files_of(result) as (folder, confirm):
