@@ -58,7 +58,7 @@ def faulty(fault: str, behind: int = 0) -> Iterator[str]:
 
     ended = threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server.daemon_threads = False  # the end waits for what is under way
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

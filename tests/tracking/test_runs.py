@@ -165,6 +165,15 @@ client.update_run("{first["run"]}", "RUNNING")
     ((now, second),) = shown(dvc_repository).items()
     assert now == key and second["run"] != first["run"] and second["status"] == "FINISHED"
     assert len(second["versions"]) == 1 and second["versions"][0][2] == {"best": 2}, "and the first one's is gone"
+    code = f"""
+from pathlib import Path
+from transformer.workflow.mlflow import open_store
+store = open_store(Path.cwd(), "sentiment")
+store.client.create_run(store.experiment_id, tags={{"key": "{key}"}})
+"""
+    run_in(dvc_repository, "python", "-c", code)
+    assert sync(dvc_repository).endswith("0 runs written\n")
+    assert [run["run"] for run in shown(dvc_repository).values()] == [second["run"]]
 
 
 def test_what_is_no_result_gets_no_run(dvc_repository: Path) -> None:

@@ -201,8 +201,16 @@ def _experiment(client: "MlflowClient", uri: str, name: str) -> str:
 
 
 def finished_keys(store: Store) -> set[str]:
-    """Return the keys of the results with a finished run."""
-    return {run.data.tags["key"] for run in store.runs("tags.key LIKE '%' AND attributes.status = 'FINISHED'")}
+    """Return the keys of the results that have a whole run.
+
+    Removes unfinished runs beside these: a server may have taken the first request of a writer that was given up.
+    """
+    runs = store.runs("tags.key LIKE '%'")
+    finished = {run.data.tags["key"] for run in runs if run.info.status == "FINISHED"}
+    for run in runs:
+        if run.info.status != "FINISHED" and run.data.tags["key"] in finished:
+            _discard(store, run.info.run_id)
+    return finished
 
 
 def write_run(
