@@ -16,7 +16,7 @@ from transformer.core.task import open_task, task_names
 from transformer.workflow.dvc import cached, changed_since, content_md5, md5_of_folder, not_as_locked
 from transformer.workflow.dvc import read_at as read_from_dvc
 from transformer.workflow.git import Snapshot, blob, blobs, experiments, files, git, head, snapshots
-from transformer.workflow.pipeline import LOCK, Pipeline, pipelines
+from transformer.workflow.pipeline import LOCK, OPTIONAL, Pipeline, pipelines
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
@@ -98,7 +98,8 @@ class Result:
 
     def never_run(self, *, remote: bool = False) -> str | None:
         """Explain which stage never ran with its parameters in dvc.lock, so that this is no result; else None."""
-        for stage, ran in (self.ran(remote=True) if remote else self._ran).items():
+        found = self.ran(remote=True) if remote else self._ran
+        for stage, ran in sorted(found.items(), key=lambda each: each[0] in OPTIONAL):  # these declare others' sections
             if ran["parameters"] != parameters_digest(self.pipeline.stages[stage].params):
                 return (
                     f"{self.task}: {self.name} has no result: {stage} never ran with the parameters in {LOCK} (`dvc exp"
