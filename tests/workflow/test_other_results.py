@@ -42,16 +42,6 @@ def test_another_evaluation_adds_one_row(restored: Clone) -> None:
     assert len(added[0]["curves"]["train_loss"]) >= 2
 
 
-# tests/tracking/test_runs.py loses the database of a tiny pipeline
-def test_a_lost_database_comes_back(restored: Clone) -> None:
-    restored.run("transformer", "sync")
-    everything = rows(restored)
-    (restored.root / "mlflow.db").unlink()
-    restored.run("transformer", "sync")
-    assert rows(restored) == everything
-    assert restored.run("transformer", "sync").stdout == "0 runs written\n"
-
-
 # tests/decoding/test_decode.py compares batch sizes without the workflow
 def test_evaluation_does_not_depend_on_the_batch_size(restored: Clone) -> None:
     """Another order of sums may change the last of the probabilities' six decimals."""
