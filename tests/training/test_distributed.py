@@ -204,6 +204,17 @@ def test_a_process_that_cannot_start_is_one_line(tmp_path: Path) -> None:
     assert said.strip().splitlines()[-1].endswith("a training process did not start: error: no room for it"), said
 
 
+def test_a_process_that_would_train_otherwise_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an edit between the starts of the processes, also one that is reverted before the end."""
+    task = written(tmp_path, "reviews", trainers=2)
+    monkeypatch.setenv("TRANSFORMER_STARTED_AS", "other parameters")
+    monkeypatch.setenv("RANK", "1")
+    with running(tmp_path, sys.executable, "-m", "stages.train", task) as process:
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert said.strip().splitlines()[-1].endswith("changed while the training processes started: run it again"), said
+
+
 def test_other_shards_are_another_result(tmp_path: Path) -> None:
     found = []
     for shards in (1, 2):

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from tqdm import tqdm
 
+from transformer.core.code import own_code
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
@@ -27,6 +28,7 @@ from transformer.workflow.times import note_times, run_of
 T = TypeVar("T")
 Code = TypeVar("Code", bound=StageCode)
 PARAMS = Path("params.yaml")
+_STARTED_AS = "TRANSFORMER_STARTED_AS"
 _QUIET = 60.0  # seconds
 
 
@@ -148,6 +150,12 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
     params = stage_params(content, task, schema, where=PARAMS)
     started = InputSnapshot(PARAMS, content, name, declared, schema)
     training = hashlib.sha256(f"{run_of(task, 'build_vocab')} {started.parameters}".encode()).hexdigest()
+    if name == "train" and params.runtime.trainers > 1:
+        started_as = f"{training} {own_code()}"
+        if (
+            os.environ.setdefault(_STARTED_AS, started_as) != started_as
+        ):  # the processes that this one starts inherit it
+            raise UserError("parameters or code changed while the training processes started: run it again")
     if name == "train" and int(os.environ.get("RANK", "0")):  # torchrun's: only the first process records and writes
         script(Stage(declared, code, params, Observer()))
         return
