@@ -97,7 +97,7 @@ def columns(rows: Sequence[Mapping[str, str]]) -> Columns:
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
-def scores(result: Files, names: Sequence[str]) -> Section:
+def score_table(result: Files, names: Sequence[str]) -> Section:
     """Tabulate the metrics of every split, with their intervals."""
     evaluation = result.evaluation
     rows = [[split, *(with_interval(name, evaluation[split]) or "–" for name in names)] for split in splits(evaluation)]

@@ -7,7 +7,7 @@ from transformer.evaluation.headline import headline, percent, value
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart, line_chart
 from transformer.report.content import Picture, Section, Table
-from transformer.report.result import Files, learning_curves, scores
+from transformer.report.result import Files, learning_curves, score_table
 
 METRICS_OF_MANY = ("accuracy", "balanced_accuracy", "macro_f1", "brier", "ece", "ece_with_temperature")
 METRICS = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "pr_auc", "brier", "ece", "ece_with_temperature")
@@ -76,7 +76,7 @@ def _lead(result: Files, other: str, called: str) -> str:
 
 def sections(task: Task, result: Files) -> Iterator[Section]:
     """Yield the sections of the page, the most informative first."""
-    yield scores(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
+    yield score_table(result, METRICS if len(task.classes) == 2 else METRICS_OF_MANY)
     if "epochs" in result.training:
         yield learning_curves(result, [(title, lines, unit.format(unit=task.unit)) for title, lines, unit in _CURVES])
     yield Section(

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from transformer.core.task import Task
 from transformer.evaluation.headline import headline, percent, value
+from transformer.families.language.evaluation.scores import METRICS
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Section, Table
-from transformer.report.result import Files, learning_curves, scores
+from transformer.report.result import Files, learning_curves, score_table
 
-METRICS = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
 _CURVES = (
     ("Loss", {"train_loss": "training", "validation_loss": "validation"}, "nats per predicted token"),
     ("Validation perplexity", {"validation_perplexity": "validation"}, "perplexity per predicted token"),
@@ -42,7 +42,7 @@ def weaknesses(task: Task, result: Files) -> Iterator[str]:
 
 def sections(task: Task, result: Files) -> Iterator[Section]:
     """Yield the sections of the page, the most informative first."""
-    yield scores(result, METRICS)
+    yield score_table(result, METRICS)
     yield learning_curves(result, _CURVES)
     places = bar_chart(
         "Loss by place",

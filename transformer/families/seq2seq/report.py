@@ -7,7 +7,7 @@ from transformer.evaluation.headline import TEXT_BLEUS, headline, main_first, pe
 from transformer.report.build import ReportParams, write_report
 from transformer.report.charts import bar_chart
 from transformer.report.content import Picture, Section, Table
-from transformer.report.result import Files, columns, learning_curves, scores
+from transformer.report.result import Files, columns, learning_curves, score_table
 
 METRICS = ("bleu", *TEXT_BLEUS, "chrf", "word_perplexity", "length_ratio")
 _CURVES = (
@@ -61,7 +61,7 @@ def weaknesses(task: Task, result: Files) -> Iterator[str]:
 def sections(task: Task, result: Files) -> Iterator[Section]:
     """Yield the sections of the page, the most informative first."""
     names = [name for name in METRICS if name in result.evaluation[result.main_split]]
-    yield scores(result, main_first(names, result.evaluation))
+    yield score_table(result, main_first(names, result.evaluation))
     yield learning_curves(result, _CURVES)
     yield Section("Where it is good and where it is not", f"Of the split {result.main_split}.", list(_charts(result)))
     rows = [list(row.values()) for row in result.by_split("tables/sentences.tsv")]

@@ -35,7 +35,7 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
 )
 from transformer.families.classifier.evaluation.scoring import open_classifier, opened_classifier, score_with
-from transformer.families.classifier.nn.ngrams import LONGEST
+from transformer.families.classifier.nn.config import LONGEST
 from transformer.text.parallel import worker_processes
 
 COLUMNS = ("split", "text", "label", "prediction", "probability")

@@ -5,8 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from transformer.core.schema import Section
-from transformer.families.classifier.nn.ngrams import LONGEST
 from transformer.nn.config import RecurrentLayerParams, TransformerParams
+
+LONGEST = 3
+"""Maximum n: keys of longer n-grams over large vocabularies would not fit into 64 bits."""
 
 
 class NgramParams(Section):

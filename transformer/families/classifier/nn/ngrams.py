@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
-LONGEST = 3
-"""Maximum n: keys of longer n-grams over large vocabularies would not fit into 64 bits."""
 
 
 def ngram_keys(ids: Ids, size: int, longest: int) -> Ids:

@@ -1,14 +1,10 @@
 """Caches of decoders between generation steps."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from transformer.families.seq2seq.nn.recurrent_attention import Memory
 from transformer.nn.attention import KeyValue
 from transformer.nn.layout import Cache, selected
-from transformer.nn.recurrent import State
 
 
 class DecoderCache(Cache):
@@ -37,31 +33,3 @@ class DecoderCache(Cache):
         if len(kept) != len(self.source_mask) or bool(kept.diff().ne(1).any()):
             self.source = [selected(held, kept) for held in self.source]
             self.source_mask = self.source_mask[kept]
-
-
-@dataclass
-class RecurrentCache:
-    """The decoder's current states, and its per-step inputs from the source."""
-
-    layers: list[State]
-    """By decoder layer, (B, C) each."""
-    fed: Tensor
-    """Next input of the cell besides the token: the fixed context (B, M), or Luong's last attentional vector (B, C).
-    Bahdanau's context is computed in the step."""
-    memory: Memory | None
-    """Keys and values of the source for attention; None without attention."""
-
-    def select(self, rows: Tensor) -> None:
-        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
-        self.layers = [tuple(part[rows] for part in state) for state in self.layers]
-        self.fed = self.fed[rows]
-        if self.memory is not None:
-            self.memory = Memory(*(part[rows] for part in self.memory))
-
-    def shorten(self, rows: int) -> None:
-        """Keep only the first `rows` rows."""
-        if rows < len(self.fed):
-            self.layers = [tuple(part[:rows] for part in state) for state in self.layers]
-            self.fed = self.fed[:rows]
-            if self.memory is not None:
-                self.memory = Memory(*(part[:rows] for part in self.memory))

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer.families.seq2seq.nn.cache import RecurrentCache
 from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig
 from transformer.families.seq2seq.nn.interface import Seq2SeqModel
-from transformer.families.seq2seq.nn.recurrent_decoder import make_decoder
+from transformer.families.seq2seq.nn.recurrent_decoder import RecurrentCache, make_decoder
 from transformer.nn.dropout import Dropout
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import gather

@@ -6,16 +6,44 @@ have ended leave the cache.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from transformer.families.seq2seq.nn.cache import RecurrentCache
 from transformer.families.seq2seq.nn.config import RecurrentParams
 from transformer.families.seq2seq.nn.recurrent_attention import Memory, make_attention
 from transformer.nn.dropout import Dropout
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.recurrent import CELLS, Cell, State
+
+
+@dataclass
+class RecurrentCache:
+    """The decoder's current states, and its per-step inputs from the source."""
+
+    layers: list[State]
+    """By decoder layer, (B, C) each."""
+    fed: Tensor
+    """Next input of the cell besides the token: the fixed context (B, M), or Luong's last attentional vector (B, C).
+    Bahdanau's context is computed in the step."""
+    memory: Memory | None
+    """Keys and values of the source for attention; None without attention."""
+
+    def select(self, rows: Tensor) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
+        self.layers = [tuple(part[rows] for part in state) for state in self.layers]
+        self.fed = self.fed[rows]
+        if self.memory is not None:
+            self.memory = Memory(*(part[rows] for part in self.memory))
+
+    def shorten(self, rows: int) -> None:
+        """Keep only the first `rows` rows."""
+        if rows < len(self.fed):
+            self.layers = [tuple(part[:rows] for part in state) for state in self.layers]
+            self.fed = self.fed[:rows]
+            if self.memory is not None:
+                self.memory = Memory(*(part[:rows] for part in self.memory))
 
 
 class Bridge(nn.Module):
