@@ -18,16 +18,16 @@ from typing import NamedTuple
 from benchmarks.harness import Options, Report, Table, isolated, main, measured, now
 from benchmarks.loops import OurLoop
 from benchmarks.translation import open_task, our_training
-from transformer.checkpoint.trained import save_trained, unique_state
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
-from transformer.families.seq2seq.conversion.ctranslate2_decoder import CTranslate2Decoder
-from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
-from transformer.families.seq2seq.decoding.decode import Search
-from transformer.families.seq2seq.decoding.translator import Decoder
-from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
-from transformer.families.seq2seq.evaluation.evaluate import Params as EvaluateParams
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.decode import Search
+from transformer.families.seq2seq.engines import CTranslate2Decoder
+from transformer.families.seq2seq.evaluate import Params as EvaluateParams
+from transformer.families.seq2seq.formats import write_ctranslate2
+from transformer.families.seq2seq.network import Seq2SeqTransformer
+from transformer.families.seq2seq.torch_translator import TorchTranslator
+from transformer.families.seq2seq.translator import Decoder
+from transformer.nn.trained import save_trained, unique_state
 from transformer.training.batches import random_batches
 
 METHODS = {"Greedy decoding": "greedy", "Beam search, 4 hypotheses": "beam"}

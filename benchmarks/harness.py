@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from transformer.checkpoint.device import Compute, prepare
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
-from transformer.core.schema import Hardware
+from transformer.core.validation import Hardware
+from transformer.nn.device import Compute, prepare
 
 OUTPUT = Path("reports", "benchmarks")
 Argument = TypeVar("Argument")

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmarks.harness import Contender, Work, now
-from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
-from transformer.training.config import TrainParams
+from transformer.data.store import Ids
+from transformer.nn.device import Compute
 from transformer.training.loop import fit
+from transformer.training.schedule import TrainParams
 from transformer.training.trainable import BatchLoss, Trainable
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ from benchmarks.harness import Options, Report, Table, isolated, main, now
 from benchmarks.loops import Sample
 from benchmarks.peers.straightforward import StraightforwardTranslator, load_into_ours
 from benchmarks.translation import Task, open_task, our_training, peer_loop
-from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
 from transformer.core.validation import validate
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
+from transformer.nn.device import Compute
 from transformer.training.loop import fit
 
 OURS, STRAIGHTFORWARD = "ours", "straightforward"

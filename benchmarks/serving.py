@@ -24,12 +24,11 @@ from benchmarks.workspace import prepared
 from tests.kit import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows
-from transformer.export.bundle import open_bundle
-from transformer.export.converted import engines_of
-from transformer.families.seq2seq.decoding.translator import Translator
-from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
-from transformer.families.seq2seq.evaluation.scores import text_metrics
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.network import Seq2SeqTransformer
+from transformer.families.seq2seq.scores import text_metrics
+from transformer.families.seq2seq.torch_translator import TorchTranslator
+from transformer.families.seq2seq.translator import Translator
+from transformer.inference.bundle import engines_of, open_bundle
 
 MARIAN, BATCH = "MarianMT generate", 32
 METHODS: dict[str, dict[str, Any]] = {"greedy": {"method": "greedy"}, "beam 4": {"method": "beam", "beam_size": 4}}

@@ -18,12 +18,12 @@ from benchmarks.peers.nn_transformer import TorchTranslator
 from benchmarks.peers.straightforward import StraightforwardClassifier, StraightforwardTranslator
 from benchmarks.translation import open_task, our_training, peer_loop
 from benchmarks.workspace import prepared
-from transformer.checkpoint.device import Compute
-from transformer.encoded.batching import Ids
-from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.nn.config import ClassifierConfig, ClassifierParams
+from transformer.data.store import Ids
+from transformer.data.vocabulary import read_vocabularies
+from transformer.families.classifier.interface import ClassifierConfig, ClassifierParams
+from transformer.families.classifier.texts import EncodedTexts
 from transformer.families.classifier.train import ClassifierTraining, Params
+from transformer.nn.device import Compute
 from transformer.training.batches import CorpusTraining
 
 STRAIGHTFORWARD, NN_TRANSFORMER, MARIAN = "straightforward", "nn.Transformer", "MarianMT"

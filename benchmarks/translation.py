@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from benchmarks.harness import Options
 from benchmarks.loops import PeerLoop
 from benchmarks.workspace import Workspace, prepared
-from transformer.checkpoint.device import Compute
-from transformer.encoded.batching import Ids
-from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
-from transformer.families.seq2seq.data.encoded import EncodedPairs
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.data.store import Ids
+from transformer.data.vocabulary import Vocabulary, read_vocabularies
+from transformer.families.seq2seq.interface import Seq2SeqConfig
+from transformer.families.seq2seq.pairs import EncodedPairs
 from transformer.families.seq2seq.train import Params, Seq2SeqTraining
+from transformer.nn.device import Compute
 
 
 class Task(NamedTuple):

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tests.kit import ROOT, clean_environment, set_leaves
-from transformer.commands.profiles import profile_params, with_local_corpora
+from transformer.cli.profiles import profile_params, with_local_corpora
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.core.params import read_params, stage_params
-from transformer.core.schema import StageParams
+from transformer.core.validation import StageParams
 
 FOLDER = ROOT / "build" / "benchmarks"
 SAMPLE_ROWS = {"translation": 28_000, "sentiment": 22_500}

@@ -24,8 +24,8 @@ for name in ("bleu", "bleu_low", "bleu_high", "chrf"):
 
 # %% What it attends to: the weights are computed again from the inputs of each attention layer
 from transformer.families.seq2seq.figures import drawings_of  # noqa: E402
-from transformer.figures.attention import attention_figure  # noqa: E402
-from transformer.figures.style import save  # noqa: E402
+from transformer.reporting.attention_maps import attention_figure  # noqa: E402
+from transformer.reporting.style import save  # noqa: E402
 
 drawings = {drawing.name: drawing for drawing in drawings_of(translator, sentence, layers="last")}
 print(*drawings, sep="\n")

@@ -1,16 +1,10 @@
-"""tokenize: splits text into tokens."""
+"""tokenize: splits text into tokens.
+
+data/TASK/corpus -> data/TASK/tokens
+"""
 
 import transformer.core.start  # noqa: F401  # first
-from transformer.core.stage import Stage, main
-from transformer.core.task import TokenizeCode
-
-
-def tokenize(stage: Stage[TokenizeCode]) -> dict[str, float]:
-    """data/TASK/corpus -> data/TASK/tokens."""
-    return stage.code.run(
-        stage.task, stage.params, corpus=stage.data / "corpus", tokens=stage.data / "tokens", observer=stage.observer
-    )
-
+from transformer.core.stage import main
 
 if __name__ == "__main__":
-    main("tokenize", tokenize)
+    main("tokenize")

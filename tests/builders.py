@@ -4,20 +4,19 @@ from typing import Any
 
 import torch
 
-from transformer.core.schema import Runtime
-from transformer.families.classifier.nn.config import (
+from transformer.core.validation import Runtime
+from transformer.families.classifier.interface import (
     ClassifierConfig,
     ClassifierParams,
     NgramParams,
     RecurrentClassifierParams,
 )
-from transformer.families.classifier.nn.model import TransformerClassifier
-from transformer.families.classifier.nn.recurrent import RecurrentClassifier
-from transformer.families.language.nn.config import LanguageConfig, LanguageParams
-from transformer.families.language.nn.model import LanguageTransformer
-from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
+from transformer.families.classifier.network import RecurrentClassifier, TransformerClassifier
+from transformer.families.language.interface import LanguageConfig, LanguageParams
+from transformer.families.language.network import LanguageTransformer
+from transformer.families.seq2seq.interface import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.network import Seq2SeqTransformer
+from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
 
 LAYERS: dict[str, Any] = {
     "kind": "transformer",

@@ -4,35 +4,35 @@ from transformer.core import task
 from transformer.families.classifier import build_vocab as classifier_build_vocab
 from transformer.families.classifier import convert as classifier_convert
 from transformer.families.classifier import download as classifier_download
+from transformer.families.classifier import evaluate as classifier_evaluate
 from transformer.families.classifier import export as classifier_export
 from transformer.families.classifier import figures as classifier_figures
+from transformer.families.classifier import report as classifier_compare
 from transformer.families.classifier import report as classifier_report
 from transformer.families.classifier import tokenize as classifier_tokenize
 from transformer.families.classifier import train as classifier_train
-from transformer.families.classifier.evaluation import compare as classifier_compare
-from transformer.families.classifier.evaluation import evaluate as classifier_evaluate
 from transformer.families.language import build_vocab as language_build_vocab
 from transformer.families.language import convert as language_convert
 from transformer.families.language import download as language_download
+from transformer.families.language import evaluate as language_evaluate
 from transformer.families.language import export as language_export
 from transformer.families.language import figures as language_figures
+from transformer.families.language import report as language_compare
 from transformer.families.language import report as language_report
 from transformer.families.language import tokenize as language_tokenize
 from transformer.families.language import train as language_train
-from transformer.families.language.evaluation import compare as language_compare
-from transformer.families.language.evaluation import evaluate as language_evaluate
 from transformer.families.seq2seq import build_vocab as seq2seq_build_vocab
 from transformer.families.seq2seq import convert as seq2seq_convert
 from transformer.families.seq2seq import download as seq2seq_download
+from transformer.families.seq2seq import evaluate as seq2seq_evaluate
 from transformer.families.seq2seq import export as seq2seq_export
 from transformer.families.seq2seq import figures as seq2seq_figures
+from transformer.families.seq2seq import report as seq2seq_compare
 from transformer.families.seq2seq import report as seq2seq_report
 from transformer.families.seq2seq import tokenize as seq2seq_tokenize
 from transformer.families.seq2seq import train as seq2seq_train
-from transformer.families.seq2seq.evaluation import compare as seq2seq_compare
-from transformer.families.seq2seq.evaluation import evaluate as seq2seq_evaluate
-from transformer.report.build import PageCode
-from transformer.workflow.differences import CompareCode
+from transformer.reporting.page import PageCode
+from transformer.workflow.compare import CompareCode
 
 DOWNLOAD: tuple[task.DownloadCode, ...] = (classifier_download, language_download, seq2seq_download)
 TOKENIZE: tuple[task.TokenizeCode, ...] = (classifier_tokenize, language_tokenize, seq2seq_tokenize)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from transformer.registry import STAGES, TASKS
 
 from tests.kit import ROOT, stage_files
 from transformer.core.errors import UserError
@@ -25,7 +26,6 @@ from transformer.core.files import (
     write_rows,
     write_table,
 )
-from transformer.registry import STAGES, TASKS
 
 
 @contextmanager

@@ -9,9 +9,7 @@ import pytest
 
 from tests.comparing.results import GOOD, write_result
 from tests.kit import ROOT, git
-from transformer.cli import main
-from transformer.commands import summary
-from transformer.commands.workspace import find_workspace, given_path
+from transformer.cli import find_workspace, given_path, main, summary
 
 WATCHED = (
     "data/local/translation",
@@ -91,7 +89,7 @@ def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch)
         main()
 
 
-@pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
+@pytest.mark.parametrize("module", ["transformer", "transformer.cli.main"])
 def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, tmp_path: Path) -> None:
     """As the stages do there, with the environment of the clone that it was installed from."""
     for folder in (".dvc", "notes", "transformer"):

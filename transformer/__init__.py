@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformer.families.classifier.decoding.labels import Classifier
-    from transformer.families.language.decoding.predictor import LanguageModel
-    from transformer.families.seq2seq.decoding.translator import Translator
+    from transformer.families.classifier.classifier import Classifier
+    from transformer.families.language.model import LanguageModel
+    from transformer.families.seq2seq.translator import Translator
 
 
 def load(
@@ -22,6 +22,6 @@ def load(
     the engine recorded in config.json. Raises transformer.core.errors.UserError if it is not a model.
     """
     # Imported by name: every stage imports this file, but only some should depend on the export code.
-    open_bundle = import_module("transformer.export.bundle").open_bundle
+    open_bundle = import_module("transformer.inference.bundle").open_bundle
     model: Translator | Classifier | LanguageModel = open_bundle(Path(path), device, engine)
     return model

@@ -13,13 +13,13 @@ from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.peers.straightforward import seed_params
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids, sorted_batches
-from transformer.encoded.tensors import pad
-from transformer.encoded.vocabulary import Vocabulary, clip
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.generation.interface import Hypothesis
+from transformer.data.store import Ids, sorted_batches
+from transformer.data.vocabulary import Vocabulary, clip
+from transformer.families.seq2seq.decode import DecodingParams
+from transformer.families.seq2seq.interface import Seq2SeqConfig
+from transformer.families.seq2seq.network import Seq2SeqTransformer
+from transformer.inference.search import Hypothesis
+from transformer.training.batches import pad
 
 # Parts of our weights' names, and of MarianMT's.
 _NAMES = (

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.peers.straightforward import Embedding, seed_params
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.families.seq2seq.interface import Seq2SeqConfig
 
 
 class TorchTranslator(nn.Module):

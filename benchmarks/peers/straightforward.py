@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.core.errors import UserError
-from transformer.families.classifier.nn.config import ClassifierParams
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.classifier.interface import ClassifierParams
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
 from transformer.nn.config import TransformerParams
 from transformer.nn.positions import sinusoidal_table
 

@@ -11,10 +11,10 @@ import torch
 
 from benchmarks.harness import Options, Report, Table, Work, isolated, measured, rates, write
 from benchmarks.workspace import prepared
-from transformer.checkpoint.device import Compute
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
-from transformer.core.schema import Hardware
+from transformer.core.validation import Hardware
+from transformer.nn.device import Compute
 
 
 @pytest.fixture

@@ -13,18 +13,17 @@ from tests.builders import LAYERS, classifier, seq2seq
 from tests.decoding.models import params, vocabulary
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
-from transformer.encoded.tensors import pad
-from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.classifier.nn.config import ClassifierParams
-from transformer.families.seq2seq.conversion.ctranslate2_decoder import CTranslate2Decoder
-from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.data.store import Ids
+from transformer.data.vocabulary import Vocabulary
+from transformer.families.classifier.interface import ClassifierParams
+from transformer.families.seq2seq.decode import DecodingParams, decode
+from transformer.families.seq2seq.engines import CTranslate2Decoder
+from transformer.families.seq2seq.formats import write_ctranslate2
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.network import Seq2SeqTransformer
+from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.nn.layers import count_parameters
+from transformer.training.batches import pad
 
 LIMIT = 12
 

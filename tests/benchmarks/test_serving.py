@@ -8,12 +8,12 @@ from torch import nn
 from benchmarks.serving import MARIAN, METHODS, RULE, Turn, open_subject, serve
 from tests.builders import seq2seq
 from tests.decoding.models import PARAMS, vocabulary
-from transformer.checkpoint.trained import save_trained
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
 from transformer.core.task import open_task
-from transformer.export.bundle import write_bundle
-from transformer.families.seq2seq.decoding.config import DecodingParams
+from transformer.families.seq2seq.decode import DecodingParams
+from transformer.inference.bundle import write_bundle
+from transformer.nn.trained import save_trained
 
 
 @pytest.fixture

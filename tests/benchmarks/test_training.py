@@ -12,13 +12,13 @@ from benchmarks.translation import Task, our_training, peer_loop
 from benchmarks.workspace import Workspace
 from tests.benchmarks.weights import load_into_straightforward
 from tests.builders import LAYERS, SEQ2SEQ_TRAIN, TRAIN, small_runtime
-from transformer.checkpoint.device import Compute
-from transformer.core.schema import Hardware
-from transformer.encoded.store import ColumnWriter, Sequences
-from transformer.families.seq2seq.data.encoded import EncodedPairs
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
+from transformer.core.validation import Hardware
+from transformer.data.store import ColumnWriter, Sequences
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.pairs import EncodedPairs
 from transformer.families.seq2seq.train import Params
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
+from transformer.nn.device import Compute
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from benchmarks.peers.nn_transformer import TorchTranslator
 from benchmarks.peers.straightforward import renamed
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.network import Seq2SeqTransformer
 
 
 def load_into_straightforward(model: nn.Module, ours: nn.Module) -> None:

@@ -9,18 +9,17 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from tests.corpora.cases import write
 from tests.workflow.languages import pairs
-from transformer.commands import rehearsal
-from transformer.commands.check import check_params
-from transformer.commands.new_corpus import new_corpus
-from transformer.commands.profiles import default_params, profile_params, profile_values
-from transformer.commands.recognise import recognise
+from transformer.cli import rehearsal
+from transformer.cli.check import check_params
+from transformer.cli.new_corpus import new_corpus, recognise
+from transformer.cli.profiles import default_params, profile_params, profile_values
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
-from transformer.registry import TASKS
 
 FRENCH = pairs("fr")[:60]
 STARS: list[dict[str, Any]] = [

@@ -10,13 +10,12 @@ from ruamel.yaml import YAML
 
 from tests.comparing.results import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, write_result
 from tests.kit import git
-from transformer.cli import run_command
+from transformer.cli.main import run_command
 from transformer.core.task import open_task
-from transformer.families.classifier.evaluation.compare import scored
-from transformer.report.build import in_common
-from transformer.workflow.differences import Differences, Score, differences
+from transformer.families.classifier.report import scored
+from transformer.reporting.page import in_common
+from transformer.workflow.compare import Differences, Score, differences, lines, tables
 from transformer.workflow.dvc import content_md5
-from transformer.workflow.output import lines, tables
 from transformer.workflow.results import find_results
 
 

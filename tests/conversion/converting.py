@@ -6,13 +6,13 @@ from typing import Any
 
 from tests.stages import Said
 from tests.training.small import own_torch_settings
-from transformer.conversion.stage import ConvertInputs, ConvertOutputs, ConvertParams
 from transformer.core.files import read_json, write_json, write_table
-from transformer.core.schema import Hardware
 from transformer.core.task import Task, family_module, open_task
-from transformer.export.bundle import open_bundle
-from transformer.export.exporting import Row
-from transformer.text.pretokenize import read_pretokenizers, write_rules
+from transformer.core.validation import Hardware
+from transformer.data.tokenization import read_pretokenizers, write_rules
+from transformer.inference.bundle import open_bundle
+from transformer.inference.conversion import ConvertInputs, ConvertOutputs, ConvertParams
+from transformer.inference.exporting import Row
 
 BUNDLES = Path(__file__).with_name("bundles")
 """Exported models, one of each kind, after one epoch on 60 rows of the sample corpus."""

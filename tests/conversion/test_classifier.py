@@ -9,15 +9,13 @@ import torch
 
 from tests.builders import classifier, recurrent_classifier
 from tests.decoding.models import vocabulary
-from transformer.conversion.onnx_graph import quantized, write_model
-from transformer.encoded.batching import Ids
-from transformer.families.classifier.conversion.ctranslate2_model import write_ctranslate2
-from transformer.families.classifier.conversion.ctranslate2_scorer import CTranslate2Scorer
-from transformer.families.classifier.conversion.onnx_model import classifier_graph
-from transformer.families.classifier.conversion.onnx_scorer import OnnxScorer
-from transformer.families.classifier.decoding.with_torch import TorchScorer
-from transformer.families.classifier.nn.interface import ClassifierModel
-from transformer.families.classifier.nn.model import TransformerClassifier
+from transformer.data.store import Ids
+from transformer.families.classifier.engines import CTranslate2Scorer, OnnxScorer
+from transformer.families.classifier.formats import classifier_graph, write_ctranslate2
+from transformer.families.classifier.interface import ClassifierModel
+from transformer.families.classifier.network import TransformerClassifier
+from transformer.families.classifier.torch_classifier import TorchScorer
+from transformer.inference.onnx_layers import quantized, write_model
 
 SIZE = 40
 POOLINGS = ("first", "cls", "mean", "max", "attention")

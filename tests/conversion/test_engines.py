@@ -15,8 +15,7 @@ from tests.conftest import ROOT
 from tests.conversion.converting import TEXTS, Conversion, answers
 from tests.stages import Said
 from transformer.core.errors import UserError
-from transformer.export.bundle import open_bundle
-from transformer.export.converted import ENGINES, engines_of
+from transformer.inference.bundle import ENGINES, engines_of, open_bundle
 
 
 def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> None:

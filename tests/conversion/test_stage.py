@@ -11,11 +11,10 @@ import torch
 
 from tests.conversion import converting
 from tests.conversion.converting import Conversion
-from transformer.conversion.stage import require_close, require_quality
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
-from transformer.export.bundle import open_bundle
-from transformer.export.converted import bundle_digest, engines_of, write_surroundings
+from transformer.inference.bundle import bundle_digest, engines_of, open_bundle, write_surroundings
+from transformer.inference.conversion import require_close, require_quality
 from transformer.nn.layers import Residual
 
 
@@ -144,7 +143,7 @@ def test_a_corrupted_conversion_is_found(
 
 def test_a_model_that_differs_has_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conversion = Conversion("sentiment-transformer", tmp_path)
-    monkeypatch.setattr("transformer.conversion.stage.TOLERANCE", -1.0)
+    monkeypatch.setattr("transformer.inference.conversion.TOLERANCE", -1.0)
     with pytest.raises(UserError, match="ctranslate2 differs from the exported model by"):
         conversion.run()
     assert conversion.written() == []

@@ -12,22 +12,19 @@ from tests.builders import seq2seq
 from tests.conftest import ROOT
 from tests.conversion.converting import BUNDLES
 from tests.decoding.models import params, vocabulary
-from transformer.conversion.onnx_graph import quantized, write_model
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
-from transformer.families.seq2seq.conversion.ctranslate2_decoder import CTranslate2Decoder, answers_as_ours
-from transformer.families.seq2seq.conversion.ctranslate2_model import write_ctranslate2
-from transformer.families.seq2seq.conversion.onnx_generator import OnnxGenerator
-from transformer.families.seq2seq.conversion.onnx_model import decoder_graph, encoder_graph
-from transformer.families.seq2seq.conversion.verify import forced
-from transformer.families.seq2seq.decoding import minimum_risk
-from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.overlong import fit_sources
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.families.seq2seq.decoding.translator import Translator
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.data.store import Ids
+from transformer.families.seq2seq import decode as minimum_risk
+from transformer.families.seq2seq.convert import forced
+from transformer.families.seq2seq.decode import decode, fit_sources
+from transformer.families.seq2seq.engines import CTranslate2Decoder, OnnxGenerator, answers_as_ours
+from transformer.families.seq2seq.formats import decoder_graph, encoder_graph, write_ctranslate2
+from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.options import add_options, answering
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.families.seq2seq.translator import Translator
+from transformer.inference.onnx_layers import quantized, write_model
 
 POSITIONS = 32
 FEW: list[dict[str, Any]] = [

@@ -9,11 +9,10 @@ from tests.conftest import ROOT
 from tests.corpora.cases import pairs, write
 from tests.training.small import smoke
 from transformer.core.errors import UserError
-from transformer.core.repository import repository
-from transformer.corpora.columns import Columns
-from transformer.corpora.files import read_folder
-from transformer.vocabulary.build import _given
-from transformer.vocabulary.config import VocabParams
+from transformer.core.unchanged import repository
+from transformer.data.encoding import VocabParams, _given
+from transformer.data.files import read_folder
+from transformer.data.layouts import Columns
 
 VOCABULARY = smoke("sentiment", {})["sentiment"]["vocab"] | {"source": "path"}
 LOCAL = "data/local/translation"

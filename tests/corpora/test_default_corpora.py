@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from transformer.core.files import read_json, read_rows, read_table, sha256
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import family_module, open_task
-from transformer.registry import TASKS
 
 EVALUATED = {
     "translation": {

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests.corpora.cases import json_lines, pairs, write
 from transformer.core.errors import UserError
-from transformer.corpora.columns import Columns
-from transformer.corpora.corpus import Corpus, Fault, LeftOut, checked_rows
-from transformer.corpora.files import read_folder, read_lines
+from transformer.data.corpus import Corpus, Fault, LeftOut, checked_rows
+from transformer.data.files import read_folder, read_lines
+from transformer.data.layouts import Columns
 
 COLUMNS = ("de", "en")
 ROWS = pairs(5)

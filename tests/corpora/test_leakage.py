@@ -6,8 +6,8 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 
-from transformer.corpora import leakage
-from transformer.corpora.leakage import (
+from transformer.data import leakage
+from transformer.data.leakage import (
     LeakageCheck,
     TrigramSets,
     WordNumbers,
@@ -15,7 +15,7 @@ from transformer.corpora.leakage import (
     word_count,
     words,
 )
-from transformer.text.scripts import separates_words, written_words
+from transformer.data.text import separates_words, written_words
 
 
 def by_brute_force(text: str, others: list[str]) -> list[float]:

@@ -10,16 +10,14 @@ from tokenizers import Tokenizer, models
 
 from tests.builders import LAYERS, seq2seq
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
-from transformer.encoded.tensors import pad
-from transformer.encoded.vocabulary import WORD_SPECIALS, Vocabulary
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.interface import Seq2SeqModel
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.generation.interface import Hypothesis
+from transformer.data.store import Ids
+from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary
+from transformer.families.seq2seq.decode import DecodingParams, decode
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqModel, Seq2SeqParams
+from transformer.families.seq2seq.network import Seq2SeqTransformer
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.inference.search import Hypothesis
+from transformer.training.batches import pad
 
 PARAMS: dict[str, Any] = {
     "method": "greedy",

@@ -5,10 +5,10 @@ from functools import cache
 
 import torch
 
-from transformer.encoded.batching import Ids
-from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.data.store import Ids
+from transformer.data.vocabulary import Vocabulary
+from transformer.families.seq2seq.decode import DecodingParams
+from transformer.families.seq2seq.interface import Seq2SeqModel
 
 Scored = tuple[float, list[int]]
 """A log probability and target ids, including the end token if there is one."""

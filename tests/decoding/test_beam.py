@@ -9,14 +9,13 @@ import torch
 
 from tests.decoding import reference
 from tests.decoding.models import params, run, sources, tiny, trained, vocabulary
-from transformer.encoded.batching import Ids, padded
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.families.seq2seq.nn.cache import DecoderCache
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
-from transformer.generation.beam import beam_search
-from transformer.generation.distribution import best
-from transformer.generation.interface import Sources
-from transformer.generation.torch_steps import best as torch_best
+from transformer.data.store import Ids, padded
+from transformer.families.seq2seq.network import DecoderCache, Seq2SeqTransformer
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.inference.beam import beam_search
+from transformer.inference.search import Sources
+from transformer.inference.stepwise import best
+from transformer.inference.torch_steps import best as torch_best
 
 STOPPING = ["exact", "heuristic", "first"]
 NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from tests.decoding.models import params, run, sources, trained, vocabulary
 from tests.decoding.reference import repeats
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
-from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
+from transformer.data.store import Ids
+from transformer.families.seq2seq.decode import decode
+from transformer.families.seq2seq.torch_translator import TorchGenerator
 
 METHOD = pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 SENTENCES = st.lists(

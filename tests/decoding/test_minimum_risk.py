@@ -7,12 +7,11 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformer.families.seq2seq.serving import asked
 
 from tests.decoding.models import params, run, sources, trained, vocabulary
-from transformer.families.seq2seq.decoding.config import DecodingParams
-from transformer.families.seq2seq.decoding.minimum_risk import bleu, chosen, chrf
-from transformer.families.seq2seq.serving import asked
-from transformer.generation.interface import Hypothesis
+from transformer.families.seq2seq.decode import DecodingParams, bleu, chosen, chrf
+from transformer.inference.search import Hypothesis
 
 TOKENS = st.lists(st.integers(4, 9), max_size=9).map(tuple)
 TEXTS = st.text(alphabet="ab ñж日 \u0301", max_size=12)

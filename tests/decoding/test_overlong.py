@@ -5,8 +5,8 @@ import pytest
 
 from tests.decoding.models import run, tiny, trained
 from transformer.core.errors import UserError
-from transformer.encoded.batching import Ids
-from transformer.families.seq2seq.decoding.overlong import fit_sources
+from transformer.data.store import Ids
+from transformer.families.seq2seq.decode import fit_sources
 
 
 def source(length: int) -> Ids:

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import recurrent_seq2seq
 from tests.decoding import reference
 from tests.decoding.models import run, sources, vocabulary
-from transformer.families.seq2seq.nn.interface import Seq2SeqModel
+from transformer.families.seq2seq.interface import Seq2SeqModel
 
 ATTENTIONS = pytest.mark.parametrize(
     ("attention", "end"),

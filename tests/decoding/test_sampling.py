@@ -9,9 +9,9 @@ import torch
 from tests.decoding import reference
 from tests.decoding.models import params, run, tiny, trained, vocabulary
 from transformer.core.observer import Observer
-from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.generation.stepwise import draw_tokens
+from transformer.families.seq2seq.decode import decode
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.inference.stepwise import draw_tokens
 
 SOURCE = np.array([5, 7, 4])
 DRAWS = 4000

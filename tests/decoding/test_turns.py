@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from transformer.checkpoint.device import in_turns
+from transformer.nn.device import in_turns
 
 inside: list[int] = []
 

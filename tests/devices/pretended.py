@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transformer.registry import TASKS
 
 from tests.builders import classifier, recurrent_seq2seq, seq2seq
 from tests.decoding.models import params, sources, vocabulary
 from tests.training.small import prepare, smoke
-from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
-from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.decoding.labels import class_logits, softmax
-from transformer.families.classifier.decoding.with_torch import TorchScorer
-from transformer.families.classifier.nn.pretrained import architecture
-from transformer.families.language.data.masking import Masking
-from transformer.families.language.nn.config import LanguageConfig
-from transformer.families.seq2seq.decoding.decode import decode
-from transformer.families.seq2seq.decoding.torch_generator import TorchGenerator
-from transformer.registry import TASKS
+from transformer.data.vocabulary import read_vocabularies
+from transformer.families.classifier.classifier import class_logits, softmax
+from transformer.families.classifier.pretrained import architecture
+from transformer.families.classifier.torch_classifier import TorchScorer
+from transformer.families.language.interface import LanguageConfig
+from transformer.families.language.windows import Masking
+from transformer.families.seq2seq.decode import decode
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.nn.device import Compute
 from transformer.training.batches import pieces_of_like_length
 from transformer.training.loop import Fitted, fit
 from transformer.training.step import Step

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer.checkpoint.device import loses_by_bf16
+from transformer.nn.device import loses_by_bf16
 
 CPUS = {
     "AMD with AVX-512 bf16": ({"cpu_name": "AMD EPYC 9654", "avx512_bf16": True, "amx_bf16": False}, False),

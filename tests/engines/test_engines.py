@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.builders import small_runtime
 from tests.engines.work import deadly, refusing
 from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
-from transformer.checkpoint import machine
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.schema import Runtime
-from transformer.evaluation.inputs import EvaluationInputs, EvaluationOutputs
-from transformer.registry import TASKS
-from transformer.text.parallel import worker_processes
-from transformer.workflow.baseline import read_committed
+from transformer.core.validation import Runtime
+from transformer.data.workers import worker_processes
+from transformer.evaluation.baseline import EvaluationInputs, EvaluationOutputs
+from transformer.nn import device as machine
+from transformer.workflow.results import read_committed
 
 ENGINES = pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.stress)])
 CHANGES: dict[str, dict[str, Any]] = {
@@ -102,7 +102,7 @@ from operator import neg
 import psutil
 from tests.builders import small_runtime
 from tests.engines.work import deadly, refusing
-from transformer.text.parallel import worker_processes
+from transformer.data.workers import worker_processes
 with worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)) as ordered_map:
     assert list(ordered_map(neg, [1, 2])) == [-1, -2]
     started = psutil.Process().children(recursive=True)

@@ -15,7 +15,7 @@ import pytest
 from tests.builders import small_runtime
 from tests.engines.conftest import NODE
 from tests.training.small import ROOT
-from transformer.text.parallel import worker_processes
+from transformer.data.workers import worker_processes
 
 pytestmark = pytest.mark.stress
 SHARED_MEMORY = Path("/dev/shm")
@@ -50,7 +50,7 @@ STAGE = """
 import sys, time
 from tests.builders import small_runtime
 from tests.engines.conftest import NODE
-from transformer.text.parallel import worker_processes
+from transformer.data.workers import worker_processes
 address = sys.argv[1] or None
 with worker_processes(
     small_runtime(engine="ray", workers=2, address=address), initializer=abs, arguments=(0,)

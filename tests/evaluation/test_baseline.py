@@ -10,10 +10,9 @@ from tests.kit import git
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.validation import validate
-from transformer.evaluation.baseline import Baseline
-from transformer.evaluation.inputs import ScoringParams
-from transformer.workflow.baseline import read_committed
+from transformer.evaluation.baseline import Baseline, ScoringParams
 from transformer.workflow.pipeline import REQUIRED
+from transformer.workflow.results import read_committed
 
 PREDICTIONS = Path("reports/translation/predictions.tsv")
 HEADER = "split\tsource\thypothesis\n"

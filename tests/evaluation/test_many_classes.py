@@ -6,18 +6,19 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
 from tests.builders import NGRAMS
-from transformer.corpora.leakage import Duplicates
-from transformer.families.classifier.decoding.labels import prediction, probabilities_of
+from transformer.data.leakage import Duplicates
+from transformer.families.classifier.classifier import prediction, probabilities_of
 from transformer.families.classifier.download import check_labelled, class_labels
-from transformer.families.classifier.evaluation.calibration import (
+from transformer.families.classifier.interface import ClassifierConfig
+from transformer.families.classifier.metrics import (
     expected_calibration_error,
     fitted_temperature,
+    linear_baseline,
     reliability,
     rescaled,
+    split_figures,
 )
-from transformer.families.classifier.evaluation.linear import linear_baseline
-from transformer.families.classifier.evaluation.metrics import split_figures
-from transformer.families.classifier.evaluation.scores import (
+from transformer.families.classifier.scores import (
     accuracy_by_length,
     answers,
     confident_errors,
@@ -27,7 +28,6 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
     scores,
 )
-from transformer.families.classifier.nn.config import ClassifierConfig
 
 LABELS = np.array([0, 1, 2, 2], dtype=np.int8)
 GIVEN = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])

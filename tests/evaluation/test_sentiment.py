@@ -11,20 +11,22 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from tests.builders import NGRAMS
 from transformer.core.errors import UserError
-from transformer.corpora.leakage import Duplicates
+from transformer.data.leakage import Duplicates
 from transformer.evaluation.bootstrap import Floats, resamples
-from transformer.families.classifier.data.naive_bayes import log_count_ratio
-from transformer.families.classifier.decoding.labels import probabilities_of
-from transformer.families.classifier.evaluation.calibration import (
+from transformer.families.classifier.classifier import probabilities_of
+from transformer.families.classifier.evaluate import _probabilities
+from transformer.families.classifier.interface import ClassifierConfig
+from transformer.families.classifier.metrics import (
     expected_calibration_error,
     fitted_temperature,
+    linear_baseline,
     reliability,
     rescaled,
+    split_figures,
 )
-from transformer.families.classifier.evaluation.evaluate import _probabilities
-from transformer.families.classifier.evaluation.linear import linear_baseline
-from transformer.families.classifier.evaluation.metrics import split_figures
-from transformer.families.classifier.evaluation.scores import (
+from transformer.families.classifier.ngram_training import log_count_ratio
+from transformer.families.classifier.ngrams import Ids
+from transformer.families.classifier.scores import (
     Labels,
     accuracy_by_length,
     confident_errors,
@@ -34,8 +36,6 @@ from transformer.families.classifier.evaluation.scores import (
     roc,
     scores,
 )
-from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.families.classifier.nn.ngrams import Ids
 
 Sample = tuple[Labels, Floats]
 

@@ -10,19 +10,23 @@ import sacrebleu
 from sacrebleu.significance import PairedTest, Result
 
 from transformer.core.task import open_task
-from transformer.corpora.leakage import Duplicates, words
+from transformer.data.leakage import Duplicates, words
 from transformer.evaluation.headline import shortfall
-from transformer.families.seq2seq.evaluation.adequacy import over_translation, repetition, under_translation
-from transformer.families.seq2seq.evaluation.compare import scored
-from transformer.families.seq2seq.evaluation.groups import Group, groups, word_counts
-from transformer.families.seq2seq.evaluation.metrics import (
+from transformer.families.seq2seq.metrics import (
+    Group,
     Texts,
+    groups,
     judged,
     of_tokens,
+    over_translation,
+    repetition,
     split_figures,
+    under_translation,
+    word_counts,
     worst_and_median,
 )
-from transformer.families.seq2seq.evaluation.scores import length_ratio, text_metrics, token_metrics
+from transformer.families.seq2seq.report import scored
+from transformer.families.seq2seq.scores import length_ratio, text_metrics, token_metrics
 
 COUNT = 60
 _WORDS = ("A", "man", ",", "two", "dogs", "and", "Women", "run", "sleep", "over", "the", "small", "red", "hill", ".")

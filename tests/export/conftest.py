@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.training.small import prepare, smoke, train
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
-from transformer.export.bundle import write_bundle
-from transformer.registry import TASKS
+from transformer.inference.bundle import write_bundle
 
 ROWS: dict[str, dict[str, Any]] = {
     "download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}},

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import torch
+from transformer.registry import TASKS
 
-from transformer.cli import main
+from transformer.cli.main import main
 from transformer.core.errors import UserError
 from transformer.core.task import family_module, open_task
-from transformer.export.bundle import open_bundle
-from transformer.registry import TASKS
+from transformer.inference.bundle import open_bundle
 
 Fault = Callable[[Path], None]
 

@@ -21,11 +21,10 @@ import pytest
 
 from tests.kit import ROOT, clean_environment, free_port
 from tests.training.small import run_stage, smoke
-from transformer.conversion.stage import ConvertInputs, ConvertOutputs
 from transformer.core.files import write_table
 from transformer.core.observer import Observer
-from transformer.export.bundle import open_bundle
-from transformer.export.converted import engines_of
+from transformer.inference.bundle import engines_of, open_bundle
+from transformer.inference.conversion import ConvertInputs, ConvertOutputs
 from transformer.workflow.mlflow import save_model
 
 TASK = "translation"

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from tests.export.test_hostile import answer
@@ -19,17 +20,16 @@ from transformer.core.errors import UserError
 from transformer.core.files import write_table
 from transformer.core.observer import Observer, time_limit
 from transformer.core.task import open_task
-from transformer.export import exporting
-from transformer.export.bundle import open_bundle
-from transformer.export.exporting import Model, Row, check_bundle
-from transformer.export.serving import Serving
-from transformer.registry import TASKS
+from transformer.inference import exporting
+from transformer.inference.bundle import open_bundle
+from transformer.inference.exporting import Model, Row, check_bundle
+from transformer.inference.serving import Serving
 
 FORKED = """
 import os, signal, sys
 import torch
 from pathlib import Path
-from transformer.export.bundle import open_bundle
+from transformer.inference.bundle import open_bundle
 torch.set_num_threads(2)
 signal.alarm(60)
 model = open_bundle(Path(sys.argv[1]), "cpu")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
-from transformer.cli import main
-from transformer.export.bundle import open_bundle
 from transformer.registry import TASKS
+
+from transformer.cli.main import main
+from transformer.inference.bundle import open_bundle
 
 COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"], "language": ["answer"]}
 

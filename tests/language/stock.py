@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
-from transformer.families.language.nn.model import LanguageTransformer
+from transformer.families.language.network import LanguageTransformer
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 

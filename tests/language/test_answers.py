@@ -17,22 +17,19 @@ from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
 from transformer.core.observer import time_limit
-from transformer.encoded.vocabulary import Vocabulary
-from transformer.families.language.conversion.uncached import UncachedGenerator
-from transformer.families.language.decoding.config import AnswerParams
-from transformer.families.language.decoding.filling import _around, encode_gaps, fillings
-from transformer.families.language.decoding.predictor import LanguageModel, _after, never_generated
-from transformer.families.language.decoding.scoring import each_token, passes_over, windows
-from transformer.families.language.decoding.with_torch import TorchEngine
-from transformer.families.language.evaluation.samples import samples
-from transformer.families.language.evaluation.scores import counted
-from transformer.families.language.nn.config import LanguageConfig, LanguageParams
-from transformer.families.language.nn.mask_token import mask_id
-from transformer.families.language.nn.model import LanguageTransformer
+from transformer.data.subwords import train_bpe
+from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
+from transformer.data.vocabulary import Vocabulary
+from transformer.data.vocabulary_training import train_wordpiece, word_vocabulary
+from transformer.families.language.engines import UncachedGenerator
+from transformer.families.language.evaluate import samples
+from transformer.families.language.interface import LanguageConfig, LanguageParams, mask_id
+from transformer.families.language.model import LanguageModel, _after, _around, encode_gaps, fillings, never_generated
+from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.options import answering, example
-from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
-from transformer.vocabulary.subword_training import train_bpe
-from transformer.vocabulary.training import train_wordpiece, word_vocabulary
+from transformer.families.language.scores import counted
+from transformer.families.language.scoring import AnswerParams, each_token, passes_over, windows
+from transformer.families.language.torch_model import TorchEngine
 
 TEXTS = ["the film was good.", "the film was not good, and the plot was bad.", "a bad film, but the cast was great!"]
 DECODING: dict[str, Any] = {

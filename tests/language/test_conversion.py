@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 from tests.builders import language
-from transformer.conversion.onnx_graph import quantized, write_model
-from transformer.families.language.conversion.engine import Sizes
-from transformer.families.language.conversion.onnx_engine import OnnxEngine
-from transformer.families.language.conversion.onnx_generator import OnnxContinuation
-from transformer.families.language.conversion.onnx_model import language_graph
-from transformer.families.language.conversion.uncached import UncachedGenerator
-from transformer.families.language.decoding.with_torch import TorchEngine
+from transformer.families.language.engines import OnnxContinuation, OnnxEngine, Sizes, UncachedGenerator
+from transformer.families.language.formats import language_graph
+from transformer.families.language.torch_model import TorchEngine
+from transformer.inference.onnx_layers import quantized, write_model
 
 IDS = np.array([[2, 7, 9, 11, 5, 29], [2, 8, 6, 12, 3, 7]])
 NEVER = (0, 4)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.stages import Stages
 from transformer.core.errors import UserError
-from transformer.corpora.select import JUDGED
+from transformer.data.select import JUDGED
 from transformer.families.language.download import judged
 
 TRAIN = [f"review number {n} says that film {n} has a plot with {n} turns and {n + 7} twists" for n in range(40)]

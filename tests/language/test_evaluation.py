@@ -14,13 +14,13 @@ from tests.stages import Stages
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table, write_json
 from transformer.core.task import open_task
-from transformer.export.bundle import open_bundle
 from transformer.families.language import report
-from transformer.families.language.decoding.predictor import LanguageModel
-from transformer.families.language.evaluation import compare
-from transformer.families.language.evaluation.evaluate import _signatures
-from transformer.families.language.evaluation.scores import METRICS, Texts, differing, split_figures
-from transformer.report.result import Files
+from transformer.families.language import report as compare
+from transformer.families.language.evaluate import _signatures
+from transformer.families.language.model import LanguageModel
+from transformer.families.language.scores import METRICS, Texts, differing, split_figures
+from transformer.inference.bundle import open_bundle
+from transformer.reporting.result import Files
 
 CHANGES: dict[str, Any] = {
     "train.epochs": 2,

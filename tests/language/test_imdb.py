@@ -6,7 +6,7 @@ import pytest
 
 from tests.stages import Stages
 from transformer.core.files import read_json
-from transformer.corpora.select import JUDGED, SEEN
+from transformer.data.select import JUDGED, SEEN
 
 
 @pytest.mark.stress

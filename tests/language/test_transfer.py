@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformer.registry import STAGES
 
 from tests.builders import LAYERS, TRAIN, classifier
 from tests.conftest import ROOT, make_clone
 from tests.kit import fresh_profile
 from tests.stages import Stages
 from tests.training.small import own_torch_settings
-from transformer.core.declared import dependencies
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, sha256, write_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import open_task
+from transformer.core.unchanged import dependencies
 from transformer.families.classifier import train
-from transformer.families.classifier.nn.pretrained import InitialisedParams, _put, lr_scales
-from transformer.registry import STAGES
-from transformer.training.config import TrainParams
+from transformer.families.classifier.pretrained import InitialisedParams, _put, lr_scales
+from transformer.training.schedule import TrainParams
 from transformer.training.stage import TrainingPaths
 from transformer.training.step import make_optimizer
 

@@ -11,14 +11,12 @@ from tokenizers import Tokenizer, models
 
 from tests.builders import language
 from transformer.core.errors import UserError
-from transformer.encoded.store import ColumnWriter, Sequences
-from transformer.encoded.vocabulary import WORDPIECE_SPECIALS, Vocabulary
-from transformer.families.language.data.masking import Masking, _joins, continuations
-from transformer.families.language.data.windows import EncodedWindows, cut
-from transformer.families.language.nn.config import LanguageConfig
-from transformer.families.language.nn.mask_token import mask_id
-from transformer.text.scripts import HAN, KANA, SOUTH_EAST
-from transformer.vocabulary.subword_training import train_bpe
+from transformer.data.store import ColumnWriter, Sequences
+from transformer.data.subwords import train_bpe
+from transformer.data.text import HAN, KANA, SOUTH_EAST
+from transformer.data.vocabulary import WORDPIECE_SPECIALS, Vocabulary
+from transformer.families.language.interface import LanguageConfig, mask_id
+from transformer.families.language.windows import EncodedWindows, Masking, _joins, continuations, cut
 
 PIECES = [*WORDPIECE_SPECIALS, "[MASK]", *(f"{'##' if i % 3 == 2 else ''}p{i}" for i in range(95))]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.builders import classifier, seq2seq
-from transformer.encoded.tensors import pad
 from transformer.nn.layout import Packed, bucket_by_length
+from transformer.training.batches import pad
 
 
 def sequences(lengths: list[int], *, high: int = 30, seed: int = 0) -> Tensor:

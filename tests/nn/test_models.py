@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.builders import classifier, seq2seq
-from transformer.encoded.tensors import pad
 from transformer.nn.layout import Padded
 from transformer.nn.positions import sinusoidal_table
+from transformer.training.batches import pad
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 SEQUENCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3]]

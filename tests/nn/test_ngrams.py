@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from transformer.families.classifier.nn.config import LONGEST
-from transformer.families.classifier.nn.ngrams import Occurrences, ids_of, ngram_keys
+from transformer.families.classifier.interface import LONGEST
+from transformer.families.classifier.ngrams import Occurrences, ids_of, ngram_keys
 
 
 def spelt_out(ids: list[int], longest: int) -> set[tuple[int, ...]]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from transformer.families.seq2seq.nn.recurrent_attention import (
+from transformer.families.seq2seq.recurrent import (
     AdditiveScore,
     AttentionWeights,
     DotScore,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.builders import recurrent_seq2seq
-from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
+from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
 from transformer.nn.recurrent import Cell
 
 SOURCE, TARGET = torch.tensor([2, 9, 8, 7, 3]), torch.tensor([2, 4, 6, 11])

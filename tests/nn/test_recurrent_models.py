@@ -10,11 +10,11 @@ from torch import Tensor
 
 from tests.builders import recurrent_classifier, recurrent_seq2seq
 from tests.nn.test_recurrent import close
-from transformer.encoded.tensors import pad
-from transformer.families.classifier.nn.model import build_model as build_classifier
-from transformer.families.seq2seq.nn.model import build_model
-from transformer.families.seq2seq.nn.recurrent import RecurrentSeq2Seq
+from transformer.families.classifier.network import build_model as build_classifier
+from transformer.families.seq2seq.network import build_model
+from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
 from transformer.nn.recurrent import Cell, Layer
+from transformer.training.batches import pad
 
 SOURCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3], [4]]
 TARGET = [2, 4, 6, 11, 5, 9]

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.builders import LAYERS, seq2seq
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.model import Seq2SeqTransformer
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.nn.attention import KeyValue, MultiHeadAttention, scaled_dot_product_attention
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import DecoderLayer, EncoderLayer, count_parameters

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from transformer.core.digest import parameters_digest
 from transformer.core.params import declared_sections, read_params
 from transformer.core.task import open_task, stage_code
-from transformer.registry import TASKS
 from transformer.workflow.pipeline import stages_in_lock
 
 SECTIONS: dict[str, Any] = {

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from tests.training.golden import POST, RECURRENT
 from tests.training.small import prepare, run_stage, smoke
-from transformer.checkpoint.trained import WEIGHTS
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
+from transformer.nn.trained import WEIGHTS
 from transformer.training.loop import fit
 from transformer.training.stage import TrainingPaths
 

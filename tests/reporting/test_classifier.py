@@ -6,7 +6,7 @@ from pathlib import Path
 from transformer.core.files import write_json
 from transformer.core.task import Task
 from transformer.families.classifier.report import sections, weaknesses
-from transformer.report.result import Files
+from transformer.reporting.result import Files
 
 TASK = Task(name="reviews", family="classifier", classes=("bad", "good"), unit="review")
 CONFUSION = "actual\tpredicted\treviews\nbad\tbad\t3\nbad\tgood\t1\ngood\tbad\t2\ngood\tgood\t4\n"

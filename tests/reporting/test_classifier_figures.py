@@ -12,10 +12,9 @@ import torch
 from tests.stages import Stages
 from transformer.core.params import stage_params
 from transformer.core.task import open_task, stage_code
-from transformer.families.classifier.decoding.opening import open_trained
-from transformer.families.classifier.decoding.with_torch import TorchClassifier
 from transformer.families.classifier.figures import classify_with_attention, drawings_of
-from transformer.figures.packed import FILE
+from transformer.families.classifier.torch_classifier import TorchClassifier, open_trained
+from transformer.reporting.style import FILE
 
 TEXTS = ["A fine film.", "word " * 60]
 _TEXT = "{http://www.w3.org/2000/svg}text"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from transformer.core.files import write_json
-from transformer.report.result import Files, conversions, explained
+from transformer.reporting.result import Files, conversions, explained
 
 FOUND = {
     "ctranslate2": {"bytes": 1_500_000, "rows": 1000},

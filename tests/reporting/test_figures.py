@@ -16,18 +16,22 @@ from tests.conftest import ROOT
 from tests.conversion.converting import BUNDLES
 from transformer.core.files import write_table
 from transformer.core.params import read_params
-from transformer.export.bundle import open_bundle
-from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.families.seq2seq.decoding.translator import Translator
+from transformer.families.classifier.training_params import ClassifierTrainParams
 from transformer.families.seq2seq.figures import translate_with_attention
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
-from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import Maps
-from transformer.figures.inputs import FigureInputs
-from transformer.figures.style import in_house_style, plain, save
-from transformer.figures.theory import explain, learning_rates, random_weights, schedules_figure, softmax_gradient_norm
-from transformer.training.config import TrainParams
-from transformer.training.schedule import Schedule
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
+from transformer.families.seq2seq.translator import Translator
+from transformer.inference.bundle import open_bundle
+from transformer.reporting.attention_maps import Axis, Drawing, Maps, attention_figure, chosen_layers, head_panels
+from transformer.reporting.inputs import FigureInputs
+from transformer.reporting.style import in_house_style, plain, save
+from transformer.reporting.theory import (
+    explain,
+    learning_rates,
+    random_weights,
+    schedules_figure,
+    softmax_gradient_norm,
+)
+from transformer.training.schedule import Schedule, TrainParams
 
 
 @pytest.mark.parametrize("limit", [3, 200])

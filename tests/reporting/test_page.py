@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from transformer.evaluation.headline import headline, shortfall, splits, value, with_interval
-from transformer.figures.packed import STEPS, packed
-from transformer.report.charts import _course, bar_chart, line_chart
-from transformer.report.content import Page, Picture, Section, Table
-from transformer.report.render import render
-from transformer.report.result import training_times
+from transformer.reporting.content import Page, Picture, Section, Table, _course, bar_chart, line_chart
+from transformer.reporting.page import render
+from transformer.reporting.result import training_times
+from transformer.reporting.style import STEPS, packed
 
 HOSTILE = """</script><script>alert("x")</script><!-- <img src=http://x.invalid/a.png onerror=alert(1)> & "quoted\""""
 

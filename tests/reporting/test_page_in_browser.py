@@ -9,12 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.reporting.test_page import HOSTILE
-from transformer.figures.attention import Axis, Drawing
-from transformer.figures.explorer import write_explorer
-from transformer.figures.packed import FILE
-from transformer.report.content import Page as Content
-from transformer.report.content import Section, Table
-from transformer.report.render import render
+from transformer.reporting.attention_maps import Axis, Drawing, write_explorer
+from transformer.reporting.content import Page as Content
+from transformer.reporting.content import Section, Table
+from transformer.reporting.page import render
+from transformer.reporting.style import FILE
 
 PHONE = 390  # CSS pixels
 SOURCE = ["<bos>", "ein", "Hund", "<eos>"]

@@ -5,9 +5,9 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from transformer.commands.attention import show_attention, text_map
+from transformer.cli.ask import show_attention, text_map
 from transformer.core.errors import UserError
-from transformer.figures.attention import Axis, Drawing
+from transformer.reporting.attention_maps import Axis, Drawing
 
 
 def test_a_converted_model_has_no_maps() -> None:

@@ -8,14 +8,12 @@ import pytest
 from dvc.repo import Repo
 
 from tests.conftest import ROOT
-from transformer.core.declared import WORKFLOW
 from transformer.core.errors import UserError
 from transformer.core.files import files_of
 from transformer.core.params import read_params, stage_params
-from transformer.core.repository import refuse_other_repository
 from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
-from transformer.core.unchanged import InputSnapshot
-from transformer.families.classifier.combinations import Params, check
+from transformer.core.unchanged import WORKFLOW, InputSnapshot, refuse_other_repository
+from transformer.families.classifier.options import Params, check
 from transformer.workflow.dvc import _recorded_md5, content_md5
 
 NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))

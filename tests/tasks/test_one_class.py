@@ -8,7 +8,7 @@ import pytest
 from tests.stages import Stages
 from transformer.core.task import open_task
 from transformer.families.classifier.report import _charts, weaknesses
-from transformer.report.result import Files
+from transformer.reporting.result import Files
 
 
 def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(

@@ -8,12 +8,12 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.stages import Stages
-from transformer.commands.summary import scores_table
+from transformer.cli.summary import scores_table
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
 from transformer.evaluation.headline import TEXT_BLEUS, headline, metric_label
 from transformer.families.seq2seq.report import sections, weaknesses
-from transformer.report.result import Files
+from transformer.reporting.result import Files
 
 SENTENCES = {
     "fr": "L'homme s'assoit sur l'herbe, numéro {} ?",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from transformer.corpora.sources import SAMPLES
-from transformer.text.clean import one_line
+from transformer.data.sources import SAMPLES
+from transformer.data.text import one_line
 
 
 @cache

@@ -11,16 +11,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import transformer.encoded.bpe_dropout as module
+import transformer.data.bpe_dropout as module
 from tests.builders import LAYERS
 from tests.text.sentences import sample_sentences
-from transformer.encoded.bpe_dropout import BpeDropout, MergeSampler
-from transformer.encoded.store import ColumnWriter, EncodedColumn, Sequences
-from transformer.encoded.vocabulary import SPACE, Ids, Vocabulary, write_bpe_dropout
-from transformer.families.seq2seq.data.encoded import EncodedPairs
-from transformer.families.seq2seq.evaluation.evaluate import predicted_words
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.vocabulary.subword_training import train_bpe
+from transformer.data.bpe_dropout import BpeDropout, MergeSampler
+from transformer.data.store import ColumnWriter, EncodedColumn, Sequences
+from transformer.data.subwords import train_bpe
+from transformer.data.vocabulary import SPACE, Ids, Vocabulary, write_bpe_dropout
+from transformer.families.seq2seq.evaluate import predicted_words
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.pairs import EncodedPairs
 
 
 @cache

@@ -11,10 +11,9 @@ from tests.builders import small_runtime
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, write_json, write_rows
 from transformer.core.observer import Observer
-from transformer.encoded.store import EncodedColumn, read_labels
-from transformer.encoded.vocabulary import read_bpe_dropout, read_vocabularies
-from transformer.vocabulary.build import _quantiles, build
-from transformer.vocabulary.config import VocabParams
+from transformer.data.encoding import VocabParams, _quantiles, build
+from transformer.data.store import EncodedColumn, read_labels
+from transformer.data.vocabulary import read_bpe_dropout, read_vocabularies
 
 
 def params(**changes: Any) -> VocabParams:

@@ -18,9 +18,9 @@ from tests.kit import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
 from transformer.core.observer import Observer
-from transformer.text.parallel import chunks, worker_processes
-from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams, read_pretokenizers
-from transformer.text.tokens import tokenize_corpus
+from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read_pretokenizers
+from transformer.data.tokens import tokenize_corpus
+from transformer.data.workers import chunks, worker_processes
 
 
 def params(**changes: Any) -> PreTokenizerParams:
@@ -141,7 +141,7 @@ import time
 from multiprocessing import active_children
 from tests.builders import small_runtime
 from tests.kit import ROOT
-from transformer.text.parallel import worker_processes
+from transformer.data.workers import worker_processes
 
 if __name__ == "__main__":
     with worker_processes(small_runtime(workers=2), initializer=abs, arguments=(0,)) as ordered_map:

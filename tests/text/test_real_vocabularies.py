@@ -12,11 +12,11 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from tests.text.sentences import imdb, multi30k
-from transformer.encoded.bpe_dropout import MergeSampler
-from transformer.encoded.vocabulary import Vocabulary
-from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams
-from transformer.vocabulary.subword_training import train_bpe, train_unigram
-from transformer.vocabulary.training import given_wordpiece
+from transformer.data.bpe_dropout import MergeSampler
+from transformer.data.subwords import train_bpe, train_unigram
+from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
+from transformer.data.vocabulary import Vocabulary
+from transformer.data.vocabulary_training import given_wordpiece
 
 PROTO: Any = sentencepiece_model_pb2
 CORPORA = pytest.mark.parametrize("corpus", ["multi30k", pytest.param("imdb", marks=pytest.mark.stress)])

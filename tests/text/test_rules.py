@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.text.sentences import imdb, multi30k, sample_rows, sample_sentences
 from transformer.core.errors import UserError
 from transformer.core.files import json_bytes
-from transformer.text.pretokenize import PreTokenizer, PreTokenizerParams, read_rules, write_rules
-from transformer.text.rules import RuleTokenizer, rules_of
+from transformer.data.spacy_rules import RuleTokenizer, rules_of
+from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read_rules, write_rules
 
 Tokenize = Callable[[str], list[str]]
 
@@ -138,7 +138,7 @@ def test_real_corpora_are_split_as_spacy_does(real_corpora: Path) -> None:
 
 
 def test_rules_are_the_same_in_every_process(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from transformer.text.rules import rules_of; "
+    code = "import sys; from pathlib import Path; from transformer.data.spacy_rules import rules_of; "
     code += "from transformer.core.files import write_json; write_json(Path(sys.argv[1]), rules_of('en'))"
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "en.json")], check=True, env=environment)
@@ -220,7 +220,7 @@ def test_a_damaged_file_of_rules_is_reported(content: str, tmp_path: Path) -> No
 def test_splitting_with_rules_does_not_load_spacy(tmp_path: Path) -> None:
     write_rules(tmp_path, [params()])
     code = (
-        "import sys; from pathlib import Path; from transformer.text.pretokenize import *\n"
+        "import sys; from pathlib import Path; from transformer.data.tokenization import *\n"
         "params = PreTokenizerParams(kind='spacy', language='de', lowercase=False, html_breaks='keep')\n"
         "split = PreTokenizer(params, read_rules(Path(sys.argv[1]))['de'])\n"
         "assert split(['Ein Mann (z.B. Hans) schläft.']) == ['Ein Mann ( z.B. Hans ) schläft .']\n"

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from transformer.core.errors import UserError
-from transformer.encoded.batching import sorted_batches
-from transformer.encoded.store import ColumnWriter, EncodedColumn, Sequences, read_labels, write_labels
-from transformer.encoded.tensors import pad
+from transformer.data.store import ColumnWriter, EncodedColumn, Sequences, read_labels, sorted_batches, write_labels
+from transformer.training.batches import pad
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.text.sentences import sample_sentences
 from transformer.core.errors import UserError
-from transformer.encoded.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
-from transformer.vocabulary.subword_training import count_words, train_bpe, train_unigram
+from transformer.data.subwords import count_words, train_bpe, train_unigram
+from transformer.data.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
 
 TRAIN = {"bpe": train_bpe, "unigram": train_unigram}
 KINDS = pytest.mark.parametrize("kind", TRAIN)
@@ -148,7 +148,7 @@ def test_a_saved_vocabulary_opens_as_the_same(kind: str, tmp_path: Path) -> None
 def test_the_same_bytes_in_every_process_with_any_number_of_threads(kind: str, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tests.text.sentences import sample_sentences;"
-        f"from transformer.vocabulary.subword_training import train_{kind} as train;"
+        f"from transformer.data.subwords import train_{kind} as train;"
         "train(sample_sentences(), min_frequency=2, max_size=600, byte_fallback=True).save(Path(sys.argv[1]))"
     )
     contents = set()

@@ -8,8 +8,8 @@ import pytest
 from tokenizers import BertWordPieceTokenizer
 
 from transformer.core.errors import UserError
-from transformer.encoded.vocabulary import WORD_SPECIALS, Vocabulary, clip
-from transformer.vocabulary.training import given_wordpiece, train_wordpiece, word_vocabulary
+from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary, clip
+from transformer.data.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
 
 TEXTS = ["a dog and a cat", "a dog runs", "dogs and cats", "<eos> <eos> a"]
 
@@ -63,7 +63,7 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
 def test_trained_wordpiece_comes_out_the_same_in_every_process(tmp_path: Path) -> None:
     """The library's own trainer numbers entries differently in each process, because of its hash seeds."""
     code = (
-        "import sys; from pathlib import Path; from transformer.vocabulary.training import train_wordpiece;"
+        "import sys; from pathlib import Path; from transformer.data.vocabulary_training import train_wordpiece;"
         "texts = [f'w{i % 7}ord{i % 13} xy{i % 5}z Zebra{i}' for i in range(400)];"
         "train_wordpiece(lambda: iter(texts), min_frequency=1, max_size=150, lowercase=True).save(Path(sys.argv[1]))"
     )

@@ -13,10 +13,9 @@ from ruamel.yaml import YAML
 from transformer.core.code import ran_path
 from transformer.core.digest import parameters_digest
 from transformer.core.files import write_json
-from transformer.export.converted import bundle_digest
+from transformer.inference.bundle import bundle_digest
 from transformer.workflow.recording import record_result
-from transformer.workflow.results import find_results
-from transformer.workflow.times import note_times
+from transformer.workflow.results import find_results, note_times
 
 EPOCHS = 3
 DECLARED = {"build_vocab": ("vocab",), "train": ("model", "train"), "figures": ("figures", "train")}

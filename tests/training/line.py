@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from tests.builders import TRAIN
-from transformer.checkpoint.device import Compute
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
-from transformer.nn.model import Model
-from transformer.training.config import TrainParams
+from transformer.data.store import Ids
+from transformer.nn.device import Compute
+from transformer.nn.layers import Model
 from transformer.training.loop import Fitted, fit
+from transformer.training.schedule import TrainParams
 from transformer.training.trainable import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")

@@ -11,16 +11,9 @@ from tests.kit import ROOT as ROOT
 from tests.kit import fresh_profile
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.task import family_module, open_task
-from transformer.training.stage import TrainingPaths
+from transformer.core.paths import Paths
+from transformer.core.task import open_task
 
-OUTPUTS = {
-    "trained": "models/{}/trained",
-    "metrics": "reports/{}/training.json",
-    "history": "reports/{}/history.tsv",
-    "updates": "reports/{}/updates.tsv",
-}
-"""The outputs of the train stage, by argument; {} is the task."""
 CODE = {"transformer/training/loop.py": "one"}
 """What the checkpoints are of."""
 Changes = Mapping[str, Mapping[str, Any]]
@@ -38,30 +31,31 @@ def smoke(task: str, changes: Changes) -> dict[str, Any]:
     return content
 
 
-def run_stage(content: dict[str, Any], task: str, stage: str, *, observer: Observer, **paths: Any) -> None:
+def run_stage(content: dict[str, Any], task: str, stage: str, paths: Paths, observer: Observer) -> None:
     """Run a stage in this process."""
-    module = family_module(open_task(task), stage)
-    params = stage_params(content, task, module.Params, where=Path("smoke"))
-    module.run(open_task(task), params, observer=observer, **paths)
+    code = open_task(task).family.stage(stage)
+    params = stage_params(content, task, code.Params, where=Path("smoke"))
+    code.run(open_task(task), params, paths, observer)
+
+
+def paths_in(root: Path, task: str, data: Path | None = None, **more: Any) -> Paths:
+    """Where a task's stages write in a repository; data: of another place."""
+    data = data or root / "data" / task
+    return Paths(data=data, models=root / "models" / task, reports=root / "reports" / task, **more)
 
 
 def prepare(content: dict[str, Any], task: str, data: Path) -> None:
     """Write the corpus, tokens, vocabularies and the encoded store into `data`."""
-    observer = Observer()
-    run_stage(content, task, "download", output=data / "corpus", observer=observer)
-    run_stage(content, task, "tokenize", corpus=data / "corpus", tokens=data / "tokens", observer=observer)
-    written = {name: data / name for name in ("vocab", "encoded", "statistics")}
-    run_stage(content, task, "build_vocab", tokens=data / "tokens", observer=observer, **written)
+    for stage in ("download", "tokenize", "build_vocab"):
+        run_stage(content, task, stage, Paths(data=data, models=data, reports=data), Observer())
 
 
 def train(
     content: dict[str, Any], task: str, data: Path, root: Path, *, observer: Observer, states: Path | None = None
 ) -> None:
     """Train on the outputs of `prepare`; the results are in `root` as in a repository."""
-    out: dict[str, Any] = {name: root / path.format(task) for name, path in OUTPUTS.items()}
     with own_torch_settings():
-        paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", states=states, code=CODE, **out)
-        run_stage(content, task, "train", observer=observer, paths=paths)
+        run_stage(content, task, "train", paths_in(root, task, data, states=states, code=CODE), observer)
 
 
 @contextmanager

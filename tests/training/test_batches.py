@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.builders import TRAIN
 from transformer.training.batches import random_batches
-from transformer.training.config import TrainParams
+from transformer.training.schedule import TrainParams
 
 
 def params(**changes: Any) -> TrainParams:

@@ -10,15 +10,15 @@ import torch
 from tests.builders import LAYERS
 from tests.training.resuming import Watcher
 from tests.training.small import prepare, smoke, train
-from transformer.checkpoint.trained import load_config, load_weights
 from transformer.core.errors import UserError
 from transformer.core.files import read_table
-from transformer.encoded.bpe_dropout import BpeDropout
-from transformer.encoded.store import ColumnWriter, Sequences
-from transformer.encoded.vocabulary import read_vocabularies, write_bpe_dropout
-from transformer.families.seq2seq.data.encoded import EncodedPairs, scoring
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.model import build_model
+from transformer.data.bpe_dropout import BpeDropout
+from transformer.data.store import ColumnWriter, Sequences
+from transformer.data.vocabulary import read_vocabularies, write_bpe_dropout
+from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.network import build_model
+from transformer.families.seq2seq.pairs import EncodedPairs, scoring
+from transformer.nn.trained import load_config, load_weights
 
 BOTH = 2
 ROWS = 60

@@ -13,7 +13,7 @@ import torch
 from tests.training.line import CPU, Line, params, run
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
+from transformer.data.store import Ids
 from transformer.training import loop
 from transformer.training.loop import fit
 from transformer.training.resume import Resume

@@ -14,19 +14,16 @@ import transformer
 from tests.builders import NGRAMS
 from tests.stages import Stages
 from tests.training.small import outputs
-from transformer.checkpoint.trained import WEIGHTS
-from transformer.commands.attention import show_attention
+from transformer.cli.ask import show_attention
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.families.classifier import options
-from transformer.families.classifier.data.naive_bayes import known_keys
-from transformer.families.classifier.data.ngrams import Fitted, fit_ngrams, folds_of
-from transformer.families.classifier.data.vectors import vectors_of
-from transformer.families.classifier.decoding.labels import Classifier
-from transformer.families.classifier.decoding.with_ngrams import NgramClassifier
-from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.families.classifier.nn.ngram_model import NgramModel, lead_of
-from transformer.families.classifier.nn.ngrams import Ids, Occurrences
+from transformer.families.classifier.classifier import Classifier
+from transformer.families.classifier.interface import ClassifierConfig
+from transformer.families.classifier.ngram_training import Fitted, fit_ngrams, folds_of, known_keys, vectors_of
+from transformer.families.classifier.ngrams import Ids, NgramModel, Occurrences, lead_of
+from transformer.families.classifier.torch_classifier import NgramClassifier
+from transformer.nn.trained import WEIGHTS
 
 SIZE = 30
 MODEL = {**NGRAMS.model_dump(), "pretrained": "data/local/none", "features": 400, "vector_strength": 0.1}
@@ -220,7 +217,7 @@ def test_blas_has_the_cores_of_the_stage(tmp_path: Path, monkeypatch: pytest.Mon
         seen.append((threads, [matrix.shape[0] for matrix in matrices]))
         return vectors_of(matrices, *arguments)
 
-    monkeypatch.setattr("transformer.families.classifier.data.ngrams.vectors_of", found)
+    monkeypatch.setattr("transformer.families.classifier.ngram_training.vectors_of", found)
     stages = Stages(tmp_path, "sentiment", monkeypatch, {})
     stages.content["sentiment"]["model"] = MODEL | {"vectors": 4}
     stages.content["hardware"]["threads"] = 1

@@ -14,9 +14,9 @@ from tests.training.line import CPU, Line
 from tests.training.resuming import UPDATES, Watcher, data, work
 from transformer.core.observer import Observer
 from transformer.training import loop
-from transformer.training.config import TrainParams
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, interrupts_held_back
+from transformer.training.schedule import TrainParams
 
 __all__ = ["data"]  # a fixture
 

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from tests.builders import classifier, seq2seq
-from transformer.checkpoint.device import prepare
-from transformer.checkpoint.trained import load_config, load_weights, save_trained, unique_state
 from transformer.core.errors import UserError
-from transformer.core.schema import Hardware
-from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.families.seq2seq.nn.config import Seq2SeqConfig
+from transformer.core.validation import Hardware
+from transformer.families.classifier.interface import ClassifierConfig
+from transformer.families.seq2seq.interface import Seq2SeqConfig
+from transformer.nn.device import prepare
+from transformer.nn.trained import load_config, load_weights, save_trained, unique_state
 
 
 @pytest.mark.parametrize("tied", ["none", "target", "all"])

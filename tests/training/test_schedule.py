@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import TRAIN
-from transformer.training.config import TrainParams
-from transformer.training.schedule import Schedule
+from transformer.training.schedule import Schedule, TrainParams
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer.training.shards import TreeSum, cut, seed_part
+from transformer.training.step import TreeSum, cut, seed_part
 
 
 def leaves(shards: int) -> list[list[Tensor]]:

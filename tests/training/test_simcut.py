@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from tests.builders import LAYERS, SEQ2SEQ_TRAIN, TRAIN
 from tests.training.golden import RECURRENT
 from tests.training.line import CPU
-from transformer.encoded.store import ColumnWriter, Sequences
-from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states
-from transformer.families.seq2seq.nn.config import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
+from transformer.data.store import ColumnWriter, Sequences
+from transformer.families.seq2seq.interface import RecurrentParams, Seq2SeqConfig, Seq2SeqParams
+from transformer.families.seq2seq.pairs import EncodedPairs, next_token_states
 from transformer.families.seq2seq.train import Seq2SeqTraining
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 from transformer.nn.dropout import token_cutoff
 
 ROWS = np.arange(6)

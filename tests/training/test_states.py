@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.resuming import TRAINING, Work, data, work
 from tests.training.small import CODE
-from transformer.training.states import read_state, saved_states, write_state
+from transformer.training.resume import read_state, saved_states, write_state
 
 __all__ = ["data"]  # a fixture
 

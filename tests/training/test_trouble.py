@@ -18,16 +18,15 @@ import torch
 from torch import Tensor
 
 from tests.training.line import CPU, Line, params
-from transformer.checkpoint.device import Compute, prepare
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware
-from transformer.encoded.batching import Ids
+from transformer.core.validation import Hardware
+from transformer.data.store import Ids
+from transformer.nn.device import Compute, prepare
 from transformer.training import loop
 from transformer.training.averaging import State
 from transformer.training.loop import Fitted, fit
-from transformer.training.resume import Resume
-from transformer.training.states import saved_states
+from transformer.training.resume import Resume, saved_states
 from transformer.training.trainable import BatchLoss
 
 ROW = 1 << 30  # bytes; they are never touched
@@ -231,8 +230,8 @@ def test_validation_out_of_memory_ends_in_advice() -> None:
 
 PRODUCTS = """
 import torch
-from transformer.core.schema import Hardware
-from transformer.checkpoint.device import prepare
+from transformer.core.validation import Hardware
+from transformer.nn.device import prepare
 prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
 def product(tokens):
     torch.ones(tokens, 64, dtype=torch.bfloat16) @ torch.ones(64, 64, dtype=torch.bfloat16)

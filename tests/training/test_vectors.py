@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from transformer.core.observer import Observer
-from transformer.families.classifier.data.vectors import _regressed, vectors_of
-from transformer.families.classifier.nn.vectors import ONE_CORE, Background, directions, in_8_bits, unit
+from transformer.families.classifier.ngram_training import _regressed, vectors_of
+from transformer.families.classifier.ngrams import ONE_CORE, Background, directions, in_8_bits, unit
 
 
 def drawn(texts: int = 60, features: int = 25) -> csr_array:

@@ -14,7 +14,7 @@ from tests.training.line import CPU, Line, params
 from tests.training.resuming import Watcher
 from tests.training.test_trouble import Faulty
 from transformer.core.errors import UserError
-from transformer.encoded.batching import Ids
+from transformer.data.store import Ids
 from transformer.training.distributed import join, process_group, rank
 from transformer.training.loop import fit
 from transformer.training.trainable import BatchLoss

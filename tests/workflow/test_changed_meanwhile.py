@@ -44,7 +44,7 @@ HARMLESS = {
         "\nsentiment:\n  download:\n    source: sample", "\nsentiment:\n  download:\n    source: hub"
     ),
     "the runtime": REPLACE.format("log_every: ", "log_every: 1"),
-    "a comment in the code": APPEND.format("transformer/corpora/output.py"),
+    "a comment in the code": APPEND.format("transformer/data/corpus.py"),
     "code of another stage": LINE.format("transformer/training/loop.py"),
     "code that is no dependency": LINE.format("transformer/workflow/live.py"),
     "a module that nothing imports": "Path('transformer/corpora/more.py').write_text('MORE = 1')",
@@ -60,10 +60,10 @@ HARMFUL = {
         "translation.download.rows.test (missing -> 10), translation.download.rows.train (missing -> 120),"
         " translation.download.rows.validation (missing -> 20) and 3 more",
     ),
-    "a module": (LINE.format("transformer/corpora/output.py"), "transformer/corpora/output.py"),
+    "a module": (LINE.format("transformer/data/corpus.py"), "transformer/data/corpus.py"),
     "a module that goes": (
-        "Path('transformer/corpora/hub.py').unlink()",
-        "transformer/corpora/hub.py, datasets, huggingface_hub",
+        "Path('transformer/data/hub.py').unlink()",
+        "transformer/data/hub.py, datasets, huggingface_hub",
     ),
     "an input": ("Path('data/local/translation/more.de').write_text('')", "data/local/translation/more.de"),
 }
@@ -111,7 +111,7 @@ def test_a_module_that_the_fingerprint_does_not_list_is_one_line(clone: Clone) -
     done = edit(clone, "from importlib import import_module as by; by('.'.join(('transformer', 'figures', 'style')))")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        "error: download@translation: transformer/figures/style.py was imported, but DVC would see no change of it"
+        "error: download@translation: transformer/reporting/style.py was imported, but DVC would see no change of it"
     )
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from transformer.registry import STAGES, TASKS
 
 from tests.kit import ROOT
 from transformer.core.code import LOCK, Tree, changes, fingerprint, updates_code
 from transformer.core.task import Task, open_task
-from transformer.registry import STAGES, TASKS
 
 Contents = dict[str, bytes]
 Edit = Callable[[Contents], None]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from transformer.registry import TASKS
 
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
-from transformer.registry import TASKS
 
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
 RUNS = """

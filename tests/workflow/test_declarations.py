@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
+from transformer.registry import STAGES, TASKS
 
 from tests.conftest import ROOT
 from tests.kit import stage_files
 from transformer.core.code import CODE, Tree, code_path
-from transformer.core.declared import dependencies
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, section_path
 from transformer.core.task import family_names, open_task, stage_code
-from transformer.registry import STAGES, TASKS
+from transformer.core.unchanged import dependencies
 
 STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for stage in STAGES for task in TASKS])
 

@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 
 import pytest
+from transformer.registry import TASKS
 
 import transformer
 from tests.conftest import ROOT
 from transformer.core.files import read_table
-from transformer.registry import TASKS
 from transformer.workflow.results import changed_code
 
 _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\S.*)$", re.MULTILINE)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformer.registry import STAGES
 
 from tests.conftest import Clone, make_clone
-from transformer.encoded.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS
-from transformer.registry import STAGES
+from transformer.data.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS
 
 HOSTILE = {
     "letters without a space": "a" * 1_000_000,

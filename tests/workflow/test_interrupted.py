@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from transformer.registry import STAGES, TASKS
 
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
-from transformer.registry import STAGES, TASKS
 
 pytestmark = pytest.mark.stress
 

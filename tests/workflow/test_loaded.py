@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from tests.conversion.converting import BUNDLES
 from transformer.core.task import open_task
-from transformer.registry import TASKS
 
 _HEAVY = {"mlflow", "sklearn", "datasets", "pandas", "matplotlib", "sacrebleu", "dvc", "spacy"}
 
@@ -42,6 +42,6 @@ def test_a_bundle_is_opened_by_its_family_alone() -> None:
 
 def test_help_loads_no_model_and_no_library() -> None:
     found = _modules(
-        "import sys; sys.argv = ['transformer', '--help']", "from transformer.cli import _parser; _parser()"
+        "import sys; sys.argv = ['transformer', '--help']", "from transformer.cli.main import _parser; _parser()"
     )
     assert not (_HEAVY | {"torch", "pydantic", "numpy"}) & found

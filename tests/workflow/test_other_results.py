@@ -6,11 +6,11 @@ Above each test stands what `make test` has in its place.
 import re
 
 import pytest
+from transformer.registry import TASKS
 
 from tests.conftest import Clone
 from tests.workflow.rows import rows
 from transformer.core.files import read_json
-from transformer.registry import TASKS
 
 pytestmark = pytest.mark.stress
 NEVER_RUN = {

@@ -9,7 +9,7 @@ from subprocess import DEVNULL
 import pytest
 
 from tests.conftest import Clone, make_clone
-from transformer.training.states import saved_states
+from transformer.training.resume import saved_states
 
 pytestmark = pytest.mark.stress
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from transformer.commands.profiles import profile_values
+from transformer.cli.profiles import profile_values
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.task import family_module, open_task
-from transformer.vocabulary.training import word_vocabulary
+from transformer.data.vocabulary_training import word_vocabulary
 
 
 @pytest.mark.stress

@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from transformer.registry import TASKS
+
 from tests.conftest import Clone
 from tests.workflow.rows import rows
 from transformer.core.files import read_json, read_rows, read_table
-from transformer.encoded.vocabulary import read_vocabularies
+from transformer.data.vocabulary import read_vocabularies
 from transformer.evaluation.headline import shortfall
-from transformer.registry import TASKS
 from transformer.workflow.results import results_at
 
 

@@ -14,12 +14,12 @@ import pytest
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from dvc.utils.serialize import _yaml as dvc_yaml
+from transformer.registry import STAGES, TASKS
 
 from tests.conftest import Clone
 from transformer.core.code import Tree
 from transformer.core.params import read_params, section_path
 from transformer.core.task import open_task, stage_code
-from transformer.registry import STAGES, TASKS
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_an_edit_without_meaning_runs_nothing_but_code(restored: Clone) -> None:
 @pytest.fixture
 def edited(restored: Clone) -> Iterator[Clone]:
     """The shared clone with a line more in the report's style, which only the reports read."""
-    path, lock = restored.root / "transformer/report/charts.py", (restored.root / "dvc.lock").read_bytes()
+    path, lock = restored.root / "transformer/reporting/content.py", (restored.root / "dvc.lock").read_bytes()
     before = path.read_bytes()
     path.write_bytes(before + b"\nMORE = 1\n")
     yield restored
@@ -213,7 +213,7 @@ def test_an_edit_is_seen_before_dvc_sees_it_and_runs_what_it_can_matter_to(edite
     said = edited.run("transformer", "check", check=False)
     assert said.returncode == 1
     assert [line.split(": ") for line in said.stdout.splitlines()[1:]] == [
-        [report, "transformer/report/charts.py"] for report in sorted(reports)
+        [report, "transformer/reporting/content.py"] for report in sorted(reports)
     ]
     assert "3 stages are not up to date" in said.stderr
     assert sorted(edited.repro()) == sorted(reports)
@@ -232,7 +232,7 @@ def test_a_stage_of_other_code_than_its_file_has_is_one_line(edited: Clone) -> N
     done = edited.run("python", "-m", "stages.report", "sentiment", check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "error: report@sentiment: transformer/report/charts.py changed since reports/sentiment/code/report.json was"
+        "error: report@sentiment: transformer/reporting/content.py changed since reports/sentiment/code/report.json was"
         " written: run `dvc repro`, or before a stage by hand `python -m stages.code sentiment`"
     )
 

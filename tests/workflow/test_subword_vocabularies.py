@@ -4,17 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformer.registry import STAGES
 
 from tests.conftest import Clone, make_clone
 from transformer.core.files import sha256
-from transformer.registry import STAGES
 
 CHANGES: dict[str, dict[str, Any]] = {
     "bpe": {"kind": "bpe", "joint": True, "max_size": 500, "byte_fallback": True, "bpe_dropout": 0.1},
     "unigram": {"kind": "unigram", "max_size": 400},
 }
 
-CONSOLE = "from transformer.cli import main; main()"  # the clone's own code: the command may belong to another checkout
+CONSOLE = (
+    "from transformer.cli.main import main; main()"  # the clone's own code: the command may belong to another checkout
+)
 
 
 def run(clone: Clone, *stages: str) -> None:

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from fnmatch import fnmatch
 from functools import cache
 from importlib import metadata
@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.files import atomic_write, files_of, json_bytes
-from transformer.core.meaning import BY_NAME, Meanings, Module, digest
-from transformer.core.task import MODULE_OF_STAGE, STAGES, Task
+from transformer.core.meaning import Meanings, Module, digest
+from transformer.core.task import STAGES, Task
 
 ROOT = Path(__file__).parents[2]
 CODE = ("transformer", "stages")
 """Folders with the project's code."""
 LOCK = "requirements.lock"
-_RAY = "transformer/engines/ray_*.py"
-_NOT_ENTERED = ("transformer/__init__.py", "transformer/registry.py", "transformer/tasks/*/task.py", _RAY)
-"""Modules that know every task or stage. A fingerprint contains a task's declared values that its stage uses."""
+_RAY = "transformer/data/ray_engine.py"
+_NOT_ENTERED = ("transformer/__init__.py", "transformer/tasks/*.py", "transformer/families/*/__init__.py", _RAY)
+"""Modules that know every task or stage. A fingerprint has what its stage uses of them: values, and methods with what
+they import."""
 _WITHOUT_MEANING = (
-    *("transformer/core/code.py", "transformer/core/declared.py", "transformer/core/meaning.py"),
-    "transformer/core/unchanged.py",
+    *("transformer/core/code.py", "transformer/core/meaning.py", "transformer/core/unchanged.py"),
     *("transformer/core/interpreter.py", "transformer/core/spinning.py", "transformer/core/start.py"),
-    *("transformer/core/observer.py", "transformer/core/repository.py", "transformer/core/stage.py"),
+    *("transformer/core/observer.py", "transformer/core/stage.py"),
     *("stages/allocator.py", "transformer/workflow/recording.py"),
 )
 """Modules that cannot change an output: they start and monitor a stage and its processes, and report progress."""
@@ -43,7 +43,7 @@ _LIBRARIES_WITHOUT_MEANING = {
 _PACKAGES = {"sklearn": "scikit-learn"}
 """Package names that differ from the module's."""
 _OF_UPDATES = (
-    *("transformer/checkpoint/", "transformer/core/portable.py", "transformer/encoded/", "transformer/families/"),
+    *("transformer/core/portable.py", "transformer/data/", "transformer/families/"),
     *("transformer/nn/", "transformer/training/"),
 )
 _KINDS = ("modules", "files", "task", "libraries")
@@ -105,14 +105,15 @@ def fingerprint(tree: Tree, stage: str, task: Task) -> dict[str, dict[str, Any]]
     modules = {name: found for name, found in _reached(tree, stage, task).items() if not _is(name, _WITHOUT_MEANING)}
     folders = tuple({f"{name.rpartition('/')[0]}/" for name in modules})
     others = [name for name in tree.names if name.startswith(folders) and not name.endswith(".py")]
-    declared = json.loads(json_bytes(asdict(task)))
     used = {name for module in modules.values() for name in module.attributes}
+    methods = {f"family.{name}": code for name, (code, _) in _methods(tree, task, {*used, f"{stage}_stage"}).items()}
+    declared = {name: value for name, value in _declared(task).items() if name in used}
     imported = {name.partition(".")[0] for module in modules.values() for name in module.imports}
     packages = {_PACKAGES.get(name, name) for name in imported - _LIBRARIES_WITHOUT_MEANING}
     return {
         "modules": {name: module.meaning for name, module in modules.items()},
         "files": {name: digest(tree.read(name)) for name in others},
-        "task": {name: value for name, value in declared.items() if name in used},
+        "task": json.loads(json_bytes(declared | methods)),
         "libraries": {name: version for name, version in tree.versions().items() if name in packages},
     }
 
@@ -208,16 +209,26 @@ def _reached(tree: Tree, stage: str, task: Task) -> dict[str, Module]:
     """Return the modules that `python -m stages.STAGE TASK` imports, by path."""
     passed = _NOT_ENTERED if stage == "report" else (*_NOT_ENTERED, _RESULTS)
     known = {name for name in tree.names if not _is(name, passed)}
-    waiting = [f"stages.{stage}", f"transformer.families.{task.family}.{MODULE_OF_STAGE.get(stage, stage)}"]
+    waiting = [f"stages.{stage}"]
+    waiting += [name for _, imports in _methods(tree, task, {f"{stage}_stage"}).values() for name in imports]
     found: dict[str, Module] = {}
     while waiting:
         path = f"{waiting.pop().replace('.', '/')}.py"
         if path in known and path not in found:
             found[path] = tree.module(path)
-            waiting += [_resolved(name, task) for name in found[path].imports]
+            waiting += found[path].imports
+            waiting += [name for _, names in _methods(tree, task, {*found[path].attributes}).values() for name in names]
     return dict(sorted(found.items()))
 
 
-def _resolved(name: str, task: Task) -> str:
-    function, by_name, literal = name.partition(":")
-    return BY_NAME[function].format(family=task.family, task=task.name, name=literal) if by_name else name
+def _methods(tree: Tree, task: Task, used: set[str]) -> dict[str, tuple[str, list[str]]]:
+    """Return the used methods of the task's family: a hash of each, and what it imports."""
+    methods = tree.module(f"transformer/families/{task.family.name}/__init__.py").methods
+    return {name: (code, imports) for name, (code, imports) in methods.items() if name in used}
+
+
+def _declared(task: Task) -> dict[str, Any]:
+    """Return what a task and its family declare, by name."""
+    family = {name: value for name, value in vars(type(task.family)).items() if isinstance(value, str | tuple)}
+    own = {field.name: getattr(task, field.name) for field in fields(task) if field.name != "family"}
+    return {name: value for name, value in family.items() if not name.startswith("_")} | own

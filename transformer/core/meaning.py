@@ -11,13 +11,6 @@ from typing import Any, NamedTuple
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 
-BY_NAME = {
-    "family_module": "transformer.families.{family}.{name}",
-    "import_family": "transformer.families.{family}.{name}",
-    "import_module": "{name}",
-    "words_of": "transformer.tasks.{task}.words",
-}
-"""Functions that import the module named by a literal in their call."""
 _OWN = Path(__file__).read_bytes()  # another version of this file finds other meanings
 _MOST = 4000  # files in a cache: a few dozen versions of the package
 
@@ -30,9 +23,11 @@ class Module(NamedTuple):
     update: str
     """Like `meaning` without the arguments of `raise`: without an error, the computation is the same."""
     imports: list[str]
-    """Names that it may import, also within functions; `FUNCTION:NAME` for a call from `BY_NAME`."""
+    """Names that it may import, also within functions."""
     attributes: list[str]
     """Names of all attributes that it reads or writes."""
+    methods: dict[str, list[Any]]
+    """The methods of a `Family`, each with the hash of its meaning and the names that it imports."""
 
 
 class Meanings:
@@ -72,7 +67,19 @@ def parsed(tree: ast.Module) -> Module:
         update=digest(_normal(tree, raised=False)),
         imports=sorted({name for node in nodes for name in _imports(node)}),
         attributes=sorted({node.attr for node in nodes if isinstance(node, ast.Attribute)}),
+        methods={
+            method.name: [digest(_normal(method, raised=True)), sorted({*_imported(method)})]
+            for node in tree.body
+            if isinstance(node, ast.ClassDef) and any(isinstance(x, ast.Name) and x.id == "Family" for x in node.bases)
+            for method in node.body
+            if isinstance(method, ast.FunctionDef)
+        },
     )
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        yield from _imports(each)
 
 
 def digest(content: bytes | str) -> str:
@@ -101,10 +108,6 @@ def _imports(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.ImportFrom) and node.module:
         yield node.module
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
-        given = next((getattr(each, "value", "") for each in node.args if _is_text(each)), "")
-        if given or "{name}" not in BY_NAME[node.func.id]:
-            yield f"{node.func.id}:{given}"
 
 
 def _normal(node: Any, *, raised: bool) -> str:

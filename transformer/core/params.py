@@ -10,8 +10,7 @@ from ruamel.yaml.error import YAMLError
 from transformer.core.digest import RUNTIME
 from transformer.core.errors import UserError
 from transformer.core.files import has_conflict
-from transformer.core.schema import StageParams
-from transformer.core.validation import SHARED_SECTIONS, validate
+from transformer.core.validation import SHARED_SECTIONS, StageParams, validate
 
 Params = TypeVar("Params", bound=StageParams)
 

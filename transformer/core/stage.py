@@ -7,26 +7,26 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from transformer.core.code import own_code
+from transformer.core.code import code_at_start, own_code, updates_code
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
-from transformer.core.repository import repository
-from transformer.core.schema import Runtime, StageParams
+from transformer.core.paths import Paths
 from transformer.core.spinning import watched
-from transformer.core.task import StageCode, Task, open_task, stage_code, task_names
-from transformer.core.unchanged import InputSnapshot
+from transformer.core.task import open_task, task_names
+from transformer.core.unchanged import InputSnapshot, repository
+from transformer.core.validation import Runtime
 from transformer.workflow.pipeline import STAGES as MADE
 from transformer.workflow.recording import Live
-from transformer.workflow.times import note_times, run_of
+from transformer.workflow.results import note_times, read_committed, run_of
 
 T = TypeVar("T")
-Code = TypeVar("Code", bound=StageCode)
 PARAMS = Path("params.yaml")
 _STARTED_AS = "TRANSFORMER_STARTED_AS"
 _QUIET = 60.0  # seconds
@@ -113,17 +113,19 @@ class StageObserver(Observer):
             self._live.end(status)
 
 
-class Stage(Generic[Code]):
-    """A stage of a task as seen by its script: the family's code, and the task's folders."""
+def task_paths(task: str) -> Paths:
+    """Return the files and folders of a task in the current folder."""
+    here = Path.cwd()
+    return Paths(
+        data=Path("data", task),
+        models=Path("models", task),
+        reports=Path("reports", task),
+        states=(repository(here) or here) / ".dvc" / "tmp" / "resume" / task,
+        committed=read_committed,
+    )
 
-    def __init__(self, task: Task, code: Code, params: StageParams, observer: Observer) -> None:
-        self.task, self.code, self.params, self.observer = task, code, params, observer
-        self.data, self.models, self.reports = (Path(root, task.name) for root in ("data", "models", "reports"))
-        here = Path.cwd()
-        self.states = (repository(here) or here) / ".dvc" / "tmp" / "resume" / task.name
 
-
-def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
+def main(name: str) -> None:
     """Run a stage script: `python -m stages.NAME TASK`.
 
     A UserError ends in one line and exit status 1, SIGTERM and Ctrl-C in one line and 130.
@@ -131,7 +133,7 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
     task = _task(name)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        _run(name, task, script)
+        _run(name, task)
     except UserError as error:
         sys.exit(f"error: {name}@{task}: {error}")
     except OSError as error:
@@ -143,13 +145,15 @@ def main(name: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
         sys.exit(130)
 
 
-def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]) -> None:
+def _run(name: str, task: str) -> None:
     content, declared = read_params(PARAMS), open_task(task)
-    code, start = cast(Code, stage_code(declared, name)), time.time()
+    code, paths, start = declared.family.stage(name), task_paths(task), time.time()
     schema = code.Params
     params = stage_params(content, task, schema, where=PARAMS)
     started = InputSnapshot(PARAMS, content, name, declared, schema)
     training = hashlib.sha256(f"{run_of(task, 'build_vocab')} {started.parameters}".encode()).hexdigest()
+    if name == "train":
+        paths = replace(paths, code=updates_code(code_at_start(), declared))
     if name == "train" and params.runtime.trainers > 1:
         started_as = f"{training} {own_code()}"
         if (
@@ -157,7 +161,7 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
         ):  # the processes that this one starts inherit it
             raise UserError("parameters or code changed while the training processes started: run it again")
     if name == "train" and int(os.environ.get("RANK", "0")):  # torchrun's: only the first process records and writes
-        script(Stage(declared, code, params, Observer()))
+        code.run(declared, params, paths, Observer())
         return
     observer = StageObserver(task, name, params.runtime, training)
     if started.other_versions:
@@ -166,7 +170,7 @@ def _run(name: str, task: str, script: Callable[[Stage[Code]], dict[str, float]]
             f" `dvc repro --force --single-item {name}@{task}`, since DVC cannot tell this result from one under those"
         )
     try:
-        metrics = script(Stage(declared, code, params, observer))
+        metrics = code.run(declared, params, paths, observer)
         observer.say("  ".join(f"{name} {value:g}" for name, value in metrics.items()))
         started.record()
         _require_unchanged(started, observer)

@@ -1,15 +1,69 @@
 """Predictions of another result for comparison: from a commit, through DVC, or from a local file."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from pydantic import Field, field_validator
+
 from transformer.core.errors import UserError
-from transformer.core.files import table_rows
+from transformer.core.files import read_json, table_rows
 from transformer.core.observer import Observer
-from transformer.evaluation.inputs import COMMIT, Committed
+from transformer.core.paths import Paths
+from transformer.core.validation import Section
+from transformer.data.store import EncodedColumn
+
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+"""A commit id, possibly abbreviated."""
+Committed = Callable[[str, Path], str]
+"""Reads a file under reports/TASK of a commit's result. Raises UserError when that is not available."""
+_FILE = re.compile(r"[\w][\w.-]*\.tsv")
+
+
+class ScoringParams(Section):
+    """How predictions are scored: none of these parameters changes a prediction."""
+
+    bootstrap_samples: int = Field(ge=0, le=1_000_000)
+    """Resamples of the test items for every interval and p-value; 0 for neither."""
+    baseline: str | None
+    """The result to compare with: a commit's id, or a file in `data/local/baseline/TASK`; null for none."""
+
+    @field_validator("baseline", mode="before")
+    @classmethod
+    def _is_no_number(cls, baseline: object) -> object:
+        if isinstance(baseline, int | float):
+            raise ValueError(
+                f"to YAML, baseline is the number {baseline}: put the commit's id in quotes, or give more of it"
+            )
+        return baseline
+
+    @field_validator("baseline")
+    @classmethod
+    def _means_the_same_for_ever(cls, baseline: str | None) -> str | None:
+        if baseline is None or COMMIT.fullmatch(baseline) or _FILE.fullmatch(baseline):
+            return baseline
+        raise ValueError(
+            "baseline must be a commit's id (`git rev-parse NAME` gives that of a branch or tag, which may move) or the"
+            f" name of a .tsv file in data/local/baseline/, not {reprlib.repr(baseline)}"
+        )
+
+
+def evaluated_splits(paths: Paths, column: str) -> list[str]:
+    """Return validation, test and any further test splits of the corpus; column: of their encoded texts.
+
+    Raises UserError if these belong to another corpus, as after `download` alone.
+    """
+    rows = read_json(paths.corpus / "provenance.json")["rows"]
+    found = [split for split in rows if split.startswith(("validation", "test"))]
+    for split in found:
+        if (encoded := len(EncodedColumn(paths.encoded / split, column))) != rows[split]:
+            raise UserError(f"{split} has {rows[split]:,} rows, and {encoded:,} encoded ones: run `dvc repro`")
+    return sorted(found, key=lambda split: (not split.startswith("validation"), split))
+
 
 Row = dict[str, str]
 _REMEDY = "name another in `evaluate.baseline`, or null for none"

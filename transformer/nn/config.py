@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from transformer.core.schema import Section
+from transformer.core.validation import Section
 
 
 class TransformerParams(Section):

@@ -1,8 +1,11 @@
 """Encoder and decoder, and the parts of their layers (Vaswani et al. 2017, section 3.1)."""
 
+from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from transformer.nn.attention import KeyValue, MultiHeadAttention
@@ -12,6 +15,23 @@ from transformer.nn.kernels.attention import Mask
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.layout import Layout
 from transformer.nn.positions import AttentionPositions, attention_positions
+
+
+class Model(nn.Module, ABC):
+    """A network that is trained on batches."""
+
+    config: Any
+    """The family's configuration; its `model` holds the model's parameters."""
+
+    @property
+    def d_model(self) -> int:
+        """Model width."""
+        return int(self.config.model.width)
+
+    def pads(self, device: torch.device) -> bool:
+        """True if batches are padded on this device, as on all but CPUs, where they are packed."""
+        return device.type != "cpu"
+
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,

@@ -5,10 +5,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from transformer.checkpoint.trained import unique_state
-from transformer.training.config import TrainParams
+from transformer.nn.trained import unique_state
 from transformer.training.history import History, Monitor
-from transformer.training.states import Tree
+from transformer.training.resume import Tree
+from transformer.training.schedule import TrainParams
 
 State = dict[str, Tensor]
 

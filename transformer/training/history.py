@@ -1,9 +1,18 @@
 """Metrics of a training run: one row per epoch, and the loss curve over the updates."""
 
+import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
+
+import torch
+
+from transformer.core.files import files_of, json_bytes, sha256
+from transformer.core.validation import StageParams
+from transformer.nn.device import Compute
 
 Row = dict[str, float]
 CURVE_POINTS = 100
@@ -71,3 +80,33 @@ def in_words(row: Row) -> str:
     return "  ".join(
         f"{name} {value:.4f}" for name, value in row.items() if name.endswith(("loss", "perplexity", "accuracy"))
     )
+
+
+_LIBRARIES = ("numpy", "tokenizers", "torch")
+
+
+def training_key(params: StageParams, compute: Compute, inputs: Sequence[Path], code: Mapping[str, str]) -> str:
+    """Return 24 hexadecimal digits that identify the parameters, the input content, the code, the libraries and the
+    device.
+
+    inputs: folders; file names inside and their content count. code: hashes by file. `runtime` is excluded: it changes
+    no byte.
+    """
+    decides = {
+        "params": params.model_dump(exclude={"runtime"}),
+        "inputs": [_content(folder) for folder in inputs],
+        "code": dict(code),
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "device": _device(compute.device),
+    }
+    return hashlib.sha256(json_bytes(decides)).hexdigest()[:24]
+
+
+def _content(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files_of(folder)}
+
+
+def _device(device: torch.device) -> list[str]:
+    """Return the kind of device and whatever else determines which kernels are selected."""
+    model = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    return [device.type, model, torch.backends.cpu.get_cpu_capability()]

@@ -9,18 +9,16 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transformer.checkpoint.device import Compute, return_freed_memory
-from transformer.checkpoint.trained import put_state, unique_state
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.observer import Observer
-from transformer.encoded.batching import Ids
+from transformer.data.store import Ids
+from transformer.nn.device import Compute, return_freed_memory
+from transformer.nn.trained import put_state, unique_state
 from transformer.training.averaging import Averaging, State, make_averaging
-from transformer.training.config import TrainParams
 from transformer.training.distributed import LostError, ProcessGroup
 from transformer.training.history import CURVE_POINTS, MONITORS, History, in_words
-from transformer.training.resume import Resume
-from transformer.training.schedule import Schedule
-from transformer.training.states import Tree
+from transformer.training.resume import Resume, Tree
+from transformer.training.schedule import Schedule, TrainParams
 from transformer.training.step import MeanLoss, NonFiniteError, Step
 from transformer.training.trainable import BatchLoss, Trainable
 

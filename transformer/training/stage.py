@@ -1,27 +1,24 @@
 """The training stage, shared by all tasks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, Self
 
 import torch
 from pydantic import model_validator
 
-from transformer.checkpoint.device import Compute, loses_by_bf16
-from transformer.checkpoint.machine import shared_cores
-from transformer.checkpoint.trained import save_trained
 from transformer.core.errors import UserError
 from transformer.core.files import write_json, write_table
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
+from transformer.core.validation import Hardware, StageParams
+from transformer.nn.device import Compute, loses_by_bf16, shared_cores
 from transformer.nn.layers import count_parameters
-from transformer.training.config import TrainParams
+from transformer.nn.trained import save_trained
 from transformer.training.distributed import join, process_group, rank
 from transformer.training.history import CURVE
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import resumable
+from transformer.training.schedule import TrainParams
 from transformer.training.trainable import Opened
 
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
@@ -53,35 +50,15 @@ class TrainStageParams(StageParams):
         return self
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingPaths:
-    """Inputs and outputs of a training stage."""
-
-    encoded: Path
-    vocab: Path
-    trained: Path
-    """Folder for the kept weights and their configuration."""
-    metrics: Path
-    """Metrics file of the kept weights."""
-    history: Path
-    """Training history, one row per epoch."""
-    updates: Path
-    """Training loss over the updates, at about a hundred points."""
-    states: Path | None = None
-    """Folder for the checkpoints of interrupted runs; None disables checkpoints."""
-    code: Mapping[str, str] = field(default_factory=dict)
-    """Hashes, by file, of the code that computes updates; checkpoints of other code are not resumed."""
-
-
 class OpenTraining(Protocol):
     """A family's function that opens a training run."""
 
-    def __call__(self, task: Task, params: Any, paths: TrainingPaths, observer: Observer) -> Opened:
+    def __call__(self, task: Task, params: Any, paths: Paths, observer: Observer) -> Opened:
         """Build the model and open its data. Raises UserError when an input is missing or incompatible."""
 
 
 def train_and_write(
-    open_training: OpenTraining, task: Task, params: TrainStageParams, paths: TrainingPaths, observer: Observer
+    open_training: OpenTraining, task: Task, params: TrainStageParams, paths: Paths, observer: Observer
 ) -> dict[str, float]:
     """Train, or resume an interrupted run, and write the results. Return the metrics of the kept weights."""
     if rank():
@@ -132,7 +109,7 @@ def _require_processes(params: TrainStageParams, compute: Compute, observer: Obs
         raise UserError(f"runtime.trainers is {size}, and this machine has {found} GPU{'s'[: found - 1]}: lower it")
 
 
-def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: TrainingPaths) -> None:
+def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: Paths) -> None:
     rows, compute = fitted.history.rows, opened.compute
     save_trained(paths.trained, opened.config, fitted.state)
     if opened.save_beside is not None:
@@ -145,4 +122,4 @@ def _write(fitted: Fitted, opened: Opened, counts: dict[str, int], paths: Traini
     totals |= {"skipped_updates": fitted.skipped, "batch_pieces": fitted.pieces}
     endings = ("_loss", "_perplexity", "_accuracy")
     final = {name: value for name, value in fitted.metrics.items() if name.endswith(endings)}
-    write_json(paths.metrics, final | totals | counts | where)
+    write_json(paths.training, final | totals | counts | where)

@@ -7,11 +7,11 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from transformer.checkpoint.device import Compute
-from transformer.core.schema import Section
-from transformer.encoded.batching import Ids
-from transformer.nn.model import Model
-from transformer.training.config import TrainParams
+from transformer.core.validation import Section
+from transformer.data.store import Ids
+from transformer.nn.device import Compute
+from transformer.nn.layers import Model
+from transformer.training.schedule import TrainParams
 
 
 class BatchLoss(NamedTuple):

@@ -21,11 +21,11 @@ from filelock import FileLock
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table, write_json
-from transformer.core.repository import repository
-from transformer.core.task import family_module, open_task
-from transformer.export.converted import CONVERTED
-from transformer.export.serving import BEST
-from transformer.text.pretokenize import read_pretokenizers, read_rules
+from transformer.core.task import open_task
+from transformer.core.unchanged import repository
+from transformer.data.tokenization import read_pretokenizers, read_rules
+from transformer.inference.bundle import CONVERTED
+from transformer.inference.serving import BEST
 from transformer.workflow import run as content
 from transformer.workflow.pipeline import bundle_path, converted_path
 from transformer.workflow.results import Result
@@ -305,7 +305,7 @@ def _register(store: Store, run_id: str, result: Result, origin: Origin, folder:
         local, converted = Path(temporary, "model"), folder / converted_path(task)
         first = next(read_table(folder / "reports" / task / "predictions.tsv"), {})
         reference = Model(artifact_path=logged.artifact_location, model_uuid=model_id, run_id=run_id, model_id=model_id)
-        example = first.get(family_module(open_task(task), "serving").QUESTION)
+        example = first.get(open_task(task).family.question)
         save_model(local, folder / bundle_path(task), task, example=example, model=reference)
         if converted.is_dir() and "convert" in result.pipeline.stages:
             shutil.copytree(converted, local / "artifacts" / CONVERTED)
@@ -329,14 +329,14 @@ def save_model(
     import pandas as pd
     from mlflow import pyfunc
 
-    package, serving = Path(__file__).parents[1], family_module(open_task(task), "serving")
+    package, family = Path(__file__).parents[1], open_task(task).family
     packages = (*_PACKAGES, *(["spacy"] if _needs_spacy(bundle) else []))
     pyfunc.save_model(
         path=str(local),
-        python_model=str(package / "export" / "pyfunc.py"),
+        python_model=str(package / "inference" / "pyfunc.py"),
         artifacts={_BUNDLE: str(bundle)},
         code_paths=[str(package)],
-        signature=_signature(task, serving.params_of(read_json(bundle / "config.json"))),
+        signature=_signature(task, family.request_params(read_json(bundle / "config.json"))),
         input_example=None if example is None else pd.DataFrame({"text": [example]}),
         pip_requirements=[f"{name}=={_public_version(name)}" for name in packages],
         mlflow_model=model,
@@ -356,7 +356,7 @@ def _signature(task: str, params: Sequence[tuple[str, str, Any]]) -> "ModelSigna
     from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
 
     specs = [ParamSpec(name, kind, default) for kind, name, default in (("string", "engine", BEST), *params)]
-    outputs = Schema([ColSpec(kind, name) for kind, name in family_module(open_task(task), "shown").ANSWERS])
+    outputs = Schema([ColSpec(kind, name) for kind, name in open_task(task).family.answers])
     return ModelSignature(Schema([ColSpec("string", "text")]), outputs, ParamSchema(specs))
 
 

@@ -1,22 +1,23 @@
 """Find results by name, and check their validity."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformer.core.code import CODE, Tree, changes, changes_in, code_path, ran_path, workspace_code
 from transformer.core.code import LOCK as LIBRARIES
 from transformer.core.digest import parameters_digest
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, table_rows
+from transformer.core.files import read_json, table_rows, write_json
 from transformer.core.task import open_task, task_names
+from transformer.core.unchanged import repository
 from transformer.workflow.dvc import cached, changed_since, content_md5, md5_of_folder, not_as_locked
 from transformer.workflow.dvc import read_at as read_from_dvc
-from transformer.workflow.git import Snapshot, blob, blobs, experiments, files, git, head, snapshots
-from transformer.workflow.pipeline import LOCK, OPTIONAL, Pipeline, pipelines
+from transformer.workflow.git import Snapshot, blob, blobs, experiments, files, git, head, prefix, snapshots
+from transformer.workflow.pipeline import LOCK, OPTIONAL, STAGES, Pipeline, pipelines
 
 WORKSPACE = "workspace"
 _SHORT = 10  # digits of a commit
@@ -315,3 +316,76 @@ def _numbers(values: Any) -> Metrics:
 def _some(names: Sequence[str], separator: str = ", ") -> str:
     more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
     return separator.join([*names[:_NAMED], *more])
+
+
+_REMEDY = "name another in `evaluate.baseline`, or null for none"
+
+
+def read_committed(commit: str, path: Path) -> str:
+    """Read a file under reports/TASK of a commit, from git, DVC's cache or its remote.
+
+    Raises UserError when none has it, or it is of another model than the commit's, as after training alone.
+    """
+    import dvc.api  # it takes a second, needed only with a baseline
+
+    root = repository(Path()) or Path()
+    try:
+        text: str = dvc.api.read(f"{prefix(root)}{path.as_posix()}", repo=str(root), rev=commit, encoding="utf-8")
+    except Exception as error:  # the clients of S3 and other remotes have errors of their own
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path} of commit {commit} is not available ({reason}): `dvc fetch` it, or {_REMEDY}"
+        ) from error
+    found = {each.task: each for each in pipelines(blob(root, commit, LOCK), commit)}
+    if path.parent.name in found and "evaluate" in found[path.parent.name].stale:
+        raise UserError(f"commit {commit} contains the predictions of another model than its own ({LOCK}): {_REMEDY}")
+    return text
+
+
+Point = dict[str, float]
+
+
+class Times(NamedTuple):
+    """Times of a stage's run on this machine, and its speed."""
+
+    start: float
+    """Seconds since 1970."""
+    end: float
+    points: list[Point]
+    """Training times in seconds and rates, by `step`."""
+
+
+def note_times(task: str, stage: str, start: float, end: float, sent: Iterable[Any]) -> None:
+    """Note a stage's times when its record of what it ran with is written; sent: its live metrics."""
+    points = [{"step": event["step"], **_rates(event["values"])} for event in sent if _rates(event["values"])]
+    write_json(_path(Path.cwd(), task, stage, run_of(task, stage)), Times(start, end, points)._asdict())
+
+
+def run_of(task: str, stage: str) -> str:
+    """Return a hash of what a stage and earlier ones ran with, according to the files in the current folder."""
+    return _digest(stage, lambda each: _content(Path(ran_path(each, task))))
+
+
+def times_of(result: Result, stage: str) -> Times | None:
+    """Return the newest times of a stage that ran as the result's, after stages that did; None if none has here."""
+    run = _digest(stage, lambda each: result.read(ran_path(each, result.task)) or b"")
+    try:
+        return Times(**json.loads(_path(result.root, result.task, stage, run).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _digest(stage: str, read: Callable[[str], bytes]) -> str:
+    return content_md5(b"".join(read(each) for each in STAGES[: STAGES.index(stage) + 1]))
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _rates(values: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if "second" in name}
+
+
+def _path(folder: Path, task: str, stage: str, run: str) -> Path:
+    return (repository(folder) or folder) / ".dvc" / "tmp" / "times" / task / f"{stage}-{run}.json"

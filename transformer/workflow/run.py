@@ -18,13 +18,12 @@ from transformer.core.code import CODE
 from transformer.core.digest import leaves
 from transformer.core.files import read_json, read_table
 from transformer.core.params import parse
-from transformer.core.task import PRETRAINING, family_module, open_task
+from transformer.core.task import PRETRAINING, open_task
 from transformer.evaluation.headline import TEXT_BLEUS, headline, measured, shortfall, splits
-from transformer.workflow.differences import languages
+from transformer.workflow.compare import languages
 from transformer.workflow.git import blob, git, head
 from transformer.workflow.pipeline import Pipeline, bundle_path
-from transformer.workflow.results import Result
-from transformer.workflow.times import Times, times_of
+from transformer.workflow.results import Result, Times, times_of
 
 _SECTIONS = ("download", "tokenize", "vocab", "model", "train", "evaluate", "convert", "hardware")
 _PLACES = {"path", "added", "held_out", "repository", "revision", "expected_sha256"}
@@ -138,7 +137,7 @@ def metrics(task: str, reports: Path) -> dict[str, float]:
     reports: the folder with the task's reports.
     """
     evaluation, training = read_json(reports / "evaluation.json"), read_json(reports / "training.json")
-    main = family_module(open_task(task), "shown").HEADLINE
+    main = open_task(task).family.headline
     wanted = (*main, *TEXT_BLEUS, *(f"{metric}_minus_linear" for metric in main))
     first, *rest = splits(evaluation)
     scores = {
@@ -189,7 +188,7 @@ def tags(result: Result, origin: Origin, folder: Path) -> dict[str, str]:
 def description(task: str, reports: Path) -> str:
     """Return the headline and the baselines that the model does not beat."""
     evaluation = read_json(reports / "evaluation.json")
-    main = family_module(open_task(task), "shown").HEADLINE
+    main = open_task(task).family.headline
     line = next(filter(None, (headline(name, evaluation) for name in main)), "")
     return ". ".join(filter(None, (line, shortfall(evaluation))))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from transformer.core.errors import UserError
-from transformer.core.repository import repository
-from transformer.registry import TASKS
+from transformer.core.task import task_names
+from transformer.core.unchanged import repository
 from transformer.workflow.dvc import content_md5, file_system, md5_of_folder, require_outputs
 from transformer.workflow.git import prefix
 from transformer.workflow.mlflow import (
@@ -105,7 +105,7 @@ def _sources(root: Path, own: Mapping[str, Result]) -> Iterator[tuple[Result, Or
     """Yield every result with its origin, oldest first; one that is also in the workspace first with those files."""
     by_key = {result.pipeline.key: result for result in own.values()}
     for key, (result, made) in all_results(root).items():
-        if result.task in TASKS:
+        if result.task in task_names():
             origin = Origin(made.baseline, made.experiment, made.time)
             if (here := by_key.pop(key, None)) is not None:
                 yield here, origin

@@ -1,14 +1,12 @@
 """build_vocab: builds the vocabulary and encodes texts and labels."""
 
-from pathlib import Path
-
 from pydantic import field_validator
 
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task, pass_on_labels
-from transformer.vocabulary.build import build
-from transformer.vocabulary.config import VocabParams
+from transformer.core.validation import StageParams
+from transformer.data.encoding import VocabParams, build
 
 
 class Params(StageParams):
@@ -24,10 +22,8 @@ class Params(StageParams):
         return vocab
 
 
-def run(
-    task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
-) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the vocabulary, the encoded store and the statistics. Returns the vocabulary sizes."""
-    sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=True, observer=observer)
-    pass_on_labels(tokens, encoded)
+    sizes = build(paths, params.vocab, params.runtime, labelled=True, observer=observer)
+    pass_on_labels(paths.tokens, paths.encoded)
     return sizes

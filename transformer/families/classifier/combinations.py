@@ -1,9 +1,9 @@
-"""Checks across the sections of a task: classes are named, and class weights match them."""
+"""Parameters that depend on each other, across sections."""
 
-from transformer.core.schema import StageParams
 from transformer.core.task import Task
+from transformer.core.validation import StageParams
 from transformer.families.classifier.download import LabelledDownload
-from transformer.families.classifier.nn.weights import ClassifierTrainParams
+from transformer.families.classifier.training_params import ClassifierTrainParams
 
 
 class Params(StageParams):

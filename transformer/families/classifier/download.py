@@ -12,13 +12,13 @@ from pydantic import field_validator
 
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import MOST_CLASSES, UNSUPERVISED, Task, write_labels
-from transformer.corpora.corpus import Check, Corpus, Fault, Part, Row, clean_text, storable
-from transformer.corpora.output import beside
-from transformer.corpora.select import Selection
-from transformer.corpora.sources import AddingDownload, open_corpus
-from transformer.text.clean import one_line
+from transformer.core.validation import StageParams
+from transformer.data.corpus import Check, Corpus, Fault, Part, Row, beside, clean_text, storable
+from transformer.data.select import Selection
+from transformer.data.sources import AddingDownload, open_corpus
+from transformer.data.text import one_line
 
 UNLABELLED = -1
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
@@ -52,14 +52,14 @@ class Params(StageParams):
     download: LabelledDownload
 
 
-def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus to the folder `output`. Returns the rows per split. Raises UserError."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the corpus to `paths.corpus`. Returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
         task,
         columns=("label", "text"),
-        scratch=beside(output, "hub"),
+        scratch=beside(paths.corpus, "hub"),
         progress=params.runtime.progress,
         added=Path(section.added),
     ) as corpus:
@@ -73,7 +73,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
             return {"labels": _counted(selection, classes)}
 
         counts = selection.write(
-            output,
+            paths.corpus,
             partial(_check_of, classes=classes),
             label=lambda row: classes[row["label"]] if row["label"] != UNLABELLED else "none",
             text=lambda row: row["text"],

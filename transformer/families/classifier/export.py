@@ -1,12 +1,12 @@
 """export: writes the classifier as a bundle, and checks that it reproduces the predictions of evaluate."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from transformer.core.observer import Observer
-from transformer.core.task import Task, with_labels, words_of
-from transformer.export.exporting import ExportInputs, ExportStageParams, Model, Row, export_model
-from transformer.families.classifier.decoding.labels import AnsweringParams, Classifier, Prediction
+from transformer.core.paths import Paths
+from transformer.core.task import Task, with_labels
+from transformer.families.classifier.classifier import AnsweringParams, Classifier, Prediction
+from transformer.inference.exporting import ExportStageParams, Model, Row, export_model
 
 _TOLERANCE = 1e-4  # of a probability; summation order changes it far less
 
@@ -17,17 +17,17 @@ class Params(ExportStageParams):
     evaluate: AnsweringParams
 
 
-def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of matching predictions."""
-    task, words = with_labels(task, inputs.corpus), words_of(task)
+    task = with_labels(task, paths.corpus)
     model = Model(
         task=task,
-        title=words.title,
-        use=words.use.format(classes=in_a_row(task.classes)),
+        title=task.card_title,
+        use=task.card_use.format(classes=in_a_row(task.classes)),
         main_metric="accuracy",
         question="text",
     )
-    return export_model(model, params, inputs=inputs, bundle=bundle, answers=_answers, observer=observer)
+    return export_model(model, params, paths=paths, answers=_answers, observer=observer)
 
 
 def in_a_row(names: Sequence[str]) -> str:

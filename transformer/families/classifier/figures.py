@@ -3,27 +3,38 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task, with_labels
-from transformer.encoded.vocabulary import clip
-from transformer.families.classifier.decoding.labels import AnsweringParams, Prediction
-from transformer.families.classifier.decoding.opening import TrainedClassifier, open_trained
-from transformer.families.classifier.decoding.with_ngrams import NgramClassifier
-from transformer.families.classifier.decoding.with_torch import TorchClassifier
-from transformer.families.classifier.nn.weights import ClassifierTrainParams
-from transformer.figures.attention import Axis, Drawing, Weights, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import Maps, collect_attention
-from transformer.figures.explorer import write_explorer
-from transformer.figures.inputs import FigureInputs, FiguresParams
-from transformer.figures.style import save
-from transformer.figures.theory import explain
+from transformer.core.validation import Hardware, StageParams
+from transformer.data.vocabulary import clip
+from transformer.families.classifier.classifier import AnsweringParams, Prediction
+from transformer.families.classifier.torch_classifier import (
+    NgramClassifier,
+    TorchClassifier,
+    TrainedClassifier,
+    open_trained,
+)
+from transformer.families.classifier.training_params import ClassifierTrainParams
+from transformer.nn.device import prepare
+from transformer.reporting.attention_maps import (
+    Axis,
+    Drawing,
+    Maps,
+    Weights,
+    attention_figure,
+    chosen_layers,
+    collect_attention,
+    head_panels,
+    write_explorer,
+)
+from transformer.reporting.inputs import FiguresParams, sentences, updates
+from transformer.reporting.style import save
+from transformer.reporting.theory import explain
 from transformer.training.schedule import Schedule
 
 _LONGEST = 40  # maximum tokens that remain readable on an axis
@@ -74,27 +85,27 @@ class Params(StageParams):
     hardware: Hardware
 
 
-def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files, and all maps as JSON, to the folder `figures`. Returns the number of figures."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write SVG files, and all maps as JSON, to `paths.figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
-    task = with_labels(task, inputs.corpus)
-    opened = inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device
+    task = with_labels(task, paths.corpus)
+    opened = paths.trained, paths.vocab, paths.tokens, params.evaluate, compute.device
     classifier = open_trained(*opened, task.classes)
     if isinstance(classifier, NgramClassifier):
-        figures.mkdir(parents=True, exist_ok=True)
+        paths.figures.mkdir(parents=True, exist_ok=True)
         observer.say("a model of n-grams has no attention to draw: reports list the n-grams that weigh most")
         return {"figures": 0}
     pooling = classifier.model.params.pooling
-    total = inputs.updates(params.train.epochs)
-    written = explain(figures, Schedule(params.train, total, classifier.model.d_model))
+    total = updates(paths.history, params.train.epochs)
+    written = explain(paths.figures, Schedule(params.train, total, classifier.model.d_model))
     explored = []
-    for number, text in enumerate(inputs.sentences(task, params.figures, "text"), start=1):
+    for number, text in enumerate(sentences(task, params.figures, paths, "text"), start=1):
         review = classify_with_attention(classifier, text, longest=_LONGEST)
         for drawing in drawings(review, pooling, layers=params.figures.layers, unit=task.unit):
-            save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
+            save(paths.figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
         explored.append((text, list(drawings(review, pooling, layers="all", unit=task.unit))))
-    write_explorer(figures, explored)
+    write_explorer(paths.figures, explored)
     return {"figures": written}
 
 

@@ -1,12 +1,11 @@
 """tokenize: pre-tokenizes the texts."""
 
-from pathlib import Path
-
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task, pass_on_labels
-from transformer.text.pretokenize import PreTokenizerParams
-from transformer.text.tokens import tokenize_corpus
+from transformer.core.validation import StageParams
+from transformer.data.tokenization import PreTokenizerParams
+from transformer.data.tokens import tokenize_corpus
 
 ANY_LANGUAGE = {"language": None}
 """Overrides for `tokenize` when the language of the texts is unknown."""
@@ -18,9 +17,9 @@ class Params(StageParams):
     tokenize: PreTokenizerParams
 
 
-def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
-    """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the pre-tokenized corpus to `paths.tokens`. Returns the rows per split."""
     sides = {"text": ("text", params.tokenize)}
-    counts = tokenize_corpus(corpus, tokens, sides, runtime=params.runtime, observer=observer)
-    pass_on_labels(corpus, tokens)
+    counts = tokenize_corpus(paths.corpus, paths.tokens, sides, runtime=params.runtime, observer=observer)
+    pass_on_labels(paths.corpus, paths.tokens)
     return counts

@@ -9,32 +9,32 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.checkpoint.device import prepare
-from transformer.checkpoint.trained import save_trained
 from transformer.core.files import write_json, write_table
 from transformer.core.observer import Observer
+from transformer.core.paths import Paths
 from transformer.core.task import PRETRAINING, UNSUPERVISED, Task, with_labels
-from transformer.encoded.batching import Ids, sorted_batches
-from transformer.encoded.bpe_dropout import BpeDropout
-from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.classifier.data.encoded import EncodedTexts
-from transformer.families.classifier.nn.config import ClassifierConfig
-from transformer.families.classifier.nn.interface import ClassifierModel
-from transformer.families.classifier.nn.model import build_model
-from transformer.families.classifier.nn.pretrained import (
+from transformer.data.bpe_dropout import BpeDropout
+from transformer.data.store import Ids, sorted_batches
+from transformer.data.vocabulary import read_vocabularies
+from transformer.families.classifier.interface import ClassifierConfig, ClassifierModel
+from transformer.families.classifier.network import build_model
+from transformer.families.classifier.ngrams import on_cores
+from transformer.families.classifier.pretrained import (
     AnyInitialisedParams,
     InitialisedParams,
     architecture,
     lr_scales,
     start_from,
 )
-from transformer.families.classifier.nn.vectors import on_cores
-from transformer.families.classifier.nn.weights import ClassifierTrainParams, class_weights
+from transformer.families.classifier.texts import EncodedTexts
+from transformer.families.classifier.training_params import ClassifierTrainParams, class_weights
+from transformer.nn.device import prepare
 from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import objective
+from transformer.nn.trained import save_trained
 from transformer.training.batches import CorpusTraining
 from transformer.training.history import CURVE
-from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
+from transformer.training.stage import TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
 
@@ -85,16 +85,16 @@ class ClassifierTraining(CorpusTraining[EncodedTexts, ClassifierModel]):
         return logits
 
 
-def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Train, and write the model and its metrics, final and per epoch. Returns the history row of the kept weights."""
     if params.model.kind == "ngrams":
         return _fit_and_write(task, params, paths, observer)
     return train_and_write(open_training, task, params, paths, observer)
 
 
-def _fit_and_write(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+def _fit_and_write(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Do what `run` does for a model fitted in one step: the history has one row, and there is nothing to resume."""
-    from transformer.families.classifier.data.ngrams import fit_ngrams  # imports scikit-learn
+    from transformer.families.classifier.ngram_training import fit_ngrams  # imports scikit-learn
 
     prepare(params.hardware)
     config, train, validation, weights = _read(task, params, paths, torch.device("cpu"), observer)
@@ -121,7 +121,7 @@ def _fit_and_write(task: Task, params: Params, paths: TrainingPaths, observer: O
     write_table(paths.history, list(row), [list(row.values())])
     write_table(paths.updates, CURVE, [])
     counts = {"ngrams": len(model.keys), "parameters": model.parameters}
-    write_json(paths.metrics, figures | counts | {"device": "cpu", "precision": "fp32"})
+    write_json(paths.training, figures | counts | {"device": "cpu", "precision": "fp32"})
     return figures | counts
 
 
@@ -131,7 +131,7 @@ def _mean_loss(logits: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
 
 
 def _read(
-    task: Task, params: Params, paths: TrainingPaths, device: torch.device, observer: Observer
+    task: Task, params: Params, paths: Paths, device: torch.device, observer: Observer
 ) -> tuple[ClassifierConfig, EncodedTexts, EncodedTexts, Tensor | None]:
     """Return the model configuration, the training and validation texts, and the class weights."""
     task = with_labels(task, paths.encoded)
@@ -145,7 +145,7 @@ def _read(
     return config, train, validation, weights
 
 
-def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+def open_training(task: Task, params: Params, paths: Paths, observer: Observer) -> Opened:
     """Build the model and open its data. Raises UserError if an input is missing or does not fit."""
     compute = prepare(params.hardware)
     config, train, validation, weights = _read(task, params, paths, compute.device, observer)

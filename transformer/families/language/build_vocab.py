@@ -1,16 +1,14 @@
 """build_vocab: builds the vocabulary and encodes the texts."""
 
-from pathlib import Path
-
 from pydantic import field_validator
 
 from transformer.core.files import copy_file
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.text.pretokenize import PRETOKENIZERS
-from transformer.vocabulary.build import build
-from transformer.vocabulary.config import VocabParams
+from transformer.core.validation import StageParams
+from transformer.data.encoding import VocabParams, build
+from transformer.data.tokenization import PRETOKENIZERS
 
 
 class Params(StageParams):
@@ -28,13 +26,11 @@ class Params(StageParams):
         return vocab
 
 
-def run(
-    task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
-) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the vocabulary, the encoded store and the statistics. Returns the vocabulary size.
 
     The pre-tokenizer settings are copied next to the vocabulary, so that tasks that reuse it can check their own.
     """
-    sizes = build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=False, observer=observer)
-    copy_file(tokens / PRETOKENIZERS, vocab / PRETOKENIZERS)
+    sizes = build(paths, params.vocab, params.runtime, labelled=False, observer=observer)
+    copy_file(paths.tokens / PRETOKENIZERS, paths.vocab / PRETOKENIZERS)
     return sizes

@@ -1,14 +1,14 @@
-"""Checks across the sections of a task that no single stage can make."""
+"""Parameters that depend on each other, across sections."""
 
 from typing import Self
 
 from pydantic import model_validator
 
-from transformer.core.schema import StageParams
 from transformer.core.task import Task
-from transformer.families.language.evaluation.evaluate import EvaluateParams
-from transformer.families.language.nn.config import LanguageParams
-from transformer.text.pretokenize import PreTokenizerParams
+from transformer.core.validation import StageParams
+from transformer.data.tokenization import PreTokenizerParams
+from transformer.families.language.evaluate import EvaluateParams
+from transformer.families.language.interface import LanguageParams
 
 
 class Params(StageParams):

@@ -10,12 +10,12 @@ from pydantic import Field
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import NO_INPUT, UNSUPERVISED, Task
-from transformer.corpora.corpus import Corpus, Row, clean_text
-from transformer.corpora.output import beside
-from transformer.corpora.select import Selection
-from transformer.corpora.sources import Download, open_corpus
+from transformer.core.validation import StageParams
+from transformer.data.corpus import Corpus, Row, beside, clean_text
+from transformer.data.select import Selection
+from transformer.data.sources import Download, open_corpus
 
 
 class TextDownload(Download):
@@ -34,14 +34,14 @@ class Params(StageParams):
     download: TextDownload
 
 
-def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus to the folder `output`. Returns the rows per split. Raises UserError."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the corpus to `paths.corpus`. Returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
         task,
         columns=("text",),
-        scratch=beside(output, "hub"),
+        scratch=beside(paths.corpus, "hub"),
         progress=params.runtime.progress,
     ) as corpus:
         joined = _joined(corpus, unsupervised=section.unsupervised)
@@ -49,7 +49,7 @@ def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict
         own = [split for split in joined.splits if mixed and split != "train"]
         selection = Selection(joined, section, judged=judged(Path(section.held_out)), own=own)
         return selection.write(
-            output, lambda split: checked, label=lambda row: None, text=lambda row: row["text"], observer=observer
+            paths.corpus, lambda split: checked, label=lambda row: None, text=lambda row: row["text"], observer=observer
         )
 
 

@@ -1,15 +1,15 @@
 """export: writes the language model as a bundle, and checks that it reproduces the scores of evaluate."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from transformer.checkpoint.trained import load_config
 from transformer.core.observer import Observer
-from transformer.core.task import Task, words_of
-from transformer.export.exporting import ExportInputs, ExportStageParams, Model, Row, export_model
-from transformer.families.language.decoding.config import AnsweringParams
-from transformer.families.language.decoding.predictor import LanguageModel
-from transformer.families.language.nn.config import LanguageConfig
+from transformer.core.paths import Paths
+from transformer.core.task import Task
+from transformer.families.language.interface import LanguageConfig
+from transformer.families.language.model import LanguageModel
+from transformer.families.language.scoring import AnsweringParams
+from transformer.inference.exporting import ExportStageParams, Model, Row, export_model
+from transformer.nn.trained import load_config
 
 _TOLERANCE = 1e-4  # mean, of a token's log probability; summation order changes it far less
 _USES = {
@@ -24,20 +24,19 @@ class Params(ExportStageParams):
     evaluate: AnsweringParams
 
 
-def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of matching scores."""
-    objective = load_config(inputs.trained, LanguageConfig).model.objective
+    objective = load_config(paths.trained, LanguageConfig).model.objective
     use, call = _USES[objective]
-    words = words_of(task)
     model = Model(
         task=task,
-        title=words.title,
-        use=words.use.format(use=use, call=call),
+        title=task.card_title,
+        use=task.card_use.format(use=use, call=call),
         main_metric="bits_per_byte",
         higher_is_better=False,
         question="text",
     )
-    return export_model(model, params, inputs=inputs, bundle=bundle, answers=_answers, observer=observer)
+    return export_model(model, params, paths=paths, answers=_answers, observer=observer)
 
 
 def _answers(model: LanguageModel, rows: Sequence[Row]) -> list[tuple[str, bool]]:

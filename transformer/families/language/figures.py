@@ -2,25 +2,31 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import torch
 
-from transformer.checkpoint.device import prepare
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.encoded.vocabulary import clip
-from transformer.families.language.decoding.config import AnsweringParams
-from transformer.families.language.decoding.with_torch import TorchLanguageModel
-from transformer.families.language.nn.hiding import LanguageTrainParams
-from transformer.families.language.nn.mask_token import MASK
-from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import collect_attention
-from transformer.figures.explorer import write_explorer
-from transformer.figures.inputs import FigureInputs, FiguresParams
-from transformer.figures.style import TITLE, plain, save
-from transformer.figures.theory import explain
+from transformer.core.validation import Hardware, StageParams
+from transformer.data.vocabulary import clip
+from transformer.families.language.interface import MASK
+from transformer.families.language.scoring import AnsweringParams
+from transformer.families.language.torch_model import TorchLanguageModel
+from transformer.families.language.training_params import LanguageTrainParams
+from transformer.nn.device import prepare
+from transformer.reporting.attention_maps import (
+    Axis,
+    Drawing,
+    attention_figure,
+    chosen_layers,
+    collect_attention,
+    head_panels,
+    write_explorer,
+)
+from transformer.reporting.inputs import FiguresParams, sentences, updates
+from transformer.reporting.style import TITLE, plain, save
+from transformer.reporting.theory import explain
 from transformer.training.schedule import Schedule
 
 _LONGEST = 40  # maximum tokens that remain readable on an axis
@@ -35,19 +41,19 @@ class Params(StageParams):
     hardware: Hardware
 
 
-def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files, and all maps as JSON, to the folder `figures`. Returns the number of figures."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write SVG files, and all maps as JSON, to `paths.figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
-    model = TorchLanguageModel(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
-    total = inputs.updates(params.train.epochs)
-    written = explain(figures, Schedule(params.train, total, model.model.d_model))
+    model = TorchLanguageModel(paths.trained, paths.vocab, paths.tokens, params.evaluate, compute.device)
+    total = updates(paths.history, params.train.epochs)
+    written = explain(paths.figures, Schedule(params.train, total, model.model.d_model))
     explored = []
-    for number, text in enumerate(inputs.sentences(task, params.figures, "text"), start=1):
+    for number, text in enumerate(sentences(task, params.figures, paths, "text"), start=1):
         for drawing in drawings_of(model, text, layers=params.figures.layers):
-            save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
+            save(paths.figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
         explored.append((text, drawings_of(model, text, layers="all")))
-    write_explorer(figures, explored)
+    write_explorer(paths.figures, explored)
     return {"figures": written}
 
 

@@ -6,18 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
-from transformer.text.scripts import written_words
+from transformer.core.family import CommandLine
+from transformer.data.text import written_words
 
-if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
-    from transformer.encoded.vocabulary import Vocabulary
-    from transformer.families.language.decoding.predictor import LanguageModel
+if TYPE_CHECKING:
+    from transformer.data.vocabulary import Vocabulary
+    from transformer.families.language.model import LanguageModel
+
 
 FILL, GENERATE = "fill", "generate"
-COMMANDS = (
-    (FILL, "fill the gaps of texts, one per line, where [MASK] stands"),
-    (GENERATE, "continue texts, one per line"),
-)
-"""Names and help texts."""
 _NO_GAP = "note: a text without [MASK] has no gap: it stays as it is"
 _LEAVES = (
     ("--max-length", int, "maximum number of new tokens"),
@@ -30,33 +27,43 @@ _LEAVES = (
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
-def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
-    words, space = written_words(text)
-    place = len(words) // 2
-    if params[f"{task}.model.objective"] == "causal":
-        return GENERATE, space.join(words[: place + 1])
-    return FILL, space.join([*words[:place], "[MASK]", *words[place + 1 :]])
+class LanguageCommands(CommandLine):
+    """`transformer fill` and `transformer generate`."""
 
+    def example(self, task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
+        """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
+        words, space = written_words(text)
+        place = len(words) // 2
+        if params[f"{task}.model.objective"] == "causal":
+            return GENERATE, space.join(words[: place + 1])
+        return FILL, space.join([*words[:place], "[MASK]", *words[place + 1 :]])
 
-def add_options(parser: ArgumentParser, command: str) -> None:
-    """Add the options of one command."""
-    missing = "; missing: 0" if command == FILL else " (fewer if there are no more)"
-    parser.add_argument("--n-best", type=int, metavar="N", help=f"print N answers per text, the best first{missing}")
-    if command == FILL:
-        return
-    group = parser.add_argument_group("generation", "Default: as the model was evaluated.")
-    method = group.add_mutually_exclusive_group()
-    method.add_argument("--greedy", dest="method", action="store_const", const="greedy", help="greedy search")
-    method.add_argument("--sample", dest="method", action="store_const", const="sample", help="draw at random")
-    method.add_argument("--beam", dest="beam_size", type=int, metavar="N", help="beam search with N hypotheses")
-    for name, kind, text in _LEAVES:
-        group.add_argument(name, type=kind, metavar={int: "N", float: "A"}[kind], help=text)
+    def add_options(self, parser: ArgumentParser, command: str) -> None:
+        """Add the options of one command."""
+        missing = "; missing: 0" if command == FILL else " (fewer if there are no more)"
+        parser.add_argument(
+            "--n-best", type=int, metavar="N", help=f"print N answers per text, the best first{missing}"
+        )
+        if command == FILL:
+            return
+        group = parser.add_argument_group("generation", "Default: as the model was evaluated.")
+        method = group.add_mutually_exclusive_group()
+        method.add_argument("--greedy", dest="method", action="store_const", const="greedy", help="greedy search")
+        method.add_argument("--sample", dest="method", action="store_const", const="sample", help="draw at random")
+        method.add_argument("--beam", dest="beam_size", type=int, metavar="N", help="beam search with N hypotheses")
+        for name, kind, text in _LEAVES:
+            group.add_argument(name, type=kind, metavar={int: "N", float: "A"}[kind], help=text)
 
+    def answering(self, model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
+        """Return a function from a chunk of texts to lines to print. Raises UserError for invalid options."""
+        return _filling(model, arguments) if arguments.command == FILL else _generating(model, arguments)
 
-def answering(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
-    """Return a function from a chunk of texts to lines to print. Raises UserError for invalid options."""
-    return _filling(model, arguments) if arguments.command == FILL else _generating(model, arguments)
+    def read_by(self, model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
+        """Return the vocabulary, the pre-tokenized texts, and None as the length at which texts are truncated.
+
+        Language models do not truncate: longer texts are read in parts, or rejected.
+        """
+        return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts]), None
 
 
 def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
@@ -84,7 +91,7 @@ def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str
 
 def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
     from transformer.core.validation import validate
-    from transformer.families.language.decoding.config import AnswerParams
+    from transformer.families.language.scoring import AnswerParams
 
     names = ["method", "beam_size", "n_best", *(name[2:].replace("-", "_") for name, _, _ in _LEAVES)]
     changes: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
@@ -104,11 +111,3 @@ def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[
         return [text for found in model.generate_n_best(texts, first) for text in found]
 
     return lines
-
-
-def read_by(model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-    """Return the vocabulary, the pre-tokenized texts, and None as the length at which texts are truncated.
-
-    Language models do not truncate: longer texts are read in parts, or rejected.
-    """
-    return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts]), None

@@ -6,24 +6,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.checkpoint.device import prepare
 from transformer.core.errors import UserError
 from transformer.core.files import sha256
 from transformer.core.observer import Observer
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.encoded.batching import Ids, sorted_batches
-from transformer.encoded.vocabulary import read_vocabularies
-from transformer.families.language.data.masking import Masking
-from transformer.families.language.data.windows import Batch, EncodedWindows
-from transformer.families.language.nn.config import LanguageConfig, LanguageParams
-from transformer.families.language.nn.hiding import LanguageTrainParams
-from transformer.families.language.nn.mask_token import mask_id
-from transformer.families.language.nn.model import LanguageTransformer
+from transformer.data.store import Ids, sorted_batches
+from transformer.data.vocabulary import read_vocabularies
+from transformer.families.language.interface import LanguageConfig, LanguageParams, mask_id
+from transformer.families.language.network import LanguageTransformer
+from transformer.families.language.training_params import LanguageTrainParams
+from transformer.families.language.windows import Batch, EncodedWindows, Masking
+from transformer.nn.device import prepare
 from transformer.nn.kernels.cross_entropy import r_drop
 from transformer.nn.kernels.packing import gather
 from transformer.nn.objective import SecondPass, next_token_objective
 from transformer.training.batches import CorpusTraining
-from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
+from transformer.training.stage import TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
 _PLACES = 8192  # positions whose logits are in memory at a time in validation
@@ -85,12 +84,12 @@ class LanguageTraining(CorpusTraining[EncodedWindows, LanguageTransformer]):
         return gather(self.model(batch.ids, packed=True), batch.places)
 
 
-def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Train, and write the model and its metrics, final and per epoch. Returns the history row of the kept weights."""
     return train_and_write(open_training, task, params, paths, observer)
 
 
-def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+def open_training(task: Task, params: Params, paths: Paths, observer: Observer) -> Opened:
     """Build the model and open its data. Raises UserError if an input is missing or does not fit."""
     compute = prepare(params.hardware)
     vocabulary = read_vocabularies(paths.vocab, "text")["text"]

@@ -1,12 +1,10 @@
 """build_vocab: builds a vocabulary per language and encodes the sentence pairs."""
 
-from pathlib import Path
-
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.vocabulary.build import build
-from transformer.vocabulary.config import VocabParams
+from transformer.core.validation import StageParams
+from transformer.data.encoding import VocabParams, build
 
 
 class Params(StageParams):
@@ -15,8 +13,6 @@ class Params(StageParams):
     vocab: VocabParams
 
 
-def run(
-    task: Task, params: Params, *, tokens: Path, vocab: Path, encoded: Path, statistics: Path, observer: Observer
-) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the vocabularies, the encoded store and the statistics. Returns the vocabulary sizes."""
-    return build(tokens, vocab, encoded, statistics, params.vocab, params.runtime, labelled=False, observer=observer)
+    return build(paths, params.vocab, params.runtime, labelled=False, observer=observer)

@@ -1,17 +1,17 @@
-"""Checks across the sections of a task that no single stage can make."""
+"""Parameters that depend on each other, across sections."""
 
 from typing import Self
 
 from pydantic import model_validator
 
-from transformer.core.schema import StageParams
 from transformer.core.task import Task
-from transformer.corpora.sources import sample_columns
+from transformer.core.validation import StageParams
+from transformer.data.encoding import VocabParams
+from transformer.data.sources import sample_columns
 from transformer.families.seq2seq.download import PairsDownload
-from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqParams
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
+from transformer.families.seq2seq.interface import AnySeq2SeqParams, Seq2SeqParams
 from transformer.families.seq2seq.tokenize import TokenizeParams
-from transformer.vocabulary.config import VocabParams
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 
 
 class Params(StageParams):

@@ -8,12 +8,12 @@ from unicodedata import normalize
 from pydantic import Field, field_validator
 
 from transformer.core.observer import Observer
-from transformer.core.schema import StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.corpora.corpus import Row, clean_text
-from transformer.corpora.output import beside
-from transformer.corpora.select import Selection
-from transformer.corpora.sources import AddingDownload, open_corpus
+from transformer.core.validation import StageParams
+from transformer.data.corpus import Row, beside, clean_text
+from transformer.data.select import Selection
+from transformer.data.sources import AddingDownload, open_corpus
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]+)*")
 
@@ -41,21 +41,21 @@ class Params(StageParams):
     download: PairsDownload
 
 
-def run(task: Task, params: Params, *, output: Path, observer: Observer) -> dict[str, float]:
-    """Write the corpus to the folder `output`. Returns the rows per split. Raises UserError."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the corpus to `paths.corpus`. Returns the rows per split. Raises UserError."""
     section = params.download
     with open_corpus(
         section,
         task,
         columns=section.languages,
-        scratch=beside(output, "hub"),
+        scratch=beside(paths.corpus, "hub"),
         progress=params.runtime.progress,
         added=Path(section.added),
     ) as corpus:
         corpus.require(("train",))
         check = partial(check_pair, languages=section.languages)
         return Selection(corpus, section, unfit=partial(_unequal, limit=section.max_ratio)).write(
-            output,
+            paths.corpus,
             lambda split: check,
             label=lambda row: None,
             text=lambda row: _letters(row[section.languages[0]]),

@@ -1,13 +1,13 @@
 """export: writes the translator as a bundle, and checks that it reproduces the translations of evaluate."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from transformer.core.observer import Observer
-from transformer.core.task import Task, words_of
-from transformer.export.exporting import ExportInputs, ExportStageParams, Model, Row, export_model
-from transformer.families.seq2seq.decoding.translator import AnsweringParams, Translator
-from transformer.text.pretokenize import read_pretokenizers
+from transformer.core.paths import Paths
+from transformer.core.task import Task
+from transformer.data.tokenization import read_pretokenizers
+from transformer.families.seq2seq.translator import AnsweringParams, Translator
+from transformer.inference.exporting import ExportStageParams, Model, Row, export_model
 
 
 class Params(ExportStageParams):
@@ -16,18 +16,17 @@ class Params(ExportStageParams):
     evaluate: AnsweringParams
 
 
-def run(task: Task, params: Params, *, inputs: ExportInputs, bundle: Path, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the bundle and check it. Returns the number of matching translations."""
-    languages = {side: spec.language for side, spec in read_pretokenizers(inputs.tokens).items()}
-    words = words_of(task)
+    languages = {side: spec.language for side, spec in read_pretokenizers(paths.tokens).items()}
     model = Model(
         task=task,
-        title=words.title.format(**languages),
-        use=words.use.format(**languages),
+        title=task.card_title.format(**languages),
+        use=task.card_use.format(**languages),
         main_metric="bleu",
         question="source",
     )
-    return export_model(model, params, inputs=inputs, bundle=bundle, answers=_answers, observer=observer)
+    return export_model(model, params, paths=paths, answers=_answers, observer=observer)
 
 
 def _answers(translator: Translator, rows: Sequence[Row]) -> list[tuple[str, bool]]:

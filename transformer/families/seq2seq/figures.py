@@ -4,25 +4,32 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 
-from transformer.checkpoint.device import prepare
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.schema import Hardware, StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.encoded.vocabulary import clip
-from transformer.families.seq2seq.decoding.translator import AnsweringParams
-from transformer.families.seq2seq.decoding.with_torch import TorchTranslator
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
-from transformer.figures.attention import Axis, Drawing, attention_figure, chosen_layers, head_panels
-from transformer.figures.attention_maps import Maps, collect_attention
-from transformer.figures.explorer import write_explorer
-from transformer.figures.inputs import FigureInputs, FiguresParams
-from transformer.figures.style import TITLE, plain, save
-from transformer.figures.theory import explain
+from transformer.core.validation import Hardware, StageParams
+from transformer.data.vocabulary import clip
+from transformer.families.seq2seq.torch_translator import TorchTranslator
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
+from transformer.families.seq2seq.translator import AnsweringParams
+from transformer.nn.device import prepare
+from transformer.reporting.attention_maps import (
+    Axis,
+    Drawing,
+    Maps,
+    attention_figure,
+    chosen_layers,
+    collect_attention,
+    head_panels,
+    write_explorer,
+)
+from transformer.reporting.inputs import FiguresParams, sentences, updates
+from transformer.reporting.style import TITLE, plain, save
+from transformer.reporting.theory import explain
 from transformer.training.schedule import Schedule
 
 _LONGEST = 40  # maximum source tokens that remain readable on an axis
@@ -82,22 +89,22 @@ class Params(StageParams):
     hardware: Hardware
 
 
-def run(task: Task, params: Params, *, inputs: FigureInputs, figures: Path, observer: Observer) -> dict[str, float]:
-    """Write SVG files, and all maps as JSON, to the folder `figures`. Returns the number of figures."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write SVG files, and all maps as JSON, to `paths.figures`. Returns the number of figures."""
     compute = prepare(params.hardware)
-    translator = TorchTranslator(inputs.trained, inputs.vocab, inputs.tokens, params.evaluate, compute.device)
+    translator = TorchTranslator(paths.trained, paths.vocab, paths.tokens, params.evaluate, compute.device)
     column = str(translator.pretokenizers["source"].language)
-    total = inputs.updates(params.train.epochs)
-    written = explain(figures, Schedule(params.train, total, translator.model.d_model))
+    total = updates(paths.history, params.train.epochs)
+    written = explain(paths.figures, Schedule(params.train, total, translator.model.d_model))
     explored = []
-    for number, sentence in enumerate(inputs.sentences(task, params.figures, column), start=1):
+    for number, sentence in enumerate(sentences(task, params.figures, paths, column), start=1):
         attended = translate_with_attention(translator, sentence, longest=_LONGEST)
         observer.say(f"{plain(sentence, TITLE)} -> {plain(attended.text, TITLE)}")
         for drawing in drawings(attended, layers=params.figures.layers, self_attention=number == 1):
-            save(figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
+            save(paths.figures / f"{drawing.name}_{number}.svg", drawing.title, partial(attention_figure, drawing))
             written += 1
         explored.append((sentence, list(drawings(attended, layers="all", self_attention=True))))
-    write_explorer(figures, explored)
+    write_explorer(paths.figures, explored)
     return {"figures": written}
 
 

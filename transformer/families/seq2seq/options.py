@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
+from transformer.core.family import CommandLine
 
-if TYPE_CHECKING:  # the command line is parsed before torch and pydantic are needed
-    from transformer.encoded.vocabulary import Vocabulary
-    from transformer.families.seq2seq.decoding.config import DecodingParams
-    from transformer.families.seq2seq.decoding.translator import Translation, Translator
+if TYPE_CHECKING:
+    from transformer.data.vocabulary import Vocabulary
+    from transformer.families.seq2seq.decode import DecodingParams
+    from transformer.families.seq2seq.translator import Translation, Translator
 
-COMMANDS = (("translate", "translate texts, one per line"),)
-"""Names and help texts."""
+
 _LEAVES = (
     ("--stopping", str, "when beam search is done with a sentence: exact, heuristic or first"),
     ("--length-normalization", str, "none, length (divide by length^A) or gnmt (by ((5 + length) / 6)^A)"),
@@ -31,44 +31,44 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_SCORES = ("length_normalization", "length_penalty")
 
 
-def example(task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
-    return COMMANDS[0][0], text
+class TranslationCommands(CommandLine):
+    """`transformer translate`."""
 
+    def example(self, task: str, params: Mapping[str, Any], text: str) -> tuple[str, str]:
+        """Return an example command and its input, given the result's parameters, by dotted name, and a text."""
+        return "translate", text
 
-def add_options(parser: ArgumentParser, command: str) -> None:
-    """Add options named after the leaves of `translation.evaluate`; each overrides the exported model's setting."""
-    group = parser.add_argument_group("decoding", "Default: as the model was evaluated.")
-    method = group.add_mutually_exclusive_group()
-    method.add_argument("--greedy", dest="method", action="store_const", const="greedy", help="greedy search")
-    method.add_argument("--sample", dest="method", action="store_const", const="sample", help="draw at random")
-    method.add_argument("--beam", dest="beam_size", type=int, metavar="N", help="beam search with N hypotheses")
-    for name, kind, text in _LEAVES:
-        group.add_argument(name, type=kind, metavar={int: "N", float: "A", str: "KIND"}[kind], help=text)
+    def add_options(self, parser: ArgumentParser, command: str) -> None:
+        """Add options named after the leaves of `translation.evaluate`; each overrides the exported model's setting."""
+        group = parser.add_argument_group("decoding", "Default: as the model was evaluated.")
+        method = group.add_mutually_exclusive_group()
+        method.add_argument("--greedy", dest="method", action="store_const", const="greedy", help="greedy search")
+        method.add_argument("--sample", dest="method", action="store_const", const="sample", help="draw at random")
+        method.add_argument("--beam", dest="beam_size", type=int, metavar="N", help="beam search with N hypotheses")
+        for name, kind, text in _LEAVES:
+            group.add_argument(name, type=kind, metavar={int: "N", float: "A", str: "KIND"}[kind], help=text)
 
+    def answering(self, model: "Translator", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+        """Return a function from a chunk of texts to lines to print. Raises UserError as `overridden` does."""
+        model.decoding = overridden(model.decoding, arguments)
+        if arguments.stopping is not None and not model.decoder.knows_stopping:
+            raise UserError("--stopping has no effect on CTranslate2's search: use the engine onnx or torch")
+        count, answered = model.decoding.n_best, 0
 
-def answering(model: "Translator", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-    """Return a function from a chunk of texts to lines to print. Raises UserError as `overridden` does."""
-    model.decoding = overridden(model.decoding, arguments)
-    if arguments.stopping is not None and not model.decoder.knows_stopping:
-        raise UserError("--stopping has no effect on CTranslate2's search: use the engine onnx or torch")
-    count, answered = model.decoding.n_best, 0
+        def lines(texts: list[str]) -> list[str]:
+            nonlocal answered  # sampling depends on a text's number, not on how texts are chunked
+            first, answered = answered, answered + len(texts)
+            if count == 1 and arguments.n_best is None:
+                return model.translate(texts, first=first)
+            found = model.translate_n_best(texts, first=first)
+            return [line for translations in found for line in scored_lines(translations, count)]
 
-    def lines(texts: list[str]) -> list[str]:
-        nonlocal answered  # sampling depends on a text's number, not on how texts are chunked
-        first, answered = answered, answered + len(texts)
-        if count == 1 and arguments.n_best is None:
-            return model.translate(texts, first=first)
-        found = model.translate_n_best(texts, first=first)
-        return [line for translations in found for line in scored_lines(translations, count)]
+        return lines
 
-    return lines
-
-
-def read_by(model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-    """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
-    most = model.decoder.positions if model.decoding.long_sources == "cut" else None
-    return model.vocabularies["source"], model.pretokenize(texts), most
+    def read_by(self, model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
+        """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
+        most = model.decoder.positions if model.decoding.long_sources == "cut" else None
+        return model.vocabularies["source"], model.pretokenize(texts), most
 
 
 def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingParams":
@@ -77,7 +77,7 @@ def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingPar
     Raises UserError (one line) if an option is invalid or would have no effect.
     """
     from transformer.core.validation import validate
-    from transformer.families.seq2seq.decoding.config import DecodingParams
+    from transformer.families.seq2seq.decode import DecodingParams
 
     names = ["method", "beam_size", *(name[2:].replace("-", "_") for name, _, _ in _LEAVES)]
     changes: dict[str, Any] = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}

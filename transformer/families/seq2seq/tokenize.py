@@ -1,15 +1,15 @@
 """tokenize: pre-tokenizes the two languages' columns as source and target."""
 
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import model_validator
 
 from transformer.core.observer import Observer
-from transformer.core.schema import Section, StageParams
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.text.pretokenize import PreTokenizerParams
-from transformer.text.tokens import Sides, tokenize_corpus
+from transformer.core.validation import Section, StageParams
+from transformer.data.tokenization import PreTokenizerParams
+from transformer.data.tokens import Sides, tokenize_corpus
 
 Kind = Literal["spacy", "whitespace", "none"]
 Side = Literal["source", "target"]
@@ -51,7 +51,7 @@ class Params(StageParams):
     tokenize: TokenizeParams
 
 
-def run(task: Task, params: Params, *, corpus: Path, tokens: Path, observer: Observer) -> dict[str, float]:
-    """Write the pre-tokenized corpus to `tokens`. Returns the rows per split."""
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the pre-tokenized corpus to `paths.tokens`. Returns the rows per split."""
     sides: Sides = {side: params.tokenize.side(side) for side in _SIDES}
-    return tokenize_corpus(corpus, tokens, sides, runtime=params.runtime, observer=observer)
+    return tokenize_corpus(paths.corpus, paths.tokens, sides, runtime=params.runtime, observer=observer)

@@ -6,23 +6,23 @@ from typing import Self
 from pydantic import model_validator
 from torch import Tensor
 
-from transformer.checkpoint.device import prepare
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
+from transformer.core.paths import Paths
 from transformer.core.task import Task
-from transformer.encoded.batching import Ids
-from transformer.encoded.bpe_dropout import BpeDropout
-from transformer.encoded.vocabulary import Vocabulary, read_vocabularies
-from transformer.families.seq2seq.data.encoded import EncodedPairs, next_token_states, perplexity, scoring
-from transformer.families.seq2seq.nn.config import AnySeq2SeqParams, Seq2SeqConfig
-from transformer.families.seq2seq.nn.interface import Seq2SeqModel
-from transformer.families.seq2seq.nn.model import build_model
-from transformer.families.seq2seq.nn.training import Seq2SeqTrainParams
+from transformer.data.bpe_dropout import BpeDropout
+from transformer.data.store import Ids
+from transformer.data.vocabulary import Vocabulary, read_vocabularies
+from transformer.families.seq2seq.interface import AnySeq2SeqParams, Seq2SeqConfig, Seq2SeqModel
+from transformer.families.seq2seq.network import build_model
+from transformer.families.seq2seq.pairs import EncodedPairs, next_token_states, perplexity, scoring
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
+from transformer.nn.device import prepare
 from transformer.nn.dropout import drop_tokens, token_cutoff
 from transformer.nn.kernels.cross_entropy import r_drop, simcut
 from transformer.nn.objective import SecondPass, next_token_objective
 from transformer.training.batches import CorpusTraining
-from transformer.training.stage import TrainingPaths, TrainStageParams, train_and_write
+from transformer.training.stage import TrainStageParams, train_and_write
 from transformer.training.trainable import BatchLoss, Opened
 
 
@@ -95,12 +95,12 @@ class Seq2SeqTraining(CorpusTraining[EncodedPairs, Seq2SeqModel]):
         }
 
 
-def run(task: Task, params: Params, *, paths: TrainingPaths, observer: Observer) -> dict[str, float]:
+def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
     """Train, and write the model and its metrics, final and per epoch. Returns the history row of the kept weights."""
     return train_and_write(open_training, task, params, paths, observer)
 
 
-def open_training(task: Task, params: Params, paths: TrainingPaths, observer: Observer) -> Opened:
+def open_training(task: Task, params: Params, paths: Paths, observer: Observer) -> Opened:
     """Build the model and open its data. Raises UserError if an input is missing or does not fit."""
     compute = prepare(params.hardware)
     source, target = read_vocabularies(paths.vocab, "source", "target").values()

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.nn.kernels.dropout import draw_mask
-from transformer.nn.kernels.first_order import first_order
+from transformer.nn.kernels.dropout import draw_mask, first_order
 from transformer.nn.kernels.packing import BlockDiagonal
 from transformer.nn.masks import causal_mask
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.nn.kernels.first_order import first_order
+from transformer.nn.kernels.dropout import first_order
 from transformer.nn.kernels.linear import columns_by_columns, evened, rows_by_matrix
 
 # Rows of logits in memory at a time on CPUs. Several copies of a whole batch's logits would dominate training memory.

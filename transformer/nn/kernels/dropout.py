@@ -1,12 +1,29 @@
 """Dropout with masks that are cheap on CPUs."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.nn.kernels.first_order import first_order
+
+def first_order(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` whose own derivative would be wrong: with `create_graph=True` it raises RuntimeError.
+
+    PyTorch's `once_differentiable` raises only if the incoming gradient itself requires a gradient, so not for a
+    gradient penalty or a Hessian of the loss.
+    """
+
+    @wraps(backward)
+    def guarded(ctx: Any, *gradients: Any) -> Any:
+        if torch.is_grad_enabled():
+            raise RuntimeError(f"{backward.__qualname__} has no second derivative: leave out create_graph=True")
+        return backward(ctx, *gradients)
+
+    return guarded
+
 
 _LANES = 4  # 16-bit lanes of one 64-bit draw
 _STEPS = 2**15  # 15 bits of a lane: the comparison needs the sign bit

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.nn.kernels.first_order import first_order
+from transformer.nn.kernels.dropout import first_order
 
 _onednn: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 PORTABLE = os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2" and platform.machine() == "x86_64" and _onednn is not None

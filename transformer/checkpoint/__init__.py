@@ -1,1 +1,0 @@
-"""Trained models on disk, and their device."""

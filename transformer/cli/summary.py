@@ -1,0 +1,106 @@
+"""Summary at the end of `make repro`: the main metrics, and where to find more."""
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import vl_convert
+from tabulate import tabulate
+
+from transformer.core.digest import leaves
+from transformer.core.errors import UserError
+from transformer.core.files import atomic_write, read_table
+from transformer.core.task import open_task, task_names, tasks_of
+from transformer.evaluation.headline import Split, main_first, metric_label, shortfall, splits, with_interval
+from transformer.workflow.mlflow import is_server, store_uri, without_password
+from transformer.workflow.pipeline import bundle_path
+from transformer.workflow.results import WORKSPACE, Result, find_results, results_at
+
+_ROWS = 50  # predictions, among which the shortest text is the example
+
+
+def print_summary(root: Path, task: str | None = None) -> None:
+    """Print a table of test and validation metrics per task; task: only this one.
+
+    Where the workspace has no complete result of a task, or files of another result, one line says so instead.
+    """
+    found = results_at(root, WORKSPACE, None)
+    results = {each: result for each, result in found.results.items() if each in task_names() and task in (None, each)}
+    partial = [line for each, line in found.partial.items() if task in (None, each)]
+    if not results and not partial:
+        find_results(root, WORKSPACE, task)  # says in one line that there is none
+    for result in results.values():
+        _print_result(result)
+    for line in (*filter(None, (result.warning() for result in results.values())), *partial):
+        print(f"\n{line}")
+    print("\nNext")
+    print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
+    for each, result in results.items():
+        params = leaves(result.pipeline.params)
+        family = open_task(each).family
+        several = len(tasks_of(family.name)) > 1
+        model = f"--model {bundle_path(each)} " if several else ""
+        command, asked = family.command_line().example(each, params, _shortest(root, each))
+        print(f"  transformer {command} {model}{shlex.quote(asked) if asked else 'TEXT'}")
+    for each in [*results][-1:]:
+        if epochs := results[each].pipeline.section("train").get("epochs"):
+            run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
+            print(f"  {run}    change a parameter; transformer compare HEAD workspace")
+    print("  make serve                          an exported model by HTTP, with MLflow's server")
+    print(f"  {_all_results(root)}")
+
+
+def _all_results(root: Path) -> str:
+    """Say where to compare all results. Tracking reports an invalid store address: results do not need a store."""
+    with suppress(UserError):
+        if is_server(uri := store_uri(root)):
+            return f"{without_password(uri)}    all results side by side, in MLflow"
+    return "make ui                             all results side by side, in MLflow at http://127.0.0.1:5000"
+
+
+def _shortest(root: Path, task: str) -> str:
+    """Return a short text of the corpus; empty if there are no predictions."""
+    try:
+        rows = islice(read_table(root / "reports" / task / "predictions.tsv"), _ROWS)
+        return min((list(row.values())[1] for row in rows), key=len, default="")
+    except UserError:
+        return ""
+
+
+def _print_result(result: Result) -> None:
+    try:
+        evaluation = result.evaluation()
+    except UserError as error:
+        print(f"\n{result.task}: {error}")
+        return
+    print()
+    if behind := shortfall(evaluation):
+        print(f"{result.task}: {behind}")
+    print(scores_table(result.task, evaluation))
+
+
+def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
+    """Tabulate the main metrics of every split in evaluation.json."""
+    headline = open_task(task).family.headline
+    known = [name for name in headline if any(name in evaluation[split] for split in splits(evaluation))]
+    names = main_first(known, evaluation)
+    rows = [[split, *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)]
+    header = [f"{task}, 95 % intervals", *map(metric_label, names)]
+    table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
+    return table
+
+
+SCRIPT = Path(".dvc", "tmp", "vega.js")
+_VEGA_LITE = "5.21"  # DVC's templates are written for version 5
+
+
+def main() -> None:
+    """Write Vega, Vega-Lite and Vega-Embed to one script."""
+    with atomic_write(SCRIPT) as stream:
+        stream.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE).encode())
+
+
+if __name__ == "__main__":
+    main()

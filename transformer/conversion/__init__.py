@@ -1,1 +1,0 @@
-"""Exported models in other formats: CTranslate2 and ONNX."""

@@ -1,0 +1,233 @@
+"""A corpus as read from its source: splits that can be read repeatedly, and row validation."""
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from transformer.core.errors import UserError
+from transformer.core.files import sha256, write_json, write_rows, writing
+from transformer.core.observer import Observer
+from transformer.data.text import one_line
+
+Row = dict[str, Any]
+Check = Callable[[Row], Row]
+"""Returns the row as it is to be stored; raises ValueError with the reason if it is invalid."""
+
+
+class Fault(NamedTuple):
+    """Placeholder for a row or a line that cannot be read."""
+
+    reason: str
+    text: str = ""
+    """A line that is not UTF-8, as far as it can be decoded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a split, such as one file. Each call of `read` starts at its first row."""
+
+    name: str
+    read: Callable[[], Iterator[Row | Fault]]
+    unit: str = "line"
+    first: int = 1
+    """The number of the first row, in units: a TSV file's rows start on line 2."""
+    label_names: Sequence[str] = ()
+    """Names of the classes in its column `label`, from 0 on, if it has any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """The contents of a source: the parts of each split, and their origin for provenance.json."""
+
+    name: str
+    splits: Mapping[str, Sequence[Part]]
+    origin: Mapping[str, Any]
+    added: Sequence[Part] = ()
+    """Additional training rows, none of which may equal or nearly equal a row of validation or test."""
+    ignored: Sequence[str] = ()
+    """Files of the source that belong to no split."""
+
+    def require(self, splits: Iterable[str]) -> None:
+        """Raise UserError when one of these splits is missing."""
+        if missing := [split for split in splits if split not in self.splits]:
+            found = ", ".join(self.splits) or "none"
+            raise UserError(
+                f"{self.name} has no split `{missing[0]}` (it has: {found}): add it, or choose another `source`"
+            )
+
+
+_SHOWN = 10
+
+
+@dataclass
+class LeftOut:
+    """Rows left out of one split: how many for each reason, and where the first ones are."""
+
+    bad_rows: Literal["stop", "skip"] = "stop"
+    """Action on a bad row; `filter` leaves rows out in either case."""
+    counts: Counter[str] = field(default_factory=Counter)
+    shown: list[str] = field(default_factory=list)
+
+    def add(self, place: str, reason: str) -> None:
+        """Count a row. The part after `, not`, which quotes its value, is not part of the reason."""
+        self.counts[reason.partition(", not ")[0]] += 1
+        if len(self.shown) < _SHOWN:
+            self.shown.append(f"{place}: {reason}")
+
+
+class PlacedRow(dict[str, Any]):
+    """A row with its position in the source's split, from 0 on, counting rows that are left out."""
+
+    place: int
+    part: Part
+    number: int
+    """Row number in its part, in the part's units."""
+
+    @property
+    def where(self) -> str:
+        """Location, for messages."""
+        return _where(self.part, self.number)
+
+
+def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[PlacedRow]:
+    """Stream the valid rows of a split; bad ones are skipped if `left_out` says so.
+
+    Otherwise raises UserError at the end of a part with bad rows: one line with the first of them and their number.
+    """
+    place = -1
+    for part in parts:
+        bad, first = 0, list[str]()
+        for number, row in enumerate(part.read(), start=part.first):
+            place += 1
+            try:
+                if isinstance(row, Fault):
+                    raise ValueError(row.reason)
+                checked = PlacedRow(check(row))
+                checked.place, checked.part, checked.number = place, part, number
+            except ValueError as error:
+                where = _where(part, number)
+                left_out.add(where, str(error))
+                bad += 1
+                first += [f"{where}: {error}"] if bad <= _SHOWN else []
+                continue
+            if not bad or left_out.bad_rows == "skip":
+                yield checked
+        if bad and left_out.bad_rows == "stop":
+            more = f"; and {bad - _SHOWN:,} more" if bad > _SHOWN else ""
+            rows = "this row" if bad == 1 else f"these {bad:,} rows"
+            raise UserError(f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`")
+
+
+def _where(part: Part, number: int) -> str:
+    return f"{part.name}, {part.unit} {number}"
+
+
+def clean_text(row: Row, column: str) -> str:
+    """Return one column's text, stripped and on one line: runs of tabs or line separators become a space.
+
+    Raises ValueError when it is missing, not text, empty, or contains what cannot be stored (NUL, a lone surrogate).
+    """
+    if column not in row:
+        raise ValueError(f"`{column}` is missing")
+    text = row[column]
+    if not isinstance(text, str):
+        raise ValueError(f"`{column}` must be text, not {type(text).__name__}")
+    text = one_line(text)
+    if not text:
+        raise ValueError(f"`{column}` is empty")
+    return storable(text, column)
+
+
+def storable(text: str, column: str) -> str:
+    """Return the text. Raises ValueError if it contains characters that cannot be stored."""
+    if "\0" in text:
+        raise ValueError(f"`{column}` has a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"`{column}` has a lone surrogate, U+{ord(text[error.start]):04X}") from error
+    return text
+
+
+CORE_SPLITS = ("train", "validation", "test")
+"""Splits that every source must have; the content checksum is over these."""
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Make an empty folder at `path`, removed when the block ends; leftovers of a killed run are removed first."""
+    shutil.rmtree(path, ignore_errors=True)
+    with writing(path):
+        path.mkdir(parents=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def beside(output: Path, name: str) -> Path:
+    """Return a hidden path in the same folder as `output`, for scratch data."""
+    return output.with_name(f".{output.name}.{name}")
+
+
+def write_corpus(
+    output: Path,
+    splits: Mapping[str, Iterator[Row]],
+    *,
+    origin: Mapping[str, Any],
+    more: Callable[[Path], Mapping[str, Any]] = lambda folder: {},
+    expected_sha256: str | None,
+    observer: Observer,
+) -> dict[str, float]:
+    """Write `<split>.jsonl` and `provenance.json` into the folder `output`, replacing what was there.
+
+    splits: the checked rows, read one split after the other; origin: the source's entries in provenance.json; more:
+    returns further entries, given the folder with all rows.
+    Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or
+    the checksum of the content is not the expected one.
+    """
+    with scratch_folder(beside(output, "part")) as folder:
+        counts = {
+            split: write_rows(folder / f"{split}.jsonl", iter(observer.progress(rows, total=None, what=split)))
+            for split, rows in splits.items()
+        }
+        if empty := [split for split, count in counts.items() if not count]:
+            raise UserError(f"the split `{empty[0]}` has no rows: check the source of the corpus")
+        content = content_sha256(folder)
+        if expected_sha256 not in (None, content):
+            raise UserError(
+                f"the corpus is not the expected one: its content_sha256 is {content}, expected {expected_sha256}; "
+                "fetch it again, or set `expected_sha256` to this value or to null"
+            )
+        checksums = {split: sha256(folder / f"{split}.jsonl") for split in counts}
+        provenance = {"rows": counts, "sha256": checksums, "content_sha256": content}
+        write_json(folder / "provenance.json", {**origin, **more(folder), **provenance})
+        _replace(output, folder)
+    return {f"{split}_rows": float(count) for split, count in counts.items()}
+
+
+def _replace(output: Path, folder: Path) -> None:
+    try:
+        if output.exists():
+            shutil.rmtree(output)
+        folder.rename(output)
+    except OSError as error:
+        raise UserError(f"cannot replace {output}: {error.strerror}; fix its permissions or remove it") from error
+
+
+def content_sha256(folder: Path) -> str:
+    """Compute an order-independent checksum of train, validation and test: the sum of the rows' SHA-256.
+
+    So it is the same if the Hub and the files order the rows differently, or only one has additional test splits.
+    """
+    total = 0
+    for split in CORE_SPLITS:
+        with (folder / f"{split}.jsonl").open("rb") as stream:
+            for line in stream:
+                total += int.from_bytes(hashlib.sha256(split.encode() + b"\t" + line).digest())
+    return f"{total % (1 << 256):064x}"

@@ -1,0 +1,245 @@
+"""The source `files`: stream the rows of a local folder; also reads rows from Arrow record batches."""
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from transformer.core.errors import UserError
+from transformer.core.task import UNSUPERVISED
+from transformer.data.corpus import Corpus, Fault, Part, Row
+from transformer.data.layouts import Available, Columns, Quoting, SplitFiles, find_splits
+
+_BOM = b"\xef\xbb\xbf"
+_PARQUET_ROWS = 1000
+_LONGEST_FIELD = 1 << 30  # of a CSV file; Python's own limit is 128 KB
+# By default whole columns of a row group are prefetched, and a file may be a single row group.
+_STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
+
+
+def read_folder(folder: Path, *, columns: Columns) -> Corpus:
+    """Open the corpus in a folder, in any of the layouts that `corpora.layouts` describes.
+
+    columns: the columns of a row; others are ignored, and `unsupervised` may lack `label`. Raises UserError when the
+    folder matches no layout.
+    """
+    found, ignored = find_splits(folder, columns=columns.theirs)
+    quoting = Quoting([path for each in found.values() if each.kind == "tsv" for path in each.paths], read_lines)
+    files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
+    return Corpus(
+        name=f"the folder {folder}",
+        splits={
+            split: _parts(each, replace(columns, optional="label") if split == UNSUPERVISED else columns, quoting)
+            for split, each in found.items()
+        },
+        origin={"source": "files", "files": files},
+        ignored=ignored,
+    )
+
+
+def _label_names(path: Path, columns: Columns) -> Sequence[str]:
+    """Return the class names in a Parquet file of the library `datasets`; empty if it has none."""
+    if "label" not in columns.names:
+        return ()
+    import pyarrow.parquet
+
+    try:
+        with _reading(path):
+            metadata = pyarrow.parquet.read_schema(path).metadata or {}
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return tuple(map(str, features[columns.names["label"]]["names"]))
+    except (pyarrow.ArrowException, KeyError, TypeError, ValueError):  # reported when its rows are read
+        return ()
+
+
+def _parts(files: SplitFiles, columns: Columns, quoting: Quoting) -> list[Part]:
+    if files.kind == "text":
+        name = " and ".join([str(files.paths[0]), *(path.name for path in files.paths[1:])])
+        return [Part(name=name, read=partial(_parallel_rows, files.paths, columns.theirs))]
+    if files.kind == "jsonl":
+        return [Part(name=str(path), read=partial(_json_rows, path)) for path in files.paths]
+    if files.kind == "tsv":
+        return [Part(name=str(path), read=partial(_tsv_rows, path, columns, quoting), first=2) for path in files.paths]
+    if files.kind == "csv":
+        return [
+            Part(name=str(path), read=partial(_csv_rows, path, columns), unit="row", first=2) for path in files.paths
+        ]
+    return [
+        Part(
+            name=str(path),
+            read=partial(_parquet_rows, path, columns),
+            unit="row",
+            label_names=_label_names(path, columns),
+        )
+        for path in files.paths
+    ]
+
+
+def read_lines(path: Path) -> Iterator[str | Fault]:
+    r"""Stream the lines of a UTF-8 text file; `.gz` means compressed. Only \n and \r\n end a line.
+
+    A Fault is in place of a line that is not UTF-8. Raises UserError when the file is damaged.
+    """
+    with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            content = line.removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1:
+                content = content.removeprefix(_BOM)
+            try:
+                yield content.decode()
+            except UnicodeDecodeError as error:
+                reason = f"not UTF-8 (byte 0x{content[error.start]:02x}); convert the file to UTF-8"
+                yield Fault(reason, content.decode(errors="replace"))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        fault = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UserError(f"{path} cannot be read ({fault}): fetch it again or fix its permissions") from error
+
+
+def _parallel_rows(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[Row | Fault]:
+    readers, first = [read_lines(path) for path in paths], ""
+    for number, lines in enumerate(zip_longest(*readers)):
+        for path, line in zip(paths, lines, strict=True):
+            if isinstance(line, Fault):
+                first = first or f"{path}, line {number + 1}: {line.reason}"
+        if None in lines and first:  # in another encoding, a file may have other lines
+            raise UserError(first)
+        if None in lines:
+            ends = zip(paths, lines, readers, strict=True)
+            counts = [(path, number + (line is not None) + sum(1 for _ in rest)) for path, line, rest in ends]
+            found = ", ".join(f"{path} has {count}" for path, count in counts)
+            raise UserError(f"the sides have different numbers of lines ({found}): fetch both again")
+        faults = [line for line in lines if isinstance(line, Fault)]
+        yield faults[0] if faults else dict(zip(columns, lines, strict=True))
+
+
+def _json_rows(path: Path) -> Iterator[Row | Fault]:
+    for line in read_lines(path):
+        if isinstance(line, Fault):
+            yield line
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            yield Fault(f"not JSON ({error}); each line must be one row" if line.strip() else "a blank line")
+            continue
+        yield row if isinstance(row, dict) else Fault("not a JSON object; each line must be one row")
+
+
+def _tsv_rows(path: Path, columns: Columns, quoting: Quoting) -> Iterator[Row | Fault]:
+    yield from _table_rows(path, quoting.rows(path), columns)
+
+
+def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
+    """Stream rows of RFC 4180, whose quoted fields may contain line ends.
+
+    Fields are separated by what the header has: commas, or, as some countries' Excel writes, semicolons, or tabs.
+    """
+    header = next(read_lines(path), "")
+    separator = next((each for each in ",;\t" if isinstance(header, str) and each in header), ",")
+
+    def decoded(faults: list[Fault]) -> Iterator[str]:
+        for line in read_lines(path):
+            faults += [line] if isinstance(line, Fault) else []
+            yield f"{line.text if isinstance(line, Fault) else line}\n"
+
+    def rows() -> Iterator[list[str] | Fault]:
+        faults: list[Fault] = []
+        csv.field_size_limit(_LONGEST_FIELD)
+        reader = csv.reader(decoded(faults), delimiter=separator, strict=True)
+        try:
+            for fields in reader:
+                yield faults[0] if faults else fields or Fault("a blank line")
+                faults.clear()
+        except csv.Error as error:
+            raise UserError(
+                f"{path}, line {reader.line_num}: not CSV ({error}): quote its fields, or use JSON lines"
+            ) from error
+
+    yield from _table_rows(path, rows(), columns)
+
+
+def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns) -> Iterator[Row | Fault]:
+    header = next(rows, [""])
+    if isinstance(header, Fault):
+        raise UserError(f"{path}, line 1: {header.reason}")
+    _check_columns(path, dict.fromkeys(header, ()), columns)
+    _check_once(path, header, columns)
+    for fields in rows:
+        if isinstance(fields, Fault) or len(fields) == len(header):
+            yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
+        else:
+            hint = "; fields must not contain line ends: use JSON lines for those" if '"' in "".join(fields) else ""
+            yield Fault(f"{len(fields)} columns where the header has {len(header)}{hint}")
+
+
+def _check_once(path: Path, header: Sequence[str], columns: Columns) -> None:
+    if twice := [name for name in columns.theirs if header.count(name) > 1]:
+        raise UserError(f"{path} has two columns `{twice[0]}`: rename one")
+
+
+def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
+    import pyarrow.parquet  # imported here: it takes 0.2 s, which other layouts need not wait for
+
+    try:
+        with _reading(path), pyarrow.parquet.ParquetFile(path, **_STREAMED) as file:
+            top = _check_columns(path, columns_of(file.schema_arrow), columns)
+            _check_once(path, file.schema_arrow.names, columns)
+            yield from arrow_rows(file.iter_batches(batch_size=_PARQUET_ROWS, columns=top), name=str(path))
+    except pyarrow.ArrowException as error:
+        raise UserError(f"{path} cannot be read ({' '.join(str(error).split())}): fetch it again") from error
+
+
+def columns_of(schema: Any) -> Available:
+    """Return the columns of an Arrow schema."""
+    return {field.name: [inner.name for inner in field.type] if _is_struct(field.type) else [] for field in schema}
+
+
+def _is_struct(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_struct(kind))
+
+
+def _check_columns(path: Path, found: Available, columns: Columns) -> list[str]:
+    if (top := columns.top(found)) is None:
+        raise UserError(
+            f"{path} has no column `{columns.missing(found)}` (it has: {', '.join(found)}): name it in `columns`; a"
+            " table needs a header row"
+        )
+    return top
+
+
+def arrow_rows(batches: Iterable[Any], *, name: str) -> Iterator[Row]:
+    """Stream the rows of record batches or tables; name: for messages. Raises UserError for a row that is not UTF-8."""
+    first = 1
+    for batch in batches:
+        try:
+            rows = batch.to_pylist()
+        except UnicodeDecodeError as error:
+            number = first + next(index for index in range(batch.num_rows) if not _is_text(batch.slice(index, 1)))
+            raise UserError(
+                f"{name}, row {number}: not UTF-8 ({error.reason}); fix it, or choose another `source`"
+            ) from error
+        yield from rows
+        first += len(rows)
+
+
+def _is_text(batch: Any) -> bool:
+    try:
+        batch.to_pylist()
+    except UnicodeDecodeError:
+        return False
+    return True

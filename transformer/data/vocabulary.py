@@ -1,0 +1,135 @@
+"""One interface to every vocabulary, stored as a tokenizer.json of the `tokenizers` library."""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from transformer.core.errors import UserError
+from transformer.core.files import read_json, reading, write_json
+from transformer.data.store import Sequences
+
+Ids = NDArray[np.int64]
+_SAMPLING = "sampling.json"
+_FRAME = (0,)  # a place for the first id of a text, and for the last
+
+
+class Specials(NamedTuple):
+    """The special tokens of a vocabulary, by role."""
+
+    pad: str
+    unknown: str
+    begin: str
+    end: str
+
+
+WORD_SPECIALS = Specials("<pad>", "<unk>", "<bos>", "<eos>")
+WORDPIECE_SPECIALS = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+SPACE = "\u2581"
+"""▁, which represents a space in the pieces of lossless vocabularies."""
+BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
+"""The UTF-8 byte pieces that spell characters unknown to a vocabulary with byte fallback."""
+
+
+class Vocabulary:
+    """Text to ids and back. Every encoded text begins with `begin_id` and ends with `end_id`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Raises UserError when the tokenizer has neither known set of special tokens."""
+        self.tokenizer = tokenizer
+        self.specials = _specials_of(tokenizer)
+        entries = tokenizer.get_vocab()
+        self.pad_id, self.unknown_id, self.begin_id, self.end_id = (entries[special] for special in self.specials)
+        self.size: int = tokenizer.get_vocab_size()
+        # A text that spells out a special token is still text: it must not end a sentence or act as padding.
+        tokenizer.encode_special_tokens = True
+        self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
+        has_bytes = all(piece in entries for piece in BYTES)
+        self.unfamiliar_ids = np.array([self.unknown_id, *(entries[piece] for piece in BYTES if has_bytes)])
+        """Ids that encode characters missing from the vocabulary: the unknown token and the byte pieces."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Open a tokenizer.json. Raises UserError when it is missing or invalid."""
+        try:
+            with reading(path):
+                text = path.read_text(encoding="utf-8")
+            return cls(Tokenizer.from_str(text))
+        except UserError:
+            raise
+        except Exception as error:  # the tokenizers library raises bare Exception
+            raise UserError(f"{path} is not a valid tokenizer.json: {' '.join(str(error).split())[:200]}") from error
+
+    def save(self, path: Path) -> None:
+        """Write a tokenizer.json with sorted keys, atomically."""
+        write_json(path, json.loads(self.tokenizer.to_str()))
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """Return the ids of each text, between `begin_id` and `end_id`."""
+        return self.encoded(texts).split()
+
+    def encoded(self, texts: Sequence[str]) -> Sequences:
+        """Encode texts as concatenated `Sequences`."""
+        found = [each.ids for each in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        lengths = np.array([len(each) + 2 for each in found], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        framed = chain.from_iterable(chain(_FRAME, each, _FRAME) for each in found)
+        ids = np.fromiter(framed, dtype=np.int64, count=int(lengths.sum()))
+        ids[np.isin(ids, self._reserved)] = self.unknown_id
+        ids[ends - lengths], ids[ends - 1] = self.begin_id, self.end_id
+        return Sequences(ids, lengths)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Decode ids to text, without special tokens except the unknown one."""
+        reserved = {self.pad_id, self.begin_id, self.end_id}
+        text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
+        return text
+
+    def entries(self, ids: Iterable[int]) -> list[str]:
+        """Return the vocabulary entry of each id, including special tokens."""
+        return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
+
+
+def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:
+    """Read the vocabularies in a folder, `<side>/tokenizer.json`, by side; by default all of them.
+
+    Raises UserError when one is missing or invalid.
+    """
+    wanted = sides or sorted(path.parent.name for path in folder.glob("*/tokenizer.json"))
+    return {side: Vocabulary.load(folder / side / "tokenizer.json") for side in wanted}
+
+
+def require_size(vocabulary: Vocabulary, size: int, where: Path) -> None:
+    """Raise UserError if a model with `size` embeddings was not trained with this vocabulary."""
+    if vocabulary.size != size:
+        raise UserError(
+            f"{where}: the vocabulary has {vocabulary.size} tokens, but the model {size}: run `dvc repro`, or export"
+            " again"
+        )
+
+
+def write_bpe_dropout(folder: Path, dropout: float) -> None:
+    """Record the merge dropout probability for training next to the vocabularies."""
+    write_json(folder / _SAMPLING, {"bpe_dropout": dropout})
+
+
+def read_bpe_dropout(folder: Path) -> float:
+    """Read the BPE-dropout probability recorded next to the vocabularies."""
+    return float(read_json(folder / _SAMPLING)["bpe_dropout"])
+
+
+def clip(ids: Ids, max_length: int) -> Ids:
+    """Truncate to `max_length` ids, keeping the last id, the end token."""
+    return ids if len(ids) <= max_length else np.concatenate((ids[: max_length - 1], ids[-1:]))
+
+
+def _specials_of(tokenizer: Tokenizer) -> Specials:
+    for specials in (WORD_SPECIALS, WORDPIECE_SPECIALS):
+        if all(tokenizer.token_to_id(special) is not None for special in specials):
+            return specials
+    raise UserError(f"the vocabulary has neither {WORD_SPECIALS} nor {WORDPIECE_SPECIALS} as special tokens")

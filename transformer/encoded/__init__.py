@@ -1,1 +1,0 @@
-"""Texts as token ids: vocabularies, the encoded store, batches."""

@@ -1,1 +1,0 @@
-"""Engines that run workers and training processes on several machines; imported by name."""

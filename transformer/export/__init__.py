@@ -1,1 +1,0 @@
-"""Exported models: the bundle, its model card, and the MLflow model."""

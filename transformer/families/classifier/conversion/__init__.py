@@ -1,1 +1,0 @@
-"""Conversion of classifiers to CTranslate2 and ONNX."""

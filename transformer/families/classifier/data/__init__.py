@@ -1,1 +1,0 @@
-"""Encoded, labelled texts."""

@@ -1,1 +1,0 @@
-"""Evaluation of a classifier's probabilities."""

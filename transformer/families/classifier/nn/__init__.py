@@ -1,1 +1,0 @@
-"""Classifier models: a sequence in, one of a few classes out."""

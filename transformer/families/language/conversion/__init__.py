@@ -1,1 +1,0 @@
-"""Conversion of language models to CTranslate2 and ONNX."""

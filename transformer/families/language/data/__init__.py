@@ -1,1 +1,0 @@
-"""Windows of encoded texts, and token masking."""

@@ -1,1 +1,0 @@
-"""Filling gaps, continuing texts, and scoring."""

@@ -1,1 +1,0 @@
-"""Language models: a text in, a distribution over the vocabulary per position out."""

@@ -1,1 +1,0 @@
-"""Conversion of translation models to CTranslate2 and ONNX."""

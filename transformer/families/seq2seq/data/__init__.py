@@ -1,1 +1,0 @@
-"""Encoded sentence pairs, and the loss on them."""

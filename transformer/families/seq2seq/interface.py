@@ -1,0 +1,123 @@
+"""Configuration of translation models, and their interface to training, evaluation and decoding."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Protocol, Self
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from transformer.core.validation import Section
+from transformer.nn.config import RecurrentLayerParams, TransformerParams
+from transformer.nn.layers import Model
+
+
+class RecurrentParams(RecurrentLayerParams):
+    """`model` of a translation task, kind `recurrent`. `bidirectional` refers to the encoder."""
+
+    attention: Literal[
+        "none",
+        "bahdanau",
+        "luong_dot",
+        "luong_general",
+        "luong_concat",
+        "luong_scaled_dot",
+        "luong_scaled_general",
+    ]
+    """One fixed context vector (Cho et al. 2014), additive (Bahdanau et al. 2015), or a score of Luong et al. 2015.
+    `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates."""
+    local_window: int | None = Field(ge=1)
+    """D of Luong's local-p attention: attend to this many positions on each side of the predicted one; null: to all."""
+    encoder_layers: int = Field(ge=1)
+    """Number of encoder layers."""
+    decoder_layers: int = Field(ge=1)
+    """Number of decoder layers."""
+    teacher_forcing: float = Field(gt=0, le=1)
+    """Probability in training that a step reads the reference token instead of the model's own (argmax)."""
+
+    @model_validator(mode="after")
+    def _local_is_luong(self) -> Self:
+        if self.local_window is not None and not self.attention.startswith("luong"):
+            raise ValueError(
+                f"local_window ({self.local_window}) needs a Luong attention, not `{self.attention}`: set it to null"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _dot_needs_equal_widths(self) -> Self:
+        if self.attention.endswith("dot") and self.bidirectional:
+            raise ValueError(
+                f"attention `{self.attention}` multiplies states of one width, and those of a bidirectional encoder are"
+                f" twice as wide: set bidirectional to false, or use `{self.attention.replace('dot', 'general')}`"
+            )
+        return self
+
+
+class Seq2SeqParams(TransformerParams):
+    """`model` of a translation task, kind `transformer`."""
+
+    encoder_layers: int = Field(ge=1)
+    """Number of encoder layers."""
+    decoder_layers: int = Field(ge=1)
+    """Number of decoder layers."""
+    tie_embeddings: Literal["none", "target", "all"]
+    """Tie the target embedding to the output layer (Press and Wolf 2017), or both to the source embedding too (section
+    3.4), which needs one vocabulary for both languages."""
+
+
+AnySeq2SeqParams = Annotated[Seq2SeqParams | RecurrentParams, Field(discriminator="kind")]
+"""`model` of a translation task."""
+
+
+class Seq2SeqConfig(Section):
+    """Everything needed to rebuild a model except its weights; stored as config.json."""
+
+    model: AnySeq2SeqParams
+    source_size: int = Field(ge=1)
+    """Size of the source vocabulary."""
+    target_size: int = Field(ge=1)
+    source_pad_id: int = Field(ge=0)
+    target_pad_id: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _tied_tables_have_one_size(self) -> Self:
+        tied = isinstance(self.model, Seq2SeqParams) and self.model.tie_embeddings == "all"
+        if tied and self.source_size != self.target_size:
+            raise ValueError("tie_embeddings `all` needs one vocabulary for both languages: set vocab.joint to true")
+        return self
+
+
+class Cache(Protocol):
+    """State of a model between generation steps."""
+
+    def select(self, rows: Tensor) -> None:
+        """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
+
+
+class Seq2SeqModel(Model):
+    """Maps source and target ids to the states before each next target token, which `output` maps to logits."""
+
+    config: Seq2SeqConfig
+
+    output: nn.Linear
+    """Maps states (..., C) to logits (..., V)."""
+
+    @abstractmethod
+    def token_tables(self) -> Sequence[nn.Embedding]:
+        """Return the embeddings of source and target tokens; the same one twice if they share it."""
+
+    @abstractmethod
+    def forward(self, source_ids: Tensor, target_ids: Tensor, *, packed: bool = False) -> Tensor:
+        """Return the states (B, T, C) for source_ids (B, S) and the target so far, target_ids (B, T).
+
+        packed: return the states (N, C) of all positions but padding, in the order of target_ids[target_ids !=
+        padding], and skip computation on padding if the model can. `output` maps states to logits (..., V).
+        """
+
+    @abstractmethod
+    def start(self, source_ids: Tensor) -> Cache:
+        """Encode source_ids (B, S). Returns the cache for `step`."""
+
+    @abstractmethod
+    def step(self, target_ids: Tensor, cache: Any) -> Tensor:
+        """Append one target token per row, target_ids (B,), to the cache from `start`. Returns the states (B, C)."""

@@ -1,1 +1,0 @@
-"""Encoder-decoder models: a source sequence in, a target sequence out."""

@@ -1,1 +1,0 @@
-"""Figures of a model's attention and of the code's computations."""

@@ -1,1 +1,0 @@
-"""Autoregressive text generation: greedy search, beam search and sampling over any next-token model."""

@@ -1,0 +1,56 @@
+"""Answer a server's requests for one bundle, with the requested engine."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import transformer
+from transformer.core.observer import check_deadline, time_limit
+from transformer.inference.bundle import config_of, engines_of
+
+BEST = "best"
+"""The fastest available engine that answers as `evaluate` did."""
+
+
+class Serving:
+    """A bundle and the models converted from it, each opened by the first request that needs it.
+
+    Requests may come from several threads: their answers are those that they get one after another.
+    """
+
+    def __init__(self, bundle: Path, seconds: float = math.inf) -> None:
+        """seconds: timeout of a request. Raises UserError when the folder is not a bundle."""
+        self._seconds = seconds
+        self._bundle, (self._config, self._task) = bundle, config_of(bundle)
+        self._engines = engines_of(bundle)
+        self._models: dict[str, Any] = {}
+        self._opening, self._torch = Lock(), Lock()
+
+    def table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Return the answers as columns. params: `engine`, and those named by `Family.request_params`.
+
+        Raises UserError for parameters that cannot be fulfilled and for an answer that takes too long, and TypeError
+        for a text that is not a string.
+        """
+        with time_limit(self._seconds):
+            return self._table(texts, params)
+
+    def _table(self, texts: Sequence[str], params: Mapping[str, Any]) -> dict[str, list[Any]]:
+        family = self._task.family
+        config = family.requested(self._config, params)
+        engine = params.get("engine") or BEST
+        if engine == BEST:
+            engine = family.best_engine(config, self._engines)
+        model = self._model(engine)
+        with self._torch if engine == "torch" else nullcontext():  # the other engines are thread-safe
+            check_deadline()
+            return family.answer(model, config, texts)
+
+    def _model(self, engine: str) -> Any:
+        with self._opening:
+            if engine not in self._models:
+                self._models[engine] = transformer.load(self._bundle, engine=engine)
+            return self._models[engine]

@@ -1,0 +1,179 @@
+"""Build a result's report page from its files."""
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from transformer.core.files import atomic_write, read_json, write_json
+from transformer.core.observer import Observer
+from transformer.core.paths import Paths
+from transformer.core.task import Task, open_task, with_labels
+from transformer.core.validation import StageParams
+from transformer.evaluation.headline import shortfall
+from transformer.reporting.content import Page, Section, Table
+from transformer.reporting.result import (
+    Files,
+    all_figures,
+    conversions,
+    duplicates,
+    explained,
+    facts,
+    parameters,
+    training_times,
+)
+from transformer.reporting.style import STEPS
+from transformer.workflow.compare import SAME, Shown, differences, shown_params, tables
+from transformer.workflow.dvc import require_outputs
+from transformer.workflow.git import is_shallow
+from transformer.workflow.pipeline import Pipeline
+from transformer.workflow.recording import record_result
+from transformer.workflow.results import WORKSPACE, Result, find_results, result_before, times_of
+from transformer.workflow.run import current_origin, registered_name
+
+_FOLDER = Path(__file__).parent / "template"
+_UNBROKEN = 30  # characters of a word between two possible line breaks
+_WORD = re.compile(rf"(\S{{{_UNBROKEN + 1},}})")
+_LONGEST_CELL = 20_000  # characters: IMDB's longest review has 13,704, but a corpus may have a megabyte in a line
+
+
+def render(page: Page) -> str:
+    """Render the page as one HTML document. All its text is escaped."""
+    # Inside a script element, only `</script` and `<!--` are special to the parser.
+    attention = page.attention.replace("<", r"\u003c")
+    return _template().render(page=page, attention=attention, steps=STEPS)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data_uri"] = _data_uri
+    environment.filters["breakable"] = _breakable
+    environment.globals["longest_cell"] = _LONGEST_CELL
+    environment.globals["style"] = (_FOLDER / "style.css").read_text(encoding="utf-8")
+    environment.globals["script"] = (_FOLDER / "script.js").read_text(encoding="utf-8")
+    return environment.get_template("page.html")
+
+
+def _breakable(text: str) -> Markup:
+    """Escape text and allow line breaks inside very long words, such as addresses.
+
+    Otherwise one such word makes its column as wide as itself and pushes the other columns out of sight.
+    """
+    words = _WORD.split(text)  # overlong words are at odd indices
+    parts = [[word[at : at + _UNBROKEN] for at in range(0, len(word), _UNBROKEN)] for word in words[1::2]]
+    broken = [Markup("<wbr>").join(pieces) for pieces in parts]
+    return Markup("").join(part for pair in zip_longest(words[::2], broken, fillvalue="") for part in pair)
+
+
+def _data_uri(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
+_COMMIT = 10
+
+
+class ReportParams(StageParams):
+    """No parameters: the page shows the parameters of the result."""
+
+
+def write_report(task: Task, params: ReportParams, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the page, the result's key to result.json, and the run to MLflow; return the page's size as a metric."""
+    page = write_page(Path(), task.name)
+    write_json(page.with_name("result.json"), {"key": _key(Path(), task.name)})
+    runtime = params.runtime
+    if runtime.tracking:
+        observer.say(f"writing the run to MLflow, in at most {runtime.tracking_seconds:g} s")
+        observer.say(record_result(task.name, runtime.tracking_seconds))
+    return {"kilobytes": round(page.stat().st_size / 1000)}
+
+
+def write_page(root: Path, task: str) -> Path:
+    """Write `reports/TASK/report.html` for the result in the workspace, compared with the last committed one before
+    it.
+
+    Raises UserError when dvc.lock has no consistent result, or the workspace's files do not belong to the result.
+    """
+    page, target = render(_page(root, task)), root / "reports" / task / "report.html"
+    noted = target.with_name("result.json")
+    if noted.is_file() and read_json(noted)["key"] != _key(root, task):
+        noted.unlink()  # so that the stage runs when its result is restored
+    with atomic_write(target) as stream:
+        stream.write(page.encode())
+    return target
+
+
+def _key(root: Path, task: str) -> str:
+    return find_results(root, WORKSPACE, task).results[task].pipeline.key
+
+
+def _page(root: Path, task: str) -> Page:
+    own = find_results(root, WORKSPACE, task).results[task]
+    pipeline = own.pipeline
+    files = Files(root, task, stages=frozenset(pipeline.stages))
+    require_outputs(root, _shown(pipeline))
+    declared = with_labels(open_task(task), root / "data" / task / "corpus")
+    family = declared.family.reporting()
+    return Page(
+        title=f"{task.capitalize()}: {registered_name(pipeline)}",
+        headline=". ".join(filter(None, (family.summary(files), shortfall(files.evaluation)))),
+        weaknesses=list(family.weaknesses(declared, files)),
+        facts=[*_origin(own), *facts(files)],
+        sections=[*family.sections(declared, files), *conversions(files), _change(result_before(own), own)],
+        folded=[
+            *(each for each in [explained(files)] if each.pictures),
+            *([training_times(times.points)] if (times := times_of(own, "train")) and times.points else []),
+            duplicates(files),
+            all_figures(files),
+            parameters(shown_params(pipeline)),
+        ],
+        attention=files.attention(),
+    )
+
+
+def _shown(pipeline: Pipeline) -> dict[str, str]:
+    """Return the outputs that a page is made from, with their MD5."""
+    folders = (f"reports/{pipeline.task}/", f"data/{pipeline.task}/corpus")
+    return {path: md5 for path, md5 in pipeline.outs.items() if path.startswith(folders)}
+
+
+def _origin(result: Result) -> Iterator[tuple[str, str]]:
+    origin = current_origin(result.root)
+    if origin.experiment:
+        yield "experiment", origin.experiment
+    commit = origin.commit[:_COMMIT] if origin.commit else "none"
+    yield "commit", f"{commit}, with changes of the code that were not committed" if origin.dirty else commit
+    yield "result", result.pipeline.key
+
+
+def _change(before: Result | None, own: Result) -> Section:
+    title = "Change from the previous result"
+    if before is None:
+        shallow = is_shallow(own.root)
+        more = " This clone has only a part of the history: `git fetch --unshallow` brings the rest." if shallow else ""
+        return Section(title, f"No commit holds another result of this task.{more}")
+    samples = int(own.pipeline.section("evaluate")["bootstrap_samples"])
+    shown = list(tables(differences(before, own, samples=samples), before.name, "this result"))
+    text = f"The previous result is the one that commit {before.name} holds."
+    text += f" {shown[0].note}" if shown[0].note else ""
+    text += in_common(shown)
+    # Readers want the change of the scores first; the list of modules stays folded.
+    rows = [Table(each.title, each.header, each.rows, folded=each.title == "Code") for each in shown if each.rows]
+    return Section(title, text, tables=rows)
+
+
+def in_common(shown: Sequence[Shown]) -> str:
+    """Describe what two results share, in a sentence that continues a paragraph."""
+    same = [table.title.lower() for table in shown if table.note == SAME]
+    return f" The same in both: {', '.join(same)}." if same else ""

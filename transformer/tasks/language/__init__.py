@@ -1,1 +1,0 @@
-"""Language models of reviews: what the words of one tell of each other."""

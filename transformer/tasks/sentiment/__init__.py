@@ -1,1 +1,0 @@
-"""Sentiment of reviews: negative or positive."""

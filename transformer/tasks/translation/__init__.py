@@ -1,1 +1,0 @@
-"""Translation from one language into another."""

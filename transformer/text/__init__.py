@@ -1,1 +1,0 @@
-"""Raw text: cleaning, pre-tokenization, and ordered parallel processing."""

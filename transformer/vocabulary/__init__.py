@@ -1,1 +1,0 @@
-"""Train vocabularies, or import existing ones."""
