@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from transformer.registry import STAGES, TASKS
 from xdist.scheduler import LoadFileScheduling
 
 from tests.kit import ROOT as ROOT
-from tests.kit import clean_environment, copy_working_tree, set_leaves
+from tests.kit import STAGES, TASKS, clean_environment, copy_working_tree, set_leaves
 from tests.warm import FOLDER, OWNER, with_warm_commands
 from transformer.cli.profiles import profile_params
 from transformer.workflow.mlflow import open_store

@@ -163,9 +163,9 @@ import json, sys, importlib
 from pathlib import Path
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 task = open_task(sys.argv[1])
-stage = family_module(task, "download")
+stage = task.family.stage("download")
 try:
     params = stage.Params.model_validate_json(sys.argv[2])
     print(json.dumps(stage.run(task, params, output=Path(sys.argv[3]), observer=Observer())))

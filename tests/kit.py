@@ -18,9 +18,11 @@ from ruamel.yaml import YAML
 from transformer.cli.profiles import profile_values
 from transformer.core.code import Tree, code_at_start, code_path, fingerprint
 from transformer.core.files import atomic_write, json_bytes
-from transformer.core.task import open_task
+from transformer.core.task import STAGES as STAGES
+from transformer.core.task import open_task, task_names
 
 ROOT = Path(__file__).parents[1]
+TASKS = task_names()
 _SETTINGS = ("DVC_", "MLFLOW_", "GIT_", "ONEDNN_")
 
 

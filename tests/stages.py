@@ -11,7 +11,7 @@ from tests.training.small import own_torch_settings
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.stage import Stage
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import open_task
 
 
 class Said(Observer):
@@ -48,7 +48,7 @@ class Stages:
                 drawing = import_module(f"transformer.families.{open_task(self.task).family}.figures")
                 self._patch.setattr(drawing, "explain", lambda *_: 0)
             task = open_task(self.task)
-            module, code = import_module(f"stages.{name}"), stage_code(task, name)
+            module, code = import_module(f"stages.{name}"), task.family.stage(name)
             params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))
             with own_torch_settings():
                 getattr(module, name)(Stage(task, code, params, self.observer))

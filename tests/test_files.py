@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from transformer.registry import STAGES, TASKS
 
-from tests.kit import ROOT, stage_files
+from tests.kit import ROOT, STAGES, TASKS, stage_files
 from transformer.core.errors import UserError
 from transformer.core.files import (
     atomic_write,

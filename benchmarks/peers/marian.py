@@ -19,7 +19,8 @@ from transformer.families.seq2seq.decode import DecodingParams
 from transformer.families.seq2seq.interface import Seq2SeqConfig
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.inference.search import Hypothesis
-from transformer.training.batches import pad
+from transformer.data.store import padded
+import torch
 
 # Parts of our weights' names, and of MarianMT's.
 _NAMES = (
@@ -122,7 +123,7 @@ class MarianDecoder:
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for rows in sorted_batches(np.array([len(source) for source in sources]), params.batch_size):
             clipped = [clip(sources[row], config.max_position_embeddings) for row in rows]
-            batch = pad(clipped, config.pad_token_id).to(device)
+            batch = torch.from_numpy(padded(clipped, config.pad_token_id)).to(device)
             answers = self._marian.generate(
                 input_ids=batch,
                 attention_mask=batch != config.pad_token_id,

@@ -13,7 +13,7 @@ from tests.builders import LAYERS, classifier, seq2seq
 from tests.decoding.models import params, vocabulary
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
-from transformer.data.store import Ids
+from transformer.data.store import Ids, padded
 from transformer.data.vocabulary import Vocabulary
 from transformer.families.classifier.interface import ClassifierParams
 from transformer.families.seq2seq.decode import DecodingParams, decode
@@ -23,7 +23,6 @@ from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.nn.layers import count_parameters
-from transformer.training.batches import pad
 
 LIMIT = 12
 
@@ -66,7 +65,7 @@ def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, s
 
         peer = MarianTranslator(ours.config, vocabulary(30))
         peer.load_ours(ours)
-    source, target = pad(sources, 0), targets()
+    source, target = torch.from_numpy(padded(sources, 0)), targets()
     with torch.no_grad():
         expected = ours.double().output(ours(source, target))
         found = peer.double().eval()(source, target)
@@ -80,7 +79,9 @@ def test_the_straightforward_classifier_has_our_logits(sources: list[Ids]) -> No
     peer = StraightforwardClassifier(params, 40, 0, 2)
     load_into_straightforward(peer, ours)
     with torch.no_grad():
-        torch.testing.assert_close(peer.double().eval()(pad(sources, 0)), ours(pad(sources, 0)))
+        torch.testing.assert_close(
+            peer.double().eval()(torch.from_numpy(padded(sources, 0))), ours(torch.from_numpy(padded(sources, 0)))
+        )
 
 
 def test_the_seeds_model_has_the_notebooks_number_of_parameters() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from tests.corpora.cases import write
+from tests.kit import TASKS
 from tests.workflow.languages import pairs
 from transformer.cli import rehearsal
 from transformer.cli.check import check_params

@@ -7,7 +7,7 @@ from typing import Any
 from tests.stages import Said
 from tests.training.small import own_torch_settings
 from transformer.core.files import read_json, write_json, write_table
-from transformer.core.task import Task, family_module, open_task
+from transformer.core.task import Task, open_task
 from transformer.core.validation import Hardware
 from transformer.data.tokenization import read_pretokenizers, write_rules
 from transformer.inference.bundle import open_bundle
@@ -38,10 +38,10 @@ def predictions(bundle: Path, task: Task) -> Path:
     """What evaluate would have written about the model."""
     model: Any = open_bundle(bundle, "cpu")
     rows: list[Row] = []
-    for number, text in enumerate(TEXTS[task.family] * 4):
+    for number, text in enumerate(TEXTS[task.family.name] * 4):
         text = f"{text} {number}" if number > 2 else text
         text = " ".join([text] * 25) if number == 11 else text  # beyond the model's positions
-        if task.family == "seq2seq":
+        if task.family.name == "seq2seq":
             row = {"source": text, "reference": "A dog is sleeping .", "hypothesis": model.translate([text])[0]}
         else:
             (answer,) = model.classify([text])
@@ -68,7 +68,7 @@ class Conversion:
         self.said = Said()
 
         self.inputs = ConvertInputs(bundle=self.bundle, predictions=self.predictions)
-        self.code: Any = family_module(self.task, "convert")
+        self.code: Any = self.task.family.stage("convert")
 
     def params(self, **changes: Any) -> Any:
         hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False)
@@ -77,7 +77,7 @@ class Conversion:
         return self.code.Params.model_construct(convert=convert, hardware=hardware)
 
     def converter(self) -> Any:
-        name = "Seq2SeqConverter" if self.task.family == "seq2seq" else "ClassifierConverter"
+        name = "Seq2SeqConverter" if self.task.family.name == "seq2seq" else "ClassifierConverter"
         return getattr(self.code, name)(self.params(), self.inputs)
 
     def run(self, **changes: Any) -> dict[str, Any]:
@@ -98,5 +98,5 @@ class Conversion:
 
 
 def answers(model: Any, task: Task) -> list[Any]:
-    asked = model.translate if task.family == "seq2seq" else model.classify
-    return [*asked([*TEXTS[task.family], ""])]
+    asked = model.translate if task.family.name == "seq2seq" else model.classify
+    return [*asked([*TEXTS[task.family.name], ""])]

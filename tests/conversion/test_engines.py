@@ -27,7 +27,7 @@ def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> No
             transformer.load(converted.outputs.converted / engine),
         ):
             found = answers(model, converted.task)
-            if converted.task.family == "seq2seq":
+            if converted.task.family.name == "seq2seq":
                 assert found == expected
             else:
                 assert [each.label for each in found] == [each.label for each in expected]
@@ -39,7 +39,7 @@ def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> No
 LOADED = """
 import sys, transformer
 model = transformer.load(sys.argv[1], engine=sys.argv[2])
-print((model.translate if model.family == "seq2seq" else model.classify)(["Ein Hund schläft."]))
+print((model.translate if model.family.name == "seq2seq" else model.classify)(["Ein Hund schläft."]))
 unwanted = {"torch", "spacy", "pandas", "mlflow", "dvc", "onnx", "sklearn", "sacrebleu"} & sys.modules.keys()
 sys.exit(f"loaded: {unwanted}" if unwanted else 0)
 """
@@ -60,10 +60,10 @@ def test_the_folders_own_example_runs_without_this_package(engine: str, converte
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = (folder / "example.py").read_text(encoding="utf-8")
-    assert json.dumps(TEXTS[converted.task.family][0], ensure_ascii=False) in rows
+    assert json.dumps(TEXTS[converted.task.family.name][0], ensure_ascii=False) in rows
     if not engine.endswith("-int8"):
         first: Any = open_bundle(converted.bundle, "cpu")
-        if converted.task.family == "seq2seq":
+        if converted.task.family.name == "seq2seq":
             target = first.vocabularies["target"]
             ids = first.decode_ids(first.vocabularies["source"].encode(first.pretokenize(TEXTS["seq2seq"][:1])), Said())
             assert done.stdout.split() == " ".join(target.entries(ids[0])).split()
@@ -152,7 +152,7 @@ def test_a_converted_folder_is_of_one_engine(converted: Conversion) -> None:
 FORKED = """
 import os, signal, sys, transformer
 model = transformer.load(sys.argv[1], engine=sys.argv[2])
-ask = model.translate if model.family == "seq2seq" else model.classify
+ask = model.translate if model.family.name == "seq2seq" else model.classify
 texts = ["Ein Hund schläft."] * 40
 expected = ask(texts)
 child = os.fork()

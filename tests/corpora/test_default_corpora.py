@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import ROOT
+from tests.kit import TASKS
 from transformer.core.files import read_json, read_rows, read_table, sha256
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 
 EVALUATED = {
     "translation": {
@@ -36,7 +36,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = read_params(ROOT / "params.yaml")
     content["language"]["download"]["held_out"] = str(root / "sentiment")
     for task in reversed(TASKS):
-        stage = family_module(open_task(task), "download")
+        stage = open_task(task).family.stage("download")
         params = stage_params(content, task, stage.Params, where=ROOT / "params.yaml")
         stage.run(open_task(task), params, output=root / task, observer=Observer())
     return root

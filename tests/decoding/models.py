@@ -10,14 +10,13 @@ from tokenizers import Tokenizer, models
 
 from tests.builders import LAYERS, seq2seq
 from transformer.core.observer import Observer
-from transformer.data.store import Ids
+from transformer.data.store import Ids, padded
 from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary
 from transformer.families.seq2seq.decode import DecodingParams, decode
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqModel, Seq2SeqParams
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.inference.search import Hypothesis
-from transformer.training.batches import pad
 
 PARAMS: dict[str, Any] = {
     "method": "greedy",
@@ -84,7 +83,7 @@ def trained(norm: str) -> Seq2SeqTransformer:
     for _ in range(120):
         copied = [generator.integers(4, 30, size=generator.integers(1, 12)) for _ in range(32)]
         target_ids = pad([np.concatenate(([2], ids, [3])) for ids in copied], 0)
-        logits = model.output(model(pad(copied, 0), target_ids[:, :-1]))
+        logits = model.output(model(torch.from_numpy(padded(copied, 0)), target_ids[:, :-1]))
         loss = F.cross_entropy(logits.transpose(1, 2), target_ids[:, 1:], ignore_index=0)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformer.registry import TASKS
 
 from tests.builders import classifier, recurrent_seq2seq, seq2seq
 from tests.decoding.models import params, sources, vocabulary
+from tests.kit import TASKS
 from tests.training.small import prepare, smoke
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 from transformer.data.vocabulary import read_vocabularies
 from transformer.families.classifier.classifier import class_logits, softmax
 from transformer.families.classifier.pretrained import architecture
@@ -62,7 +62,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def training(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Any:
     """What the training loop needs from a task, on a device."""
-    module = family_module(open_task(task), "train")
+    module = open_task(task).family.stage("train")
     if "r_drop" in train:
         model = model | {"attention_dropout": 1e-12}  # R-Drop needs some: this drops nothing
     content = smoke(task, {"model": model, "train": {"epochs": 1, "batch_size": 16} | train})

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.builders import small_runtime
 from tests.engines.work import deadly, refusing
+from tests.kit import TASKS
 from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer

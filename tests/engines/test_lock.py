@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import make_clone
+from tests.kit import TASKS
 from transformer.workflow.pipeline import Stage, stages_in_lock
 
 pytestmark = pytest.mark.stress

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.registry import TASKS
 
+from tests.kit import TASKS
 from tests.training.small import prepare, smoke, train
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 from transformer.inference.bundle import write_bundle
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -27,7 +27,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         content = smoke(task, ROWS)
         prepare(content, task, root / "data")
         train(content, task, root / "data", root, observer=Observer())
-        params = stage_params(content, task, family_module(open_task(task), "export").Params, where=Path("smoke"))
+        params = stage_params(content, task, open_task(task).family.stage("export").Params, where=Path("smoke"))
         found[task] = root / "bundle"
         write_bundle(
             found[task],

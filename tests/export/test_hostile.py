@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from transformer.registry import TASKS
 
+from tests.kit import TASKS
 from transformer.cli.main import main
 from transformer.core.errors import UserError
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 from transformer.inference.bundle import open_bundle
 
 Fault = Callable[[Path], None]

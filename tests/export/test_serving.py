@@ -11,10 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from tests.export.test_hostile import answer
+from tests.kit import TASKS
 from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_table

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from transformer.registry import TASKS
 
+from tests.kit import TASKS
 from transformer.cli.main import main
 from transformer.inference.bundle import open_bundle
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformer.registry import STAGES
 
 from tests.builders import LAYERS, TRAIN, classifier
 from tests.conftest import ROOT, make_clone
-from tests.kit import fresh_profile
+from tests.kit import STAGES, fresh_profile
 from tests.stages import Stages
 from tests.training.small import own_torch_settings
 from transformer.core.errors import UserError

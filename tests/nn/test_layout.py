@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.builders import classifier, seq2seq
+from transformer.data.store import padded
 from transformer.nn.layout import Packed, bucket_by_length
-from transformer.training.batches import pad
 
 
 def sequences(lengths: list[int], *, high: int = 30, seed: int = 0) -> Tensor:
     draw = np.random.default_rng(seed)
-    return pad([draw.integers(1, high, size=length) for length in lengths], 0)
+    return torch.from_numpy(padded([draw.integers(1, high, size=length) for length in lengths], 0))
 
 
 @settings(deadline=None, max_examples=30)

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.builders import classifier, seq2seq
+from transformer.data.store import padded
 from transformer.nn.layout import Padded
 from transformer.nn.positions import sinusoidal_table
-from transformer.training.batches import pad
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 SEQUENCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3]]
@@ -19,7 +19,7 @@ SEQUENCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3]]
 def test_padding_never_changes_a_translation_model(norm: str, positions: str) -> None:
     model = seq2seq(norm=norm, positions=positions)
     target = torch.tensor([[2, 4, 6]])
-    together = model(pad([torch.tensor(s).numpy() for s in SEQUENCES], 0), target.expand(4, -1))
+    together = model(torch.from_numpy(padded([torch.tensor(s).numpy() for s in SEQUENCES], 0)), target.expand(4, -1))
     for row, sequence in enumerate(SEQUENCES):
         alone = model(torch.tensor([sequence]), target)
         torch.testing.assert_close(together[row], alone[0], rtol=0, atol=1e-12)
@@ -29,7 +29,7 @@ def test_padding_never_changes_a_translation_model(norm: str, positions: str) ->
 @pytest.mark.parametrize("pooling", ["first", "cls", "mean", "max", "attention"])
 def test_padding_never_changes_a_classification(norm: str, pooling: str) -> None:
     model = classifier(norm=norm, pooling=pooling)
-    together = model(pad([torch.tensor(s).numpy() for s in SEQUENCES], 0))
+    together = model(torch.from_numpy(padded([torch.tensor(s).numpy() for s in SEQUENCES], 0)))
     for row, sequence in enumerate(SEQUENCES):
         torch.testing.assert_close(together[row], model(torch.tensor([sequence]))[0], rtol=0, atol=1e-12)
 

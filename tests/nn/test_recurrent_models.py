@@ -10,11 +10,11 @@ from torch import Tensor
 
 from tests.builders import recurrent_classifier, recurrent_seq2seq
 from tests.nn.test_recurrent import close
+from transformer.data import store
 from transformer.families.classifier.network import build_model as build_classifier
 from transformer.families.seq2seq.network import build_model
 from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
 from transformer.nn.recurrent import Cell, Layer
-from transformer.training.batches import pad
 
 SOURCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3], [4]]
 TARGET = [2, 4, 6, 11, 5, 9]
@@ -43,7 +43,7 @@ POOLINGS = pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 
 
 def padded(sequences: list[list[int]]) -> Tensor:
-    return pad([np.array(sequence) for sequence in sequences], 0)
+    return torch.from_numpy(store.padded([np.array(sequence) for sequence in sequences], 0))
 
 
 @VARIANTS

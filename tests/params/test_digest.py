@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import ROOT
+from tests.kit import TASKS
 from transformer.core.digest import parameters_digest
 from transformer.core.params import declared_sections, read_params
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import open_task
 from transformer.workflow.pipeline import stages_in_lock
 
 SECTIONS: dict[str, Any] = {
@@ -71,6 +71,6 @@ def test_a_lock_entry_has_the_digest_of_the_params_yaml_that_it_was_made_of(task
     content = read_params(ROOT / "params.yaml")
     for stage in ("download", "build_vocab", "train", "evaluate", "export"):
         sections = declared_sections(
-            content, task, stage_code(open_task(task), stage).Params, where=Path("params.yaml")
+            content, task, open_task(task).family.stage(stage).Params, where=Path("params.yaml")
         )
         assert parameters_digest(locked[f"{stage}@{task}"].params) == parameters_digest(sections), stage

@@ -18,7 +18,7 @@ from transformer.cli.check import check_params
 from transformer.cli.profiles import DEFAULT, profile_params
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 
 
 def changed(path: str, value: Any, *, profile: str = DEFAULT, **more: Any) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def test_yaml_1_2_numbers(tmp_path: Path) -> None:
     shutil.copy(ROOT / "params.yaml", tmp_path)
     path = tmp_path / "params.yaml"
     path.write_text(re.sub(r"learning_rate: \S+", "learning_rate: 1e-4", path.read_text()))
-    schema = family_module(open_task("translation"), "train").Params
+    schema = open_task("translation").family.stage("train").Params
     assert stage_params(read_params(path), "translation", schema, where=path).train.learning_rate == 1e-4
 
 
@@ -344,14 +344,14 @@ def test_whole_floats_are_integers(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     with path.open("w") as stream:
         YAML().dump(changed("translation.train.warmup", 4e3), stream)
-    schema = family_module(open_task("translation"), "train").Params
+    schema = open_task("translation").family.stage("train").Params
     assert stage_params(read_params(path), "translation", schema, where=path).train.warmup == 4000
 
 
 def test_a_stage_is_given_its_own_sections_only() -> None:
     path = ROOT / "params.yaml"
     params = stage_params(
-        read_params(path), "sentiment", family_module(open_task("sentiment"), "tokenize").Params, where=path
+        read_params(path), "sentiment", open_task("sentiment").family.stage("tokenize").Params, where=path
     )
     assert set(params.model_dump()) == {"runtime", "tokenize"}
 

@@ -10,7 +10,7 @@ from tests.kit import ROOT
 from transformer.core.code import code_path
 from transformer.core.errors import UserError
 from transformer.core.params import read_params
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import open_task
 from transformer.core.unchanged import InputSnapshot
 
 STAGE = "download"
@@ -28,7 +28,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InputSnapshot:
 
 def start() -> InputSnapshot:
     task, path = open_task("sentiment"), Path("params.yaml")
-    return InputSnapshot(path, read_params(path), STAGE, task, stage_code(task, STAGE).Params)
+    return InputSnapshot(path, read_params(path), STAGE, task, task.family.stage(STAGE).Params)
 
 
 def changed() -> None:

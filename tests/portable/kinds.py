@@ -19,7 +19,7 @@ from tests.training.golden import POST, RECURRENT
 from tests.training.small import prepare, run_stage, smoke
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 from transformer.nn.trained import WEIGHTS
 from transformer.training.loop import fit
 from transformer.training.stage import TrainingPaths
@@ -116,7 +116,7 @@ def digests(kind: str, folder: Path) -> dict[str, str]:
     if content[task]["model"]["kind"] == "ngrams":
         run_stage(content, task, "train", observer=Observer(), paths=paths)
         return {"weights": hashlib.sha256((trained / WEIGHTS).read_bytes()).hexdigest()[:16]}
-    module: Any = family_module(declared, "train")
+    module: Any = declared.family.stage("train")
     params = stage_params(content, task, module.Params, where=Path("smoke"))
     opened = module.open_training(declared, params, paths, Observer())
     with suppress(_EnoughError):

@@ -87,8 +87,8 @@ def test_what_needs_more_says_so_in_one_line(light: Path, workflow: Clone, tmp_p
 
 def test_the_wheel_has_the_templates_the_types_and_the_licence(wheel: Path, tmp_path: Path) -> None:
     names = subprocess.run((sys.executable, "-m", "zipfile", "-l", wheel), capture_output=True, text=True).stdout
-    for path in (ROOT / "transformer" / "report" / "template").iterdir():
-        assert f"transformer/report/template/{path.name}" in names
+    for path in (ROOT / "transformer" / "reporting" / "page_template").iterdir():
+        assert f"transformer/reporting/page_template/{path.name}" in names
     assert "transformer/py.typed" in names
     assert "licenses/LICENSE" in names
     assert "tests/" not in names and "stages/" not in names

@@ -11,7 +11,7 @@ import torch
 
 from tests.stages import Stages
 from transformer.core.params import stage_params
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import open_task
 from transformer.families.classifier.figures import classify_with_attention, drawings_of
 from transformer.families.classifier.torch_classifier import TorchClassifier, open_trained
 from transformer.reporting.style import FILE
@@ -51,7 +51,7 @@ def test_maps_are_of_the_chosen_texts(pooling: str, tmp_path: Path, monkeypatch:
 
 def test_maps_are_of_the_pass_that_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = drawn(tmp_path, monkeypatch, "mean").content
-    schema = stage_code(open_task("sentiment"), "figures").Params
+    schema = open_task("sentiment").family.stage("figures").Params
     params: Any = stage_params(content, "sentiment", schema, where=Path("params.yaml"))
     data, classes = tmp_path / "data/sentiment", ("negative", "positive")
     opened = (tmp_path / "models/sentiment/trained", data / "vocab", data / "tokens")

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import files_of
 from transformer.core.params import read_params, stage_params
-from transformer.core.task import MOST_CLASSES, Task, open_task, stage_code
+from transformer.core.task import MOST_CLASSES, Task, open_task
 from transformer.core.unchanged import WORKFLOW, InputSnapshot, refuse_other_repository
 from transformer.families.classifier.options import Params, check
 from transformer.workflow.dvc import _recorded_md5, content_md5
@@ -73,7 +73,7 @@ def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypat
         refuse_other_repository(Path(fine))
     WORKFLOW.write_text((ROOT / WORKFLOW).read_text())
     content = read_params(ROOT / "params.yaml")
-    schema = stage_code(open_task("sentiment"), "download").Params
+    schema = open_task("sentiment").family.stage("download").Params
     given = (Path("params.yaml"), content, "download", open_task("sentiment"), schema)
     for name, wrong in (("transformer", "transformer"), ("registry/de", "registry")):
         content["sentiment"]["download"]["path"] = name

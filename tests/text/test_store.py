@@ -4,10 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from transformer.core.errors import UserError
-from transformer.data.store import ColumnWriter, EncodedColumn, Sequences, read_labels, sorted_batches, write_labels
-from transformer.training.batches import pad
+from transformer.data.store import (
+    ColumnWriter,
+    EncodedColumn,
+    Sequences,
+    padded,
+    read_labels,
+    sorted_batches,
+    write_labels,
+)
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
@@ -54,4 +62,4 @@ def test_sorted_batches_are_longest_first_and_stable() -> None:
 
 
 def test_pad() -> None:
-    assert pad([np.array([4, 5]), np.array([6])], 9).tolist() == [[4, 5], [6, 9]]
+    assert torch.from_numpy(padded([np.array([4, 5]), np.array([6])], 9)).tolist() == [[4, 5], [6, 9]]

@@ -18,7 +18,7 @@ from shutil import rmtree
 
 import stages.train
 from transformer.core import stage as workflow
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import open_task
 
 _LOG = Path("log")
 _STATES = Path(".dvc/tmp/resume")
@@ -84,7 +84,7 @@ def outputs(root: str) -> dict[str, bytes]:
 def main() -> None:
     """Train undisturbed, then with kills, and compare the outputs with the undisturbed ones whenever a run ends."""
     task, kills, chance = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
-    stage_code(open_task(task), "train")
+    open_task(task).family.stage("train")
     started = time.monotonic()
     assert finished(start(task), lambda: False, signal.SIGKILL)
     longest = time.monotonic() - started

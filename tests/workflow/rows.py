@@ -8,7 +8,7 @@ from tests.conftest import Clone
 ROWS = """
 import json
 from pathlib import Path
-from transformer.registry import TASKS
+from tests.kit import TASKS
 from transformer.workflow.mlflow import open_store
 rows = []
 for task in TASKS:

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from transformer.registry import STAGES, TASKS
 
-from tests.kit import ROOT
+from tests.kit import ROOT, STAGES, TASKS
 from transformer.core.code import LOCK, Tree, changes, fingerprint, updates_code
 from transformer.core.task import Task, open_task
 
@@ -39,8 +38,7 @@ def everywhere(pattern: bytes, now: bytes) -> Edit:
 
 
 def new_task(contents: Contents) -> None:
-    contents["transformer/tasks/headlines/task.py"] = b'TASK = Task(name="headlines", family="classifier")\n'
-    contents["transformer/tasks/headlines/words.py"] = b'WORDS = Words(title="a", use="b")\n'
+    contents["transformer/tasks/headlines.py"] = b'TASK = Task(name="headlines", family=FAMILY)\n'
 
 
 def upgrade(package: str) -> Edit:
@@ -91,7 +89,7 @@ def edited(edit: Edit) -> tuple[Tree, dict[str, Task]]:
     tasks = {}
     for task in TASKS:
         scope: dict[str, Any] = {}
-        exec(files[f"transformer/tasks/{task}/task.py"], scope)
+        exec(files[f"transformer/tasks/{task}.py"], scope)
         tasks[task] = scope["TASK"]
     return Tree(ROOT, files), tasks
 

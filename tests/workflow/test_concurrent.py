@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
-from transformer.registry import TASKS
 
 from tests.conftest import Clone, make_clone
+from tests.kit import TASKS
 from tests.training.small import outputs
 
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")

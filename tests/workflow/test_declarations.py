@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
-from transformer.registry import STAGES, TASKS
 
 from tests.conftest import ROOT
-from tests.kit import stage_files
+from tests.kit import STAGES, TASKS, stage_files
 from transformer.core.code import CODE, Tree, code_path
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, section_path
-from transformer.core.task import family_names, open_task, stage_code
+from transformer.core.task import families, open_task
 from transformer.core.unchanged import dependencies
 
 STAGE_OF_TASK = pytest.mark.parametrize(("stage", "task"), [(stage, task) for stage in STAGES for task in TASKS])
@@ -61,9 +60,9 @@ def test_code_outside_of_tasks_names_none_of_them() -> None:
             assert not (isinstance(node, ast.Constant) and node.value in TASKS), f"{path}:{node.lineno}"
 
 
-def test_a_family_names_no_task_and_no_other_family() -> None:
-    for family in family_names():
-        others = [f"transformer.families.{other}" for other in family_names() if other != family]
+def test_a_families_no_task_and_no_other_family() -> None:
+    for family in families():
+        others = [f"transformer.families.{other}" for other in families() if other != family]
         for path in (ROOT / "transformer" / "families" / family).rglob("*.py"):
             found = Tree().module(path.relative_to(ROOT).as_posix()).imports
             assert not [name for name in found if name.startswith(("transformer.tasks", *others))], path
@@ -79,7 +78,7 @@ def test_no_stage_uses_the_list_of_tasks() -> None:
 def test_declared_parameters_are_those_that_the_stage_is_given(
     stage: str, task: str, declared: dict[str, set[str]]
 ) -> None:
-    given = {section_path(task, name) for name in stage_code(open_task(task), stage).Params.model_fields}
+    given = {section_path(task, name) for name in open_task(task).family.stage(stage).Params.model_fields}
     sections = {name for name in declared[f"{stage}@{task}"] if not _inside(name, given)}
     assert sections == given - {"runtime"}
 

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from transformer.registry import TASKS
 
 import transformer
 from tests.conftest import ROOT
+from tests.kit import TASKS
 from transformer.core.files import read_table
 from transformer.workflow.results import changed_code
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.registry import STAGES
 
 from tests.conftest import Clone, make_clone
+from tests.kit import STAGES
 from transformer.data.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS
 
 HOSTILE = {

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from transformer.registry import STAGES, TASKS
 
 from tests.conftest import Clone, make_clone
+from tests.kit import STAGES, TASKS
 from tests.training.small import outputs
 
 pytestmark = pytest.mark.stress

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import ROOT
 from tests.conversion.converting import BUNDLES
+from tests.kit import TASKS
 from transformer.core.task import open_task
 
 _HEAVY = {"mlflow", "sklearn", "datasets", "pandas", "matplotlib", "sacrebleu", "dvc", "spacy"}

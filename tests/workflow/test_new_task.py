@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from transformer.registry import STAGES
 
 from tests.conftest import Clone, make_clone
+from tests.kit import STAGES
 
 CLASSES = ("sports", "science", "business", "world")
 FILES = {

@@ -6,9 +6,9 @@ Above each test stands what `make test` has in its place.
 import re
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import Clone
+from tests.kit import TASKS
 from tests.workflow.rows import rows
 from transformer.core.files import read_json
 

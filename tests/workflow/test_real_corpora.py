@@ -8,7 +8,7 @@ from transformer.cli.profiles import profile_values
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.task import family_module, open_task
+from transformer.core.task import open_task
 from transformer.data.vocabulary_training import word_vocabulary
 
 
@@ -20,7 +20,7 @@ def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: P
         ("download", {"output": tmp_path / "corpus"}),
         ("tokenize", {"corpus": tmp_path / "corpus", "tokens": tmp_path / "tokens"}),
     ):
-        module = family_module(open_task("translation"), stage)
+        module = open_task("translation").family.stage(stage)
         params = stage_params(content, "translation", module.Params, where=Path("seed"))
         module.run(open_task("translation"), params, **paths, observer=Observer())
     sizes = {}

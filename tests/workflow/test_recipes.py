@@ -4,10 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from transformer.registry import TASKS
 
 from tests.conftest import ROOT
-from tests.kit import clean_environment, copy_working_tree, set_leaves
+from tests.kit import TASKS, clean_environment, copy_working_tree, set_leaves
 from tests.warm import with_warm_commands
 from transformer.cli.profiles import profile_params
 

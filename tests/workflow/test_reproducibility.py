@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from dvc.utils.serialize import dumps_yaml, parse_yaml_for_update
-from transformer.registry import STAGES, TASKS
 
 from tests.conftest import Clone, clone_at, make_clone
+from tests.kit import STAGES, TASKS
 from tests.training.small import outputs
 from transformer.core.params import read_params
 from transformer.workflow.pipeline import stages_in_lock

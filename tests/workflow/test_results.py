@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-from transformer.registry import TASKS
-
 from tests.conftest import Clone
+from tests.kit import TASKS
 from tests.workflow.rows import rows
 from transformer.core.files import read_json, read_rows, read_table
 from transformer.data.vocabulary import read_vocabularies

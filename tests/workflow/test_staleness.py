@@ -14,12 +14,12 @@ import pytest
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from dvc.utils.serialize import _yaml as dvc_yaml
-from transformer.registry import STAGES, TASKS
 
 from tests.conftest import Clone
+from tests.kit import STAGES, TASKS
 from transformer.core.code import Tree
 from transformer.core.params import read_params, section_path
-from transformer.core.task import open_task, stage_code
+from transformer.core.task import open_task
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def declaring(leaf: str) -> set[str]:
         f"{stage}@{task}"
         for task in TASKS
         for stage in STAGES
-        for name in stage_code(open_task(task), stage).Params.model_fields
+        for name in open_task(task).family.stage(stage).Params.model_fields
         if name != "runtime" and leaf.startswith(f"{section_path(task, name)}.")
     }
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.registry import STAGES
 
 from tests.conftest import Clone, make_clone
+from tests.kit import STAGES
 from transformer.core.files import sha256
 
 CHANGES: dict[str, dict[str, Any]] = {

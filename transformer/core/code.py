@@ -103,8 +103,8 @@ def fingerprint(tree: Tree, stage: str, task: Task) -> dict[str, dict[str, Any]]
     Raises UserError when a module is not valid Python.
     """
     modules = {name: found for name, found in _reached(tree, stage, task).items() if not _is(name, _WITHOUT_MEANING)}
-    folders = tuple({f"{name.rpartition('/')[0]}/" for name in modules})
-    others = [name for name in tree.names if name.startswith(folders) and not name.endswith(".py")]
+    beside = tuple(name.removesuffix(".py") for name in modules)  # page.py has the files in page_template/
+    others = [name for name in tree.names if name.startswith(beside) and not name.endswith(".py")]
     used = {name for module in modules.values() for name in module.attributes}
     methods = {f"family.{name}": code for name, (code, _) in _methods(tree, task, {*used, f"{stage}_stage"}).items()}
     declared = {name: value for name, value in _declared(task).items() if name in used}

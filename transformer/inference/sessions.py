@@ -71,7 +71,7 @@ def read_parts(folder: Path, config: Mapping[str, Any]) -> Parts:
 
 
 def open_ctranslate2(kind: str, folder: Path, threads: int | None) -> Opened[Any]:
-    """Open a CTranslate2 model on the CPU; kind: its class in `ctranslate2`; threads: None for all that the process may use.
+    """Open a CTranslate2 model on the CPU; kind: its class; threads: None for all that the process may use.
 
     Each works on batches of its own: two on one batch wait for each other at every product, which for short texts takes
     ten times as long as one alone. Raises UserError if the model is missing or broken.

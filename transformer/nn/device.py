@@ -11,6 +11,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import torch
+from torch import Tensor
 
 from transformer.core.errors import UserError
 from transformer.core.validation import Hardware, Runtime
@@ -186,3 +187,8 @@ def shared_cores(runtime: Runtime, threads: int) -> str | None:
 
 def _joins_a_cluster(runtime: Runtime) -> bool:
     return runtime.engine == "ray" and bool(runtime.address or os.environ.get("RAY_ADDRESS"))
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy a tensor to the device; on CUDA from pinned memory, so that the copy is asynchronous."""
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=device.type == "cuda")

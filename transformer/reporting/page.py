@@ -36,7 +36,7 @@ from transformer.workflow.recording import record_result
 from transformer.workflow.results import WORKSPACE, Result, find_results, result_before, times_of
 from transformer.workflow.run import current_origin, registered_name
 
-_FOLDER = Path(__file__).parent / "template"
+_FOLDER = Path(__file__).parent / "page_template"
 _UNBROKEN = 30  # characters of a word between two possible line breaks
 _WORD = re.compile(rf"(\S{{{_UNBROKEN + 1},}})")
 _LONGEST_CELL = 20_000  # characters: IMDB's longest review has 13,704, but a corpus may have a megabyte in a line

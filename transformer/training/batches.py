@@ -8,24 +8,13 @@ from typing import Generic, Protocol, Self, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from transformer.data.bpe_dropout import BpeDropout
-from transformer.data.store import Ids, padded
+from transformer.data.store import Ids
 from transformer.nn.device import Compute
 from transformer.nn.layers import Model
 from transformer.training.schedule import TrainParams
 from transformer.training.trainable import BatchLoss
-
-
-def pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
-    """Pad sequences of ids at the end, into one tensor (B, longest)."""
-    return torch.from_numpy(padded(sequences, pad_id))
-
-
-def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor to the device; on CUDA from pinned memory, so that the copy is asynchronous."""
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=device.type == "cuda")
 
 
 class Corpus(Protocol):

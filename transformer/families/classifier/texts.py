@@ -12,10 +12,10 @@ from torch import Tensor
 from transformer.core.observer import Observer
 from transformer.core.task import Task
 from transformer.data.bpe_dropout import BpeDropout, Column
-from transformer.data.store import EncodedColumn, Ids, read_labels
+from transformer.data.store import EncodedColumn, Ids, padded, read_labels
 from transformer.data.vocabulary import clip
 from transformer.families.classifier.interface import ClassifierConfig
-from transformer.training.batches import pad, to_device
+from transformer.nn.device import to_device
 
 
 class EncodedTexts:
@@ -53,7 +53,7 @@ class EncodedTexts:
 
     def batch(self, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the padded ids (B, S) and the labels (B,) of the given rows."""
-        ids = pad([self.sequence(row) for row in rows], self.config.pad_id)
+        ids = torch.from_numpy(padded([self.sequence(row) for row in rows], self.config.pad_id))
         labels = torch.from_numpy(self.labels[rows].astype("int64"))
         return to_device(ids, device), to_device(labels, device)
 

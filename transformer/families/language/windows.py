@@ -20,10 +20,10 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.task import Task
 from transformer.data.bpe_dropout import BpeDropout
-from transformer.data.store import EncodedColumn, Ids
+from transformer.data.store import EncodedColumn, Ids, padded
 from transformer.data.vocabulary import SPACE, Vocabulary
 from transformer.families.language.interface import LanguageConfig, mask_id
-from transformer.training.batches import pad, to_device
+from transformer.nn.device import to_device
 
 _SHOWN, _RANDOM = 0.1, 0.1  # of the chosen tokens: kept, replaced by a random one; the rest become [MASK]
 _PREFIX = "##"
@@ -169,7 +169,7 @@ class EncodedWindows:
             masked = [self.masking(each, self.epoch, int(row)) for each, row in zip(windows, rows, strict=True)]
             given, hidden = [each.given for each in masked], [each.hidden for each in masked]
             targets = np.concatenate([each[chosen] for each, chosen in zip(windows, hidden, strict=True)])
-        ids = pad(given, self.config.pad_id)
+        ids = torch.from_numpy(padded(given, self.config.pad_id))
         places = np.flatnonzero(np.concatenate(hidden))
         within = np.concatenate([np.flatnonzero(each) + number * ids.shape[1] for number, each in enumerate(hidden)])
         tensors = (torch.from_numpy(each) for each in (places, within, targets))

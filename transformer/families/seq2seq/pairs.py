@@ -15,11 +15,11 @@ from torch import Tensor
 
 from transformer.core.observer import Observer
 from transformer.data.bpe_dropout import BpeDropout, Column
-from transformer.data.store import EncodedColumn, Ids, sorted_batches
+from transformer.data.store import EncodedColumn, Ids, padded, sorted_batches
 from transformer.data.vocabulary import clip
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqModel
+from transformer.nn.device import to_device
 from transformer.nn.kernels.packing import gather
-from transformer.training.batches import pad, to_device
 
 
 class Pairs(NamedTuple):
@@ -152,13 +152,16 @@ def predicted(model: Seq2SeqModel, device: torch.device, pairs: Pairs) -> Predic
 
 
 def _batch(config: Seq2SeqConfig, pairs: Pairs, device: torch.device) -> tuple[Tensor, Tensor]:
-    source, target = pad(pairs.sources, config.source_pad_id), pad(pairs.targets, config.target_pad_id)
+    source, target = (
+        torch.from_numpy(padded(pairs.sources, config.source_pad_id)),
+        torch.from_numpy(padded(pairs.targets, config.target_pad_id)),
+    )
     return to_device(source, device), to_device(target, device)
 
 
 def _places(config: Seq2SeqConfig, pairs: Pairs, device: torch.device) -> Tensor:
     # Computed on the CPU: asking an accelerator which tokens are real would wait for all its queued work.
-    real = pad(pairs.targets, config.target_pad_id)[:, 1:] != config.target_pad_id
+    real = torch.from_numpy(padded(pairs.targets, config.target_pad_id))[:, 1:] != config.target_pad_id
     return to_device(real.flatten().nonzero()[:, 0], device)
 
 

@@ -36,7 +36,7 @@ class TranslationReporting(Reporting):
         }
         yield (
             f"{hundredths['repetition']} % of the translations repeat themselves; over-translation (OTEM-2) is"
-            f" {hundredths['over_translation']}, under-translation (UTEM-4) {hundredths['under_translation']}. The last one"
+            f" {hundredths['over_translation']}, under-translation (UTEM-4) {hundredths['under_translation']}. The last"
             " also counts a word that was translated otherwise, so compare it with another result's."
         )
         if figures.get("unknown_rate"):
@@ -44,8 +44,8 @@ class TranslationReporting(Reporting):
             yield f"{share} of the references' tokens are unknown: perplexities flatter the model by them."
         if "attainable_bleu" in figures:
             yield (
-                f"A perfect translation would have {figures['attainable_bleu']:.1f} BLEU on plain text: spaCy's tokens are"
-                " joined as German and English are written. Trust chrF."
+                f"A perfect translation would have {figures['attainable_bleu']:.1f} BLEU on plain text: spaCy's tokens"
+                " are joined as German and English are written. Trust chrF."
             )
 
     def sections(self, task: Task, result: Files) -> Iterator[Section]:
