@@ -10,7 +10,7 @@ from tests.kit import fresh_profile
 from tests.training.small import own_torch_settings
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.stage import Stage
+from transformer.core.stage import task_paths
 from transformer.core.task import open_task
 
 
@@ -45,13 +45,13 @@ class Stages:
         """
         for name in names:
             if name == "figures":
-                drawing = import_module(f"transformer.families.{open_task(self.task).family}.figures")
+                drawing = import_module(f"transformer.families.{open_task(self.task).family.name}.figures")
                 self._patch.setattr(drawing, "explain", lambda *_: 0)
             task = open_task(self.task)
-            module, code = import_module(f"stages.{name}"), task.family.stage(name)
+            code = task.family.stage(name)
             params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))
             with own_torch_settings():
-                getattr(module, name)(Stage(task, code, params, self.observer))
+                code.run(task, params, task_paths(self.task), self.observer)
 
     @property
     def reports(self) -> Path:

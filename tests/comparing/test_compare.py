@@ -12,7 +12,7 @@ from tests.comparing.results import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, 
 from tests.kit import git
 from transformer.cli.main import run_command
 from transformer.core.task import open_task
-from transformer.families.classifier.report import scored
+from transformer.families.classifier.report import ClassifierReporting
 from transformer.reporting.page import in_common
 from transformer.workflow.compare import Differences, Score, differences, lines, tables
 from transformer.workflow.dvc import content_md5
@@ -149,22 +149,22 @@ def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> No
     rows = [
         {"text": f"{n}", "label": ("ham", "spam")[n % 2], "prediction": "spam", "probability": "0.8"} for n in range(9)
     ]
-    (found,) = scored(open_task("sentiment"), [rows], 50)
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
     assert [*found] == ["accuracy"] and found["accuracy"][0] == pytest.approx(4 / 9, abs=1e-6)
     three = [row | {"prediction": "eggs"} for row in rows]
-    assert {*scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
+    assert {*ClassifierReporting().scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
 
 
 def test_an_answer_at_one_half_is_that_answer() -> None:
     rows = [{"label": name, "prediction": name, "probability": "0.5"} for name in ("negative", "positive")]
-    (found,) = scored(open_task("sentiment"), [rows], 10)
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 10)
     assert found["accuracy"][0] == 1
 
 
 def test_two_of_three_labels_are_not_taken_for_two() -> None:
     """The split has no `neutral`: an answer may be `positive` with less than a half."""
     rows = [{"text": f"{n}", "label": "positive", "prediction": "positive", "probability": "0.4"} for n in range(9)]
-    (found,) = scored(open_task("sentiment"), [rows], 50)
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
     assert found["accuracy"][0] == 1.0
 
 
@@ -173,9 +173,11 @@ def test_a_split_may_have_fewer_labels_than_the_corpus() -> None:
     rows = [
         {"text": f"{n}", "label": ("ham", "spam")[n % 2], "prediction": "spam", "probability": "0.4"} for n in range(9)
     ]
-    (found,) = scored(open_task("sentiment"), [rows], 50)
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
     assert found["accuracy"][0] == pytest.approx(4 / 9, abs=1e-6)
-    (found,) = scored(open_task("sentiment"), [[row for row in rows if row["label"] == "spam"]], 50)
+    (found,) = ClassifierReporting().scored(
+        open_task("sentiment"), [[row for row in rows if row["label"] == "spam"]], 50
+    )
     assert found["accuracy"][0] == 1
 
 

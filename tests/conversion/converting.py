@@ -1,17 +1,19 @@
 """Converts a fixture's bundle by the stage's code."""
 
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tests.stages import Said
 from tests.training.small import own_torch_settings
 from transformer.core.files import read_json, write_json, write_table
+from transformer.core.paths import Paths
 from transformer.core.task import Task, open_task
 from transformer.core.validation import Hardware
 from transformer.data.tokenization import read_pretokenizers, write_rules
 from transformer.inference.bundle import open_bundle
-from transformer.inference.conversion import ConvertInputs, ConvertOutputs, ConvertParams
+from transformer.inference.conversion import ConvertParams
 from transformer.inference.exporting import Row
 
 BUNDLES = Path(__file__).with_name("bundles")
@@ -64,11 +66,11 @@ class Conversion:
         self.task = open_task(name.partition("-")[0])
         self.bundle = copied(name, folder, decoding)
         self.predictions = predictions(self.bundle, self.task)
-        self.outputs = ConvertOutputs(self.bundle.parent / "converted", self.bundle.parent / "conversion.json")
+        root = self.bundle.parent
+        self.paths = Paths(data=root, models=root, reports=root)
         self.said = Said()
 
-        self.inputs = ConvertInputs(bundle=self.bundle, predictions=self.predictions)
-        self.code: Any = self.task.family.stage("convert")
+        self.code: Any = import_module(f"transformer.families.{self.task.family.name}.convert")
 
     def params(self, **changes: Any) -> Any:
         hardware = Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False)
@@ -78,13 +80,13 @@ class Conversion:
 
     def converter(self) -> Any:
         name = "Seq2SeqConverter" if self.task.family.name == "seq2seq" else "ClassifierConverter"
-        return getattr(self.code, name)(self.params(), self.inputs)
+        return getattr(self.code, name)(self.params(), self.paths)
 
     def run(self, **changes: Any) -> dict[str, Any]:
         params = self.params(**changes)
         with own_torch_settings():
-            self.code.run(self.task, params, inputs=self.inputs, outputs=self.outputs, observer=self.said)
-        report: dict[str, Any] = read_json(self.outputs.report)
+            self.code.run(self.task, params, self.paths, self.said)
+        report: dict[str, Any] = read_json(self.paths.conversion)
         return report
 
     def compared(self, engine: str) -> dict[str, float]:
@@ -94,7 +96,7 @@ class Conversion:
         return {name: float(value) for name, value in figures}
 
     def written(self) -> list[str]:
-        return sorted(path.name for path in self.outputs.converted.iterdir())
+        return sorted(path.name for path in self.paths.converted.iterdir())
 
 
 def answers(model: Any, task: Task) -> list[Any]:

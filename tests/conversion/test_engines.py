@@ -24,7 +24,7 @@ def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> No
     for engine in ("ctranslate2", "onnx"):
         for model in (
             transformer.load(converted.bundle, engine=engine),
-            transformer.load(converted.outputs.converted / engine),
+            transformer.load(converted.paths.converted / engine),
         ):
             found = answers(model, converted.task)
             if converted.task.family.name == "seq2seq":
@@ -55,7 +55,7 @@ def test_neither_pytorch_nor_spacy_is_loaded(engine: str, converted: Conversion)
 @pytest.mark.parametrize("engine", ENGINES[1:])
 def test_the_folders_own_example_runs_without_this_package(engine: str, converted: Conversion, tmp_path: Path) -> None:
     folder = tmp_path / "elsewhere"
-    shutil.copytree(converted.outputs.converted / engine, folder)
+    shutil.copytree(converted.paths.converted / engine, folder)
     code = f"import sys; sys.modules['transformer'] = sys.modules['torch'] = None; exec(open({'example.py'!r}).read())"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -112,7 +112,7 @@ def test_a_broken_conversion_is_none_of_the_engines(converted: Conversion, tmp_p
 def test_a_damaged_config_is_one_line(
     change: dict[str, Any], message: str, converted: Conversion, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(converted.outputs.converted / "onnx", tmp_path / "onnx"))
+    folder = Path(shutil.copytree(converted.paths.converted / "onnx", tmp_path / "onnx"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({k: v for k, v in (config | change).items() if v != {}}))
     with pytest.raises(UserError, match=message) as error:
@@ -123,13 +123,13 @@ def test_a_damaged_config_is_one_line(
 def test_a_model_of_a_relative_path_is_opened_again_elsewhere(
     converted: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(converted.outputs.converted)
+    monkeypatch.chdir(converted.paths.converted)
     for engine in ("onnx", "ctranslate2"):
         model = transformer.load(engine)
         expected, pickled = answers(model, converted.task), pickle.dumps(model)
         monkeypatch.chdir(tmp_path)
         assert answers(pickle.loads(pickled), converted.task) == expected
-        monkeypatch.chdir(converted.outputs.converted)
+        monkeypatch.chdir(converted.paths.converted)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_an_engine_cannot_do_is_one_line(given: dict[str, str], message: st
 
 def test_a_converted_folder_is_of_one_engine(converted: Conversion) -> None:
     with pytest.raises(UserError, match="is a model for the engine `onnx`, not `torch`"):
-        transformer.load(converted.outputs.converted / "onnx", engine="torch")
+        transformer.load(converted.paths.converted / "onnx", engine="torch")
 
 
 FORKED = """
@@ -182,7 +182,7 @@ def test_a_pickled_model_answers(engine: str, converted: Conversion) -> None:
 @pytest.mark.parametrize("engine", ["onnx", "ctranslate2"])
 def test_another_models_vocabulary_is_one_line(engine: str, converted: Conversion, tmp_path: Path) -> None:
     folder = tmp_path / engine
-    shutil.copytree(converted.outputs.converted / engine, folder)
+    shutil.copytree(converted.paths.converted / engine, folder)
     tokenizer = next((folder / "vocab").rglob("tokenizer.json"))
     content = json.loads(tokenizer.read_text(encoding="utf-8"))
     content["model"]["vocab"].popitem()
@@ -196,7 +196,7 @@ def test_another_models_vocabulary_is_one_line(engine: str, converted: Conversio
 @pytest.mark.parametrize("breakage", ["missing", "truncated"])
 def test_a_broken_model_is_one_line(breakage: str, engine: str, converted: Conversion, tmp_path: Path) -> None:
     folder = tmp_path / engine
-    shutil.copytree(converted.outputs.converted / engine, folder)
+    shutil.copytree(converted.paths.converted / engine, folder)
     for path in (folder / "model").iterdir():
         if path.suffix in (".onnx", ".bin"):
             path.unlink() if breakage == "missing" else path.write_bytes(path.read_bytes()[:1000])

@@ -35,7 +35,7 @@ def test_the_example_answers(name: str, environment: tuple[str, Path], tmp_path:
     conversion.run(formats=[library])
     for engine in (engine for engine in ENGINES if engine.startswith(library)):
         folder = tmp_path / "elsewhere" / engine
-        shutil.copytree(conversion.outputs.converted / engine, folder)
+        shutil.copytree(conversion.paths.converted / engine, folder)
         found = [
             subprocess.run([command, "example.py"], cwd=folder, check=True, capture_output=True, text=True).stdout
             for command in (str(python), sys.executable)

@@ -26,9 +26,9 @@ def test_answers_that_are_no_numbers_are_refused(engine: str, difference: float)
 
 
 def test_the_report_has_sizes_and_the_rest_is_said(converted: Conversion) -> None:
-    report = read_json(converted.outputs.report)
+    report = read_json(converted.paths.conversion)
     for engine, written in report.items():
-        size = sum(path.stat().st_size for path in (converted.outputs.converted / engine / "model").iterdir())
+        size = sum(path.stat().st_size for path in (converted.paths.converted / engine / "model").iterdir())
         assert written == {"bytes": size, "rows": 12}
         figures = converted.compared(engine)
         assert any(name.endswith("_minus_exported") for name in figures)
@@ -46,7 +46,7 @@ def test_two_conversions_have_the_same_bytes(converted: Conversion, tmp_path: Pa
     name = f"{converted.task.name}-transformer"
     again = Conversion(name, tmp_path)
     again.run()
-    one, two = content(converted.outputs.converted), content(again.outputs.converted)
+    one, two = content(converted.paths.converted), content(again.paths.converted)
     assert one.keys() == two.keys()
     assert [path for path in one if one[path] != two[path]] == []
 

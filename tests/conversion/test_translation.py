@@ -21,7 +21,7 @@ from transformer.families.seq2seq.decode import decode, fit_sources
 from transformer.families.seq2seq.engines import CTranslate2Decoder, OnnxGenerator, answers_as_ours
 from transformer.families.seq2seq.formats import decoder_graph, encoder_graph, write_ctranslate2
 from transformer.families.seq2seq.network import Seq2SeqTransformer
-from transformer.families.seq2seq.options import add_options, answering
+from transformer.families.seq2seq.options import TranslationCommands
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.families.seq2seq.translator import Translator
 from transformer.inference.onnx_layers import quantized, write_model
@@ -160,7 +160,7 @@ def test_scores_beside_blocked_ngrams_are_the_models(method: str, tmp_path: Path
 
 def test_an_option_that_ctranslate2_does_not_know_is_refused(tmp_path: Path) -> None:
     parser = ArgumentParser()
-    add_options(parser, "translate")
+    TranslationCommands().add_options(parser, "translate")
     given = parser.parse_args(["--beam", "2", "--stopping", "exact"])
     decoder = to_ctranslate2(tmp_path / "model", model_of({}))
     target = vocabulary(30)
@@ -168,7 +168,7 @@ def test_an_option_that_ctranslate2_does_not_know_is_refused(tmp_path: Path) -> 
         decoder, {"source": target, "target": target}, BUNDLES / "translation-transformer", params()
     )
     with pytest.raises(UserError, match="--stopping has no effect on CTranslate2's search"):
-        answering(translator, given)
+        TranslationCommands().answering(translator, given)
 
 
 @pytest.mark.parametrize("utility", ["bleu", "chrf"])

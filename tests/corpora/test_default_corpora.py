@@ -10,6 +10,7 @@ from tests.kit import TASKS
 from transformer.core.files import read_json, read_rows, read_table, sha256
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
+from transformer.core.paths import Paths
 from transformer.core.task import open_task
 
 EVALUATED = {
@@ -38,7 +39,10 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for task in reversed(TASKS):
         stage = open_task(task).family.stage("download")
         params = stage_params(content, task, stage.Params, where=ROOT / "params.yaml")
-        stage.run(open_task(task), params, output=root / task, observer=Observer())
+        stage.run(open_task(task), params, Paths(data=root / task, models=root, reports=root), Observer())
+        (root / task / "corpus").rename(root / "corpus")
+        (root / task).rmdir()
+        (root / "corpus").rename(root / task)
     return root
 
 

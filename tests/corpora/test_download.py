@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tests.corpora.cases import json_lines, pairs, reviews, sentiment, stored, translation, write
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
+from transformer.core.paths import Paths
 from transformer.core.task import open_task
 from transformer.families.classifier import download as sentiment_stage
 from transformer.families.seq2seq import download as translation_stage
@@ -20,18 +21,21 @@ MULTI30K = "8f5a982d8b62bfd05be0ee6a07a6e2ee42d7e4d5b09791f203fb52888fe1847e"
 IMDB = "6b134a1c2bb9775c08c076bd9f4b584d0d82bb415c6f62bca181423a3f021a1a"
 
 
+def places(folder: Path) -> Paths:
+    return Paths(data=folder, models=folder, reports=folder)
+
+
 def translate(tmp_path: Path, observer: Observer | None = None, **changes: Any) -> Path:
     """Run the stage; gives its output."""
     params = translation_stage.Params.model_validate(translation(**changes))
-    output = tmp_path / "out" / "corpus"
-    translation_stage.run(open_task("translation"), params, output=output, observer=observer or Observer())
+    translation_stage.run(open_task("translation"), params, places(tmp_path / "out"), observer or Observer())
     return tmp_path / "out" / "corpus"
 
 
 def judge(tmp_path: Path, **changes: Any) -> Path:
     """Run the stage; gives its output."""
     params = sentiment_stage.Params.model_validate(sentiment(**changes))
-    sentiment_stage.run(open_task("sentiment"), params, output=tmp_path / "out" / "corpus", observer=Observer())
+    sentiment_stage.run(open_task("sentiment"), params, places(tmp_path / "out"), Observer())
     return tmp_path / "out" / "corpus"
 
 

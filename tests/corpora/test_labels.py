@@ -17,8 +17,8 @@ from transformer.cli.profiles import profile_values
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, read_table
 from transformer.families.classifier.classifier import Classifier
+from transformer.families.classifier.combinations import Params, check
 from transformer.families.classifier.download import label_name, ordered
-from transformer.families.classifier.options import Params, check
 from transformer.families.classifier.training_params import ClassifierTrainParams, class_weights
 from transformer.nn.kernels.cross_entropy import smoothed_cross_entropy
 

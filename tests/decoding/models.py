@@ -82,7 +82,7 @@ def trained(norm: str) -> Seq2SeqTransformer:
     generator = np.random.default_rng(1)
     for _ in range(120):
         copied = [generator.integers(4, 30, size=generator.integers(1, 12)) for _ in range(32)]
-        target_ids = pad([np.concatenate(([2], ids, [3])) for ids in copied], 0)
+        target_ids = torch.from_numpy(padded([np.concatenate(([2], ids, [3])) for ids in copied], 0))
         logits = model.output(model(torch.from_numpy(padded(copied, 0)), target_ids[:, :-1]))
         loss = F.cross_entropy(logits.transpose(1, 2), target_ids[:, 1:], ignore_index=0)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -7,9 +7,9 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformer.families.seq2seq.serving import asked
 
 from tests.decoding.models import params, run, sources, trained, vocabulary
+from transformer.families.seq2seq import FAMILY
 from transformer.families.seq2seq.decode import DecodingParams, bleu, chosen, chrf
 from transformer.inference.search import Hypothesis
 
@@ -144,7 +144,7 @@ def test_a_request_changes_how_many_are_chosen_from(
     request_params: dict[str, int], reranks: bool, candidates: int
 ) -> None:
     bundle = {"decoding": params(method="beam", beam_size=20, mbr_utility="bleu").model_dump()}
-    settings = DecodingParams(**asked(bundle, request_params)["decoding"])
+    settings = DecodingParams(**FAMILY.requested(bundle, request_params)["decoding"])
     assert (settings.reranks, settings.candidates) == (reranks, candidates)
 
 
@@ -153,7 +153,7 @@ def test_a_request_changes_how_many_are_chosen_from(
 )
 def test_a_request_for_a_beam_of_one_is_greedy_search(own: dict[str, Any]) -> None:
     bundle = {"decoding": params(**own).model_dump()}
-    found = asked(bundle, {"beam_size": 1})["decoding"]
+    found = FAMILY.requested(bundle, {"beam_size": 1})["decoding"]
     assert (found["method"], found["n_best"]) == ("greedy", 1)
-    assert asked(bundle, {"beam_size": 5})["decoding"]["method"] == "beam"
-    assert asked(bundle, {})["decoding"] == bundle["decoding"]
+    assert FAMILY.requested(bundle, {"beam_size": 5})["decoding"]["method"] == "beam"
+    assert FAMILY.requested(bundle, {})["decoding"] == bundle["decoding"]

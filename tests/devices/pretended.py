@@ -1,5 +1,6 @@
 """Training, validation and decoding on a simulated device with separate tensors and Apple's or CUDA's rules."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def training(task: str, folder: Path, where: torch.device, model: dict[str, Any], **train: Any) -> Any:
     """What the training loop needs from a task, on a device."""
-    module = open_task(task).family.stage("train")
+    module: Any = import_module(f"transformer.families.{open_task(task).family.name}.train")
     if "r_drop" in train:
         model = model | {"attention_dropout": 1e-12}  # R-Drop needs some: this drops nothing
     content = smoke(task, {"model": model, "train": {"epochs": 1, "batch_size": 16} | train})

@@ -11,12 +11,11 @@ import pytest
 from tests.builders import small_runtime
 from tests.engines.work import deadly, refusing
 from tests.kit import TASKS
-from tests.training.small import ROOT, outputs, prepare, run_stage, smoke, train
+from tests.training.small import ROOT, outputs, paths_in, prepare, run_stage, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.validation import Runtime
 from transformer.data.workers import worker_processes
-from transformer.evaluation.baseline import EvaluationInputs, EvaluationOutputs
 from transformer.nn import device as machine
 from transformer.workflow.results import read_committed
 
@@ -36,21 +35,10 @@ def made(task: str, root: Path, runtime: Runtime) -> dict[str, bytes]:
     """Everything that the stages from tokenize to evaluate write."""
     content = smoke(task, CHANGES | {"evaluate": {"bootstrap_samples": 10}})
     content["runtime"] = runtime.model_dump()
-    data, models, reports = root / "data", root / "models" / task, root / "reports" / task
+    data = root / "data"
     prepare(content, task, data)
     train(content, task, data, root, observer=Observer())
-    inputs = EvaluationInputs(
-        corpus=data / "corpus",
-        tokens=data / "tokens",
-        vocab=data / "vocab",
-        encoded=data / "encoded",
-        trained=models / "trained",
-        baselines=root,
-        committed=read_committed,
-    )
-    names = {"metrics": "evaluation.json", "predictions": "predictions.tsv", "plots": "plots", "tables": "tables"}
-    written = EvaluationOutputs(**{name: reports / file for name, file in names.items()})
-    run_stage(content, task, "evaluation.evaluate", observer=Observer(), inputs=inputs, outputs=written)
+    run_stage(content, task, "evaluate", paths_in(root, task, data, committed=read_committed), Observer())
     return outputs(root)
 
 

@@ -25,7 +25,7 @@ from transformer.families.seq2seq.metrics import (
     word_counts,
     worst_and_median,
 )
-from transformer.families.seq2seq.report import scored
+from transformer.families.seq2seq.report import TranslationReporting
 from transformer.families.seq2seq.scores import length_ratio, text_metrics, token_metrics
 
 COUNT = 60
@@ -123,10 +123,14 @@ def test_a_cased_and_a_lowercased_system_are_compared_without_case(sentences: tu
 
     cased, lower = rows(hypotheses), rows([text.lower() for text in hypotheses])
     task = open_task("translation")
-    one, two = scored(task, [cased, lower], 9)
+    one, two = TranslationReporting().scored(task, [cased, lower], 9)
     assert {*one} == {*two} == {"bleu_13a_lowercased", "chrf_lowercased"}
-    assert one["chrf_lowercased"][0] == two["chrf_lowercased"][0] > scored(task, [cased, cased], 9)[0]["chrf"][0]
-    assert {*scored(task, [lower, lower], 9)[0]} == {"bleu_13a_lowercased", "chrf"}
+    assert (
+        one["chrf_lowercased"][0]
+        == two["chrf_lowercased"][0]
+        > TranslationReporting().scored(task, [cased, cased], 9)[0]["chrf"][0]
+    )
+    assert {*TranslationReporting().scored(task, [lower, lower], 9)[0]} == {"bleu_13a_lowercased", "chrf"}
 
 
 def test_a_model_that_writes_capitals_is_judged_without_them() -> None:

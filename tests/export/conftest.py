@@ -27,7 +27,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         content = smoke(task, ROWS)
         prepare(content, task, root / "data")
         train(content, task, root / "data", root, observer=Observer())
-        params = stage_params(content, task, open_task(task).family.stage("export").Params, where=Path("smoke"))
+        params: Any = stage_params(content, task, open_task(task).family.stage("export").Params, where=Path("smoke"))
         found[task] = root / "bundle"
         write_bundle(
             found[task],

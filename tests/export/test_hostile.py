@@ -17,7 +17,6 @@ import torch
 from tests.kit import TASKS
 from transformer.cli.main import main
 from transformer.core.errors import UserError
-from transformer.core.task import open_task
 from transformer.inference.bundle import open_bundle
 
 Fault = Callable[[Path], None]
@@ -126,9 +125,12 @@ def test_a_mistake_of_the_code_is_not_blamed_on_the_model(
     def mistaken(*_: object) -> None:
         raise AttributeError("our own mistake")
 
-    opening = family_module(open_task(task), "decoding.opening")
-    names = {"translation": "TorchTranslator", "sentiment": "TorchClassifier", "language": "TorchLanguageModel"}
-    monkeypatch.setattr(opening, names[task], mistaken)
+    names = {
+        "translation": "seq2seq.torch_translator.TorchTranslator",
+        "sentiment": "classifier.torch_classifier.TorchClassifier",
+        "language": "language.torch_model.TorchLanguageModel",
+    }
+    monkeypatch.setattr(f"transformer.families.{names[task]}", mistaken)
     with pytest.raises(AttributeError, match="our own mistake"):
         open_bundle(bundles[task], "cpu")
 

@@ -20,11 +20,10 @@ from typing import Any
 import pytest
 
 from tests.kit import ROOT, clean_environment, free_port
-from tests.training.small import run_stage, smoke
+from tests.training.small import paths_in, run_stage, smoke
 from transformer.core.files import write_table
 from transformer.core.observer import Observer
 from transformer.inference.bundle import engines_of, open_bundle
-from transformer.inference.conversion import ConvertInputs, ConvertOutputs
 from transformer.workflow.mlflow import save_model
 
 TASK = "translation"
@@ -49,19 +48,12 @@ def workspace(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     answers = open_bundle(bundle, "cpu").table(TEXTS)[TASK]
     rows = [("validation", text, answer, answer) for text, answer in zip(TEXTS, answers, strict=True)]
     write_table(predictions, ["split", "source", "hypothesis", "reference"], rows)
-    outputs = ConvertOutputs(bundle.with_name("converted"), predictions.with_name("conversion.json"))
+    paths = paths_in(root, TASK)
     content = smoke(TASK, {"convert": {"formats": ["onnx", "ctranslate2"], "int8": False, "verify_rows": 2}})
-    run_stage(
-        content,
-        TASK,
-        "convert",
-        observer=Observer(),
-        inputs=ConvertInputs(bundle, predictions),
-        outputs=outputs,
-    )
+    run_stage(content, TASK, "convert", paths, Observer())
     assert engines_of(bundle) == ["ctranslate2", "onnx"]
     save_model(root / "model", bundle, TASK, example=TEXTS[0])
-    shutil.copytree(outputs.converted, root / "model" / "artifacts" / "converted")
+    shutil.copytree(paths.converted, root / "model" / "artifacts" / "converted")
     return root
 
 

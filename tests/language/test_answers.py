@@ -26,7 +26,7 @@ from transformer.families.language.evaluate import samples
 from transformer.families.language.interface import LanguageConfig, LanguageParams, mask_id
 from transformer.families.language.model import LanguageModel, _after, _around, encode_gaps, fillings, never_generated
 from transformer.families.language.network import LanguageTransformer
-from transformer.families.language.options import answering, example
+from transformer.families.language.options import LanguageCommands
 from transformer.families.language.scores import counted
 from transformer.families.language.scoring import AnswerParams, each_token, passes_over, windows
 from transformer.families.language.torch_model import TorchEngine
@@ -206,7 +206,7 @@ def test_what_cannot_fill_a_gap_is_no_answer(tmp_path: Path) -> None:
     found = model(tmp_path, "masked")
     answers = found.fill("[MASK]", found.vocabulary.size)
     assert all(each.probability > 0 for each in answers) and len(answers) < found.vocabulary.size
-    lines = [*answering(found, Namespace(command="fill", n_best=1000))(["the [MASK]", "no gap"])]
+    lines = [*LanguageCommands().answering(found, Namespace(command="fill", n_best=1000))(["the [MASK]", "no gap"])]
     assert len(lines) == 2000
     assert lines[1000:1002] == ["1.0000\tno gap", "0.0000\t"]
 
@@ -389,7 +389,7 @@ def test_samples_and_examples_of_a_script_without_spaces_are_parts_of_the_text(o
     text = "一个男人睡在公园里的长椅上。"
     ((split, given, _),) = samples("test", [text], model(tmp_path, objective, "bpe"))
     assert split == "test"
-    _, asked = example("language", {"language.model.objective": objective}, text)
+    _, asked = LanguageCommands().example("language", {"language.model.objective": objective}, text)
     if objective == "causal":
         assert (given, asked) == (text[:6], text[:8])
     else:

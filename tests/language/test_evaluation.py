@@ -14,10 +14,9 @@ from tests.stages import Stages
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table, write_json
 from transformer.core.task import open_task
-from transformer.families.language import report
-from transformer.families.language import report as compare
 from transformer.families.language.evaluate import _signatures
 from transformer.families.language.model import LanguageModel
+from transformer.families.language.report import LanguageReporting
 from transformer.families.language.scores import METRICS, Texts, differing, split_figures
 from transformer.inference.bundle import open_bundle
 from transformer.reporting.result import Files
@@ -91,13 +90,16 @@ def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None
 
 def test_results_are_compared_by_their_predictions(chain: Path) -> None:
     rows = [row for row in read_table(chain / "reports/language/predictions.tsv") if row["split"] == "test"]
-    (found,) = compare.scored(open_task("language"), (rows,), 50)
+    (found,) = LanguageReporting().scored(open_task("language"), (rows,), 50)
     figures = read_json(chain / "reports/language/evaluation.json")["test"]
     assert {name: score for name, (score, _) in found.items()} == pytest.approx(
         {name: figures[name] for name in METRICS}, abs=1e-5, rel=1e-5
     )
     other = [row | {"log_probability": "-1.0"} for row in rows[:3]] + rows[3:]
-    assert (compare.differing("bits_per_byte", rows, other), compare.differing("accuracy", rows, other)) == (3, 0)
+    assert (
+        LanguageReporting().differing("bits_per_byte", rows, other),
+        LanguageReporting().differing("accuracy", rows, other),
+    ) == (3, 0)
 
 
 def test_texts_that_training_has_are_left_out(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +160,9 @@ def test_onnx_holds_the_model_and_ctranslate2_says_why_not(chain: Path, bundle: 
 
 def test_the_report_says_how_good_the_model_is(chain: Path) -> None:
     task, result = open_task("language"), Files(chain, "language")
-    assert report.summary(result).startswith("Perplexity ")
-    assert "of the tokens right" in next(report.weaknesses(task, result))
-    titles = [section.title for section in report.sections(task, result)]
+    assert LanguageReporting().summary(result).startswith("Perplexity ")
+    assert "of the tokens right" in next(LanguageReporting().weaknesses(task, result))
+    titles = [section.title for section in LanguageReporting().sections(task, result)]
     assert {"Where in the context", "Samples", "Least expected texts"} < {*titles}
 
 

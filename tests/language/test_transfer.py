@@ -19,12 +19,12 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, sha256, write_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
+from transformer.core.paths import Paths
 from transformer.core.task import open_task
 from transformer.core.unchanged import dependencies
 from transformer.families.classifier import train
 from transformer.families.classifier.pretrained import InitialisedParams, _put, lr_scales
 from transformer.training.schedule import TrainParams
-from transformer.training.stage import TrainingPaths
 from transformer.training.step import make_optimizer
 
 PRETRAINED: dict[str, Any] = {
@@ -208,14 +208,7 @@ def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, m
         found = sentiment(language, tmp_path / str(len(expected)), monkeypatch, **leaves)
         found.run("build_vocab")
         params = stage_params(found.content, "sentiment", train.Params, where=Path("params.yaml"))
-        paths = TrainingPaths(
-            encoded=Path("data/sentiment/encoded"),
-            vocab=Path("data/sentiment/vocab"),
-            trained=Path("trained"),
-            metrics=Path("training.json"),
-            history=Path("history.tsv"),
-            updates=Path("updates.tsv"),
-        )
+        paths = Paths(data=Path("data/sentiment"), models=Path(), reports=Path())
         with own_torch_settings():
             opened = train.open_training(open_task("sentiment"), params, paths, Observer())
         assert [*opened.read] == expected

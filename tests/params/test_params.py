@@ -336,7 +336,7 @@ def test_yaml_1_2_numbers(tmp_path: Path) -> None:
     shutil.copy(ROOT / "params.yaml", tmp_path)
     path = tmp_path / "params.yaml"
     path.write_text(re.sub(r"learning_rate: \S+", "learning_rate: 1e-4", path.read_text()))
-    schema = open_task("translation").family.stage("train").Params
+    schema: Any = open_task("translation").family.stage("train").Params
     assert stage_params(read_params(path), "translation", schema, where=path).train.learning_rate == 1e-4
 
 
@@ -344,7 +344,7 @@ def test_whole_floats_are_integers(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     with path.open("w") as stream:
         YAML().dump(changed("translation.train.warmup", 4e3), stream)
-    schema = open_task("translation").family.stage("train").Params
+    schema: Any = open_task("translation").family.stage("train").Params
     assert stage_params(read_params(path), "translation", schema, where=path).train.warmup == 4000
 
 

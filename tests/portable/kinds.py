@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from tests.training.golden import POST, RECURRENT
 from tests.training.small import prepare, run_stage, smoke
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
+from transformer.core.paths import Paths
 from transformer.core.task import open_task
 from transformer.nn.trained import WEIGHTS
 from transformer.training.loop import fit
-from transformer.training.stage import TrainingPaths
 
 RECORDED = Path(__file__).with_name("digests.json")
 THREADS, UPDATES, STEPS = 2, 10, 8
@@ -110,13 +111,12 @@ def digests(kind: str, folder: Path) -> dict[str, str]:
     """Of the weights after the updates, and of what the model then computes of the validation split."""
     content, task, data = _content(kind), KINDS[kind][0], folder / KINDS[kind][0]
     trained = folder / "trained"
-    files: dict[str, Any] = {name: trained / name for name in ("metrics", "history", "updates")}
-    paths = TrainingPaths(encoded=data / "encoded", vocab=data / "vocab", trained=trained, states=None, **files)
+    paths = Paths(data=data, models=folder, reports=folder)
     declared = open_task(task)
     if content[task]["model"]["kind"] == "ngrams":
-        run_stage(content, task, "train", observer=Observer(), paths=paths)
+        run_stage(content, task, "train", paths, Observer())
         return {"weights": hashlib.sha256((trained / WEIGHTS).read_bytes()).hexdigest()[:16]}
-    module: Any = declared.family.stage("train")
+    module: Any = import_module(f"transformer.families.{declared.family.name}.train")
     params = stage_params(content, task, module.Params, where=Path("smoke"))
     opened = module.open_training(declared, params, paths, Observer())
     with suppress(_EnoughError):

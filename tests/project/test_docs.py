@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from transformer.cli.main import main as cli
+from transformer.cli import main as cli
 from transformer.cli.parameters import as_markdown, parameters
 from transformer.core.params import read_params
 

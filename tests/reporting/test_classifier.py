@@ -5,10 +5,11 @@ from pathlib import Path
 
 from transformer.core.files import write_json
 from transformer.core.task import Task
-from transformer.families.classifier.report import sections, weaknesses
+from transformer.families.classifier import FAMILY
+from transformer.families.classifier.report import ClassifierReporting
 from transformer.reporting.result import Files
 
-TASK = Task(name="reviews", family="classifier", classes=("bad", "good"), unit="review")
+TASK = Task(name="reviews", family=FAMILY, classes=("bad", "good"), unit="review")
 CONFUSION = "actual\tpredicted\treviews\nbad\tbad\t3\nbad\tgood\t1\ngood\tbad\t2\ngood\tgood\t4\n"
 
 
@@ -44,21 +45,23 @@ SCORED = {
 
 
 def test_a_classifiers_mistakes_are_counted(tmp_path: Path) -> None:
-    assert "It calls 1 bad one good and 2 good ones bad." in weaknesses(TASK, written(tmp_path, SCORED))
+    assert "It calls 1 bad one good and 2 good ones bad." in ClassifierReporting().weaknesses(
+        TASK, written(tmp_path, SCORED)
+    )
 
 
 def test_a_classifier_without_errors_has_a_report(tmp_path: Path) -> None:
     result = written(tmp_path, SCORED)
     confusion = result.reports / "plots/confusion.tsv"
     confusion.write_text(re.sub(r"\d+$", "0", confusion.read_text(), flags=re.MULTILINE))
-    assert not any("calls" in line for line in weaknesses(TASK, result))
-    assert "Confident errors" not in [section.title for section in sections(TASK, result)]
+    assert not any("calls" in line for line in ClassifierReporting().weaknesses(TASK, result))
+    assert "Confident errors" not in [section.title for section in ClassifierReporting().sections(TASK, result)]
 
 
 def test_a_model_of_ngrams_shows_them_and_no_curves(tmp_path: Path) -> None:
     result = written(tmp_path, SCORED, ngrams="class\tngram\tweight\ngood\twell worth\t0.66\n")
     write_json(result.reports / "training.json", {"ngrams": 400})
-    titles = {section.title: section for section in sections(TASK, result)}
+    titles = {section.title: section for section in ClassifierReporting().sections(TASK, result)}
     assert "Learning curves" not in titles
     (table,) = titles["N-grams that weigh most"].tables
     assert list(table.rows) == [["good", "well worth", "0.66"]]

@@ -22,7 +22,7 @@ from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 from transformer.families.seq2seq.translator import Translator
 from transformer.inference.bundle import open_bundle
 from transformer.reporting.attention_maps import Axis, Drawing, Maps, attention_figure, chosen_layers, head_panels
-from transformer.reporting.inputs import FigureInputs
+from transformer.reporting.inputs import updates
 from transformer.reporting.style import in_house_style, plain, save
 from transformer.reporting.theory import (
     explain,
@@ -64,12 +64,9 @@ def train_params() -> Seq2SeqTrainParams:
 def test_the_updates_of_a_training_are_those_of_its_history(tmp_path: Path) -> None:
     """Its first epochs may have more than the others; what it left out when it ended early is like its last."""
     write_table(tmp_path / "history.tsv", ["epoch", "step"], [(1, 6.0), (2, 12.0), (3, 15.0)])
-    inputs = FigureInputs(
-        corpus=tmp_path, tokens=tmp_path, vocab=tmp_path, trained=tmp_path, history=tmp_path / "history.tsv"
-    )
-    assert (inputs.updates(3), inputs.updates(5)) == (15, 21)
+    assert [updates(tmp_path / "history.tsv", epochs) for epochs in (3, 5)] == [15, 21]
     write_table(tmp_path / "history.tsv", ["epoch", "step"], [(1, 6.0)])
-    assert inputs.updates(3) == 18
+    assert updates(tmp_path / "history.tsv", 3) == 18
 
 
 def drawing(heads: int = 5) -> Drawing:

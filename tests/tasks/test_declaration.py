@@ -13,35 +13,35 @@ from transformer.core.files import files_of
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import MOST_CLASSES, Task, open_task
 from transformer.core.unchanged import WORKFLOW, InputSnapshot, refuse_other_repository
-from transformer.families.classifier.options import Params, check
+from transformer.families.classifier import FAMILY
+from transformer.families.classifier.combinations import Params, check
 from transformer.workflow.dvc import _recorded_md5, content_md5
 
 NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
 
 
 @pytest.mark.parametrize(
-    ("family", "classes", "message"),
+    ("classes", "message"),
     [
-        ("clasifier", ("a", "b"), "task t: there is no family `clasifier`: one of classifier, language, seq2seq"),
-        ("classifier", ("a", "b", "a"), "at least two different names"),
-        ("classifier", ("a",), "at least two different names"),
-        ("classifier", (*NAMES, "one more"), "129 classes, but at most 128"),
+        (("a", "b", "a"), "at least two different names"),
+        (("a",), "at least two different names"),
+        ((*NAMES, "one more"), "129 classes, but at most 128"),
     ],
 )
-def test_a_faulty_declaration_is_one_line(family: str, classes: tuple[str, ...], message: str) -> None:
+def test_a_faulty_declaration_is_one_line(classes: tuple[str, ...], message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        Task(name="t", family=family, classes=classes)
+        Task(name="t", family=FAMILY, classes=classes)
     assert "\n" not in str(caught.value)
 
 
 def test_as_many_classes_as_a_byte_can_tell_apart_are_stored() -> None:
-    assert Task(name="t", family="classifier", classes=NAMES).classes == NAMES
+    assert Task(name="t", family=FAMILY, classes=NAMES).classes == NAMES
 
 
 def test_a_classifier_without_classes_is_refused_before_anything_runs() -> None:
     params = stage_params(read_params(ROOT / "params.yaml"), "sentiment", Params, where=Path("params.yaml"))
     with pytest.raises(ValueError, match="names no classes"):
-        check(Task(name="t", family="classifier"), params)
+        check(Task(name="t", family=FAMILY), params)
 
 
 def test_what_editors_and_desktops_leave_is_no_code(tmp_path: Path) -> None:

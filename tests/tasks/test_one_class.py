@@ -7,7 +7,7 @@ import pytest
 
 from tests.stages import Stages
 from transformer.core.task import open_task
-from transformer.families.classifier.report import _charts, weaknesses
+from transformer.families.classifier.report import ClassifierReporting, _charts
 from transformer.reporting.result import Files
 
 
@@ -34,7 +34,7 @@ def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
     assert {positive, negative} <= {*stages.observer.lines}
     task, result = open_task("sentiment"), Files(stages.folder, "sentiment")
     assert result.evaluation["validation"]["truncated_rate"] == result.evaluation["test"]["truncated_rate"] == 0.25
-    said = [*weaknesses(task, result)]
+    said = [*ClassifierReporting().weaknesses(task, result)]
     assert "25.0 % of the reviews are longer than model.max_length: the rest was not read." in said
     charts = [*_charts(task, result)]
     assert len(charts) == 2, "no curve of one class against the other"

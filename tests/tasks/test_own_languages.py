@@ -12,7 +12,7 @@ from transformer.cli.summary import scores_table
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
 from transformer.evaluation.headline import TEXT_BLEUS, headline, metric_label
-from transformer.families.seq2seq.report import sections, weaknesses
+from transformer.families.seq2seq.report import TranslationReporting
 from transformer.reporting.result import Files
 
 SENTENCES = {
@@ -78,7 +78,7 @@ def test_a_language_without_spacys_rules_is_scored(
     assert headline("bleu", evaluation).startswith("BLEU" if separated else "ChrF")
     first = "BLEU" if separated else "chrF"
     assert scores_table("translation", evaluation).split("\n")[0].split("intervals")[1].split()[0] == first
-    (table,) = next(sections(open_task("translation"), Files(tmp_path, "translation"))).tables
+    (table,) = next(TranslationReporting().sections(open_task("translation"), Files(tmp_path, "translation"))).tables
     assert table.header[1] == first
     assert metric_label(by_text[0]) in table.header
 
@@ -88,7 +88,7 @@ def test_a_language_whose_tokens_are_joined_otherwise_is_told(tmp_path: Path, mo
     evaluation = evaluated(tmp_path, "fr", "spacy", monkeypatch)
     attainable = evaluation["test"]["attainable_bleu"]
     assert 0 < attainable < 50
-    lines = [*weaknesses(open_task("translation"), Files(tmp_path, "translation"))]
+    lines = [*TranslationReporting().weaknesses(open_task("translation"), Files(tmp_path, "translation"))]
     assert any(f"A perfect translation would have {attainable:.1f} BLEU" in line for line in lines)
     assert any("of the references' tokens are unknown" in line for line in lines)
 

@@ -11,6 +11,7 @@ from tests.builders import small_runtime
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, write_json, write_rows
 from transformer.core.observer import Observer
+from transformer.core.paths import Paths
 from transformer.data.encoding import VocabParams, _quantiles, build
 from transformer.data.store import EncodedColumn, read_labels
 from transformer.data.vocabulary import read_bpe_dropout, read_vocabularies
@@ -52,10 +53,7 @@ def tokens(tmp_path: Path) -> Path:
 def run(tokens: Path, params: VocabParams) -> Path:
     root, labelled = tokens.parent, "label" in next(read_rows(tokens / "train.jsonl"))
     build(
-        tokens,
-        root / "vocab",
-        root / "encoded",
-        root / "figures.json",
+        Paths(data=root, models=root, reports=root),
         params,
         small_runtime(),
         labelled=labelled,
@@ -71,7 +69,7 @@ def test_store_labels_and_figures(tokens: Path) -> None:
     assert vocabulary.size == 6
     assert column[0].tolist() == [vocabulary.begin_id, 4, vocabulary.unknown_id, vocabulary.end_id]
     assert read_labels(root / "encoded" / "train").tolist() == [1, 0]
-    figures = read_json(root / "figures.json")["text"]
+    figures = read_json(root / "vocabulary.json")["text"]
     assert figures["size"] == 6
     assert figures["validation"]["unknown_rate"] == figures["validation"]["coverage"] == 0.5
     assert figures["train"]["coverage"] == 1.0
@@ -79,7 +77,7 @@ def test_store_labels_and_figures(tokens: Path) -> None:
 
 
 def test_building_twice_gives_the_same_bytes(tokens: Path, tmp_path: Path) -> None:
-    files = ("vocab/text/tokenizer.json", "encoded/train/text.ids.npy", "encoded/train/label.npy", "figures.json")
+    files = ("vocab/text/tokenizer.json", "encoded/train/text.ids.npy", "encoded/train/label.npy", "vocabulary.json")
     first = [(run(tokens, params()) / name).read_bytes() for name in files]
     assert [(run(tokens, params()) / name).read_bytes() for name in files] == first
 
@@ -119,7 +117,7 @@ def test_a_joint_vocabulary_knows_all_sides(kind: str, pairs: Path) -> None:
     source = read_vocabularies(joint / "vocab")["source"]
     (ids,) = source.encode(["Hund dog"])
     assert source.unknown_id not in ids
-    figures = read_json(joint / "figures.json")
+    figures = read_json(joint / "vocabulary.json")
     assert figures["source"]["size"] == figures["target"]["size"] == source.size
 
 
@@ -137,7 +135,7 @@ def test_long_texts_without_spaces_are_unknown_words_of_wordpiece(
 def test_bytes_count_as_unknown(pairs: Path) -> None:
     root = run(pairs, params(kind="bpe", max_size=320, min_frequency=2, byte_fallback=True))
     row = EncodedColumn(root / "encoded" / "validation", "source")[0]
-    figures = read_json(root / "figures.json")["source"]["validation"]
+    figures = read_json(root / "vocabulary.json")["source"]["validation"]
     assert figures["unknown_rate"] == round(2 / (len(row) - 2), 6)  # the two bytes of the ü
 
 

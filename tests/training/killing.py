@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from shutil import rmtree
 
-import stages.train
 from transformer.core import stage as workflow
 from transformer.core.task import open_task
 
@@ -36,7 +35,7 @@ def start(task: str) -> int:
     sys.argv = ["stages.train", task]
     code = 1
     try:
-        workflow.main("train", stages.train.train)
+        workflow.main("train")
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1

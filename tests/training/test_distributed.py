@@ -191,12 +191,7 @@ def test_a_process_that_cannot_start_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "stages/__init__.py").touch()
     code = "import os, sys\nif 'RANK' in os.environ: sys.exit('error: no room for it')\n"
     code += f"sys.path.insert(0, {str(ROOT)!r})\nfrom transformer.core.stage import main\n"
-    code += "from transformer.training.stage import TrainingPaths\nfrom pathlib import Path\n"
-    code += "def train(stage):\n    data, out = stage.data, Path('out')\n"
-    code += "    paths = TrainingPaths(encoded=data / 'encoded', vocab=data / 'vocab', trained=out, metrics=out / 'm',"
-    code += " history=out / 'h', updates=out / 'u')\n"
-    code += "    return stage.code.run(stage.task, stage.params, paths=paths, observer=stage.observer)\n"
-    code += "main('train', train)\n"
+    code += "main('train')\n"
     (tmp_path / "stages/train.py").write_text(code)
     with running(tmp_path, sys.executable, "-m", "stages.train", task) as process:
         _, said = process.communicate(timeout=120)

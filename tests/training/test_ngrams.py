@@ -167,17 +167,17 @@ def test_an_ngram_is_a_reason(stages: Stages) -> None:
     every = classifier.reasons(REVIEW, "positive", 10_000)
     logits = classifier.model.logits(classifier.encode([REVIEW]))[0] - classifier.model.bias
     assert sum(lead for _, lead in every) == pytest.approx(logits[1] - logits[0], abs=1e-5)
-    answer, *lines = options.answering(classifier, Namespace(ngrams=5, model="bundle"))([REVIEW])
+    answer, *lines = options.ClassifierCommands().answering(classifier, Namespace(ngrams=5, model="bundle"))([REVIEW])
     assert answer.endswith(REVIEW)
     assert lines == [f"\t{lead:+.4f}\t{name}" for name, lead in reasons]
     with pytest.raises(UserError, match="must be 0 or more"):
-        options.answering(classifier, Namespace(ngrams=-1, model="bundle"))
+        options.ClassifierCommands().answering(classifier, Namespace(ngrams=-1, model="bundle"))
 
 
 def test_another_model_gives_no_reasons() -> None:
     other = Classifier.__new__(Classifier)
     with pytest.raises(UserError, match=r"--ngrams: the model in bundle is not one of n-grams"):
-        options.answering(other, Namespace(ngrams=1, model="bundle"))
+        options.ClassifierCommands().answering(other, Namespace(ngrams=1, model="bundle"))
 
 
 def test_training_it_again_gives_the_same_bytes(stages: Stages) -> None:

@@ -45,9 +45,9 @@ def test_a_stage_depends_on_its_code_alone(known: dict[str, PipelineStage]) -> N
 
 
 def test_init_files_hold_docstrings_only() -> None:
-    """No fingerprint lists them; `transformer.load` is the exception, and imports when it is called."""
+    """No fingerprint lists them; but a family's, whose methods count where they are used, and `transformer.load`."""
     for path in (ROOT / "transformer").rglob("__init__.py"):
-        if path.parent.name != "transformer":
+        if path.parent.name != "transformer" and path.parent.name not in families():
             assert len(ast.parse(path.read_text(encoding="utf-8")).body) == 1, path
 
 
@@ -66,12 +66,6 @@ def test_a_families_no_task_and_no_other_family() -> None:
         for path in (ROOT / "transformer" / "families" / family).rglob("*.py"):
             found = Tree().module(path.relative_to(ROOT).as_posix()).imports
             assert not [name for name in found if name.startswith(("transformer.tasks", *others))], path
-
-
-def test_no_stage_uses_the_list_of_tasks() -> None:
-    for stage in STAGES:
-        for task in TASKS:
-            assert "transformer/registry.py" not in stage_files(stage, task)
 
 
 @STAGE_OF_TASK
@@ -99,10 +93,8 @@ def test_outputs_are_ignored_by_git_from_the_start(known: dict[str, PipelineStag
 
 def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> None:
     """Only models of n-grams, whose code is loaded when it is asked for, are fitted by scikit-learn."""
-    light = {"nn", "training", "checkpoint", "encoded", "families"}
-    fit_ngrams = {
-        Path(f"transformer/families/classifier/data/{name}.py") for name in ("naive_bayes", "ngrams", "vectors")
-    }
+    light = {"nn", "training", "families"}
+    fit_ngrams = Path("transformer/families/classifier/ngram_training.py")
     heavy = {
         "mlflow",
         "dvc",
@@ -119,7 +111,7 @@ def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> 
     for task in TASKS:
         for path in stage_files("train", task):
             parts = Path(path).parts
-            if parts[0] == "transformer" and len(parts) > 1 and parts[1] in light and Path(path) not in fit_ngrams:
+            if parts[0] == "transformer" and len(parts) > 1 and parts[1] in light and Path(path) != fit_ngrams:
                 assert not heavy & _top_level_imports(ROOT / path), path
 
 
