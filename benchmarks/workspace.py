@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tests.kit import ROOT, clean_environment, set_leaves
-from transformer.cli.profiles import profile_params, with_local_corpora
+from transformer.commands.profiles import profile_params, with_local_corpora
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.core.params import read_params, stage_params

@@ -21,7 +21,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.kit import ROOT as ROOT
 from tests.kit import STAGES, TASKS, clean_environment, copy_working_tree, set_leaves
 from tests.warm import FOLDER, OWNER, with_warm_commands
-from transformer.cli.profiles import profile_params
+from transformer.commands.profiles import profile_params
 from transformer.workflow.mlflow import open_store
 
 # Before torch is loaded: the test processes share the cores, so more threads would only wait for each other.

@@ -15,7 +15,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from transformer.cli.profiles import profile_values
+from transformer.commands.profiles import profile_values
 from transformer.core.code import Tree, code_at_start, code_path, fingerprint
 from transformer.core.files import atomic_write, json_bytes
 from transformer.core.task import STAGES as STAGES

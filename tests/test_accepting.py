@@ -9,8 +9,8 @@ import pytest
 from dvc.repo import Repo
 
 from tests.tracking.conftest import run_in
-from transformer.cli.accept import accept
-from transformer.cli.main import main
+from transformer.cli import main
+from transformer.commands.accept import accept
 
 DVC_YAML = """\
 stages:

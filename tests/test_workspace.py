@@ -9,8 +9,8 @@ import pytest
 
 from tests.comparing.results import GOOD, write_result
 from tests.kit import ROOT, git
-from transformer.cli import summary
-from transformer.cli.main import find_workspace, given_path, main
+from transformer.cli import find_workspace, given_path, main
+from transformer.commands import summary
 
 WATCHED = (
     "data/local/translation",
@@ -90,7 +90,7 @@ def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch)
         main()
 
 
-@pytest.mark.parametrize("module", ["transformer", "transformer.cli.main"])
+@pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
 def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, tmp_path: Path) -> None:
     """As the stages do there, with the environment of the clone that it was installed from."""
     for folder in (".dvc", "notes", "transformer"):
@@ -98,8 +98,7 @@ def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, tmp_p
     (tmp_path / "dvc.yaml").touch()
     (tmp_path / "transformer" / "__init__.py").touch()
     (tmp_path / "transformer" / "__main__.py").write_text("import sys\nprint(__file__, *sys.argv[1:])\n")
-    (tmp_path / "transformer" / "cli").mkdir()
-    (tmp_path / "transformer" / "cli" / "main.py").touch()
+    (tmp_path / "transformer" / "cli.py").touch()
     command = (sys.executable, "-m", module, "check", "a b")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path / "notes", env=environment, capture_output=True, text=True, check=True)

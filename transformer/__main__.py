@@ -1,5 +1,5 @@
 """`python -m transformer` is the command `transformer`."""
 
-from transformer.cli.main import main
+from transformer.cli import main
 
 main()

@@ -13,14 +13,12 @@ from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.peers.straightforward import seed_params
 from transformer.core.observer import Observer
-from transformer.data.store import Ids, sorted_batches
+from transformer.data.store import Ids, padded, sorted_batches
 from transformer.data.vocabulary import Vocabulary, clip
 from transformer.families.seq2seq.decode import DecodingParams
 from transformer.families.seq2seq.interface import Seq2SeqConfig
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.inference.search import Hypothesis
-from transformer.data.store import padded
-import torch
 
 # Parts of our weights' names, and of MarianMT's.
 _NAMES = (

@@ -14,10 +14,10 @@ from tests.conftest import ROOT
 from tests.corpora.cases import write
 from tests.kit import TASKS
 from tests.workflow.languages import pairs
-from transformer.cli import rehearsal
-from transformer.cli.check import check_params
-from transformer.cli.new_corpus import new_corpus, recognise
-from transformer.cli.profiles import default_params, profile_params, profile_values
+from transformer.commands import rehearsal
+from transformer.commands.check import check_params
+from transformer.commands.new_corpus import new_corpus, recognise
+from transformer.commands.profiles import default_params, profile_params, profile_values
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
 

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from tests.comparing.results import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, write_result
 from tests.kit import git
-from transformer.cli.main import run_command
+from transformer.cli import run_command
 from transformer.core.task import open_task
 from transformer.families.classifier.report import ClassifierReporting
 from transformer.reporting.page import in_common

@@ -202,7 +202,7 @@ def test_stopped_it_leaves_nothing(number: signal.Signals, project: Path) -> Non
     (project / "dvc.yaml").write_text(DVC_YAML.replace("cat given", "touch begun && sleep 77 && cat given"))
     commit(project)
     own = clean_environment()
-    command = (sys.executable, "-m", "transformer.cli.main", "verify")
+    command = (sys.executable, "-m", "transformer.cli", "verify")
     process = subprocess.Popen(
         command,
         cwd=project,

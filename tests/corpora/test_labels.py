@@ -13,7 +13,7 @@ import torch
 import transformer
 from tests.conftest import ROOT
 from tests.stages import Stages
-from transformer.cli.profiles import profile_values
+from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, read_table
 from transformer.families.classifier.classifier import Classifier

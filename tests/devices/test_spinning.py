@@ -15,7 +15,7 @@ from transformer.core import spinning
 from transformer.core.spinning import ROUNDS, watched
 
 START = "import transformer.core.start"
-COMMAND = "import sys; sys.argv[1:] = ['parameters', 'hardware']; from transformer.cli.main import main; main()"
+COMMAND = "import sys; sys.argv[1:] = ['parameters', 'hardware']; from transformer.cli import main; main()"
 
 
 def displayed(code: str, **settings: str) -> str:

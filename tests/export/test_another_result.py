@@ -8,7 +8,7 @@ import pytest
 
 from tests.conversion.converting import Conversion
 from tests.tracking.conftest import run_in
-from transformer.cli.main import main
+from transformer.cli import main
 
 DVC_YAML = """\
 stages:

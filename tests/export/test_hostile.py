@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.kit import TASKS
-from transformer.cli.main import main
+from transformer.cli import main
 from transformer.core.errors import UserError
 from transformer.inference.bundle import open_bundle
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.kit import TASKS
-from transformer.cli.main import main
+from transformer.cli import main
 from transformer.inference.bundle import open_bundle
 
 COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"], "language": ["answer"]}

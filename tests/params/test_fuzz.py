@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.kit import ROOT, fresh_profile
-from transformer.cli import check
-from transformer.cli.profiles import DEFAULT
+from transformer.commands import check
+from transformer.commands.profiles import DEFAULT
 from transformer.core.errors import UserError
 
 VALUES: list[Any] = [

@@ -88,10 +88,17 @@ def test_an_update_is_the_same_with_another_message() -> None:
     assert of(CODE_OF.replace("= 3", "= 4")).update != of(CODE_OF).update
 
 
-def test_imports_count_wherever_they_run_and_by_name_where_it_is_written() -> None:
+def test_imports_count_wherever_they_run() -> None:
     text = "import a.b\nif TYPE_CHECKING:\n    import c\nelse:\n    import d\ndef f():\n    from e import g\n"
-    text += "x, y = family_module(t, 'nn'), words_of(t)\nz = import_module(name)\nw = import_module('h')\n"
-    assert of(text).imports == ["a.b", "d", "e", "e.g", "family_module:nn", "import_module:h", "words_of:"]
+    assert of(text).imports == ["a.b", "d", "e", "e.g"]
+
+
+def test_a_familys_methods_count_one_by_one() -> None:
+    text = "class A(Family):\n    def one(self):\n        from b import c\n    def two(self):\n        {}\n"
+    before, after = of(text.format("return 2")).methods, of(text.format("import d")).methods
+    assert (before["one"], before["two"][1], after["two"][1]) == (after["one"], [], ["d"])
+    assert before["one"][1] == ["b", "b.c"]
+    assert before["two"][0] != after["two"][0]
 
 
 def test_a_file_that_is_not_python_is_one_line(tmp_path: Path) -> None:

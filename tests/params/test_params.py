@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 
 from tests.builders import small_runtime
 from tests.kit import ROOT, fresh_profile
-from transformer.cli.check import check_params
-from transformer.cli.profiles import DEFAULT, profile_params
+from transformer.commands.check import check_params
+from transformer.commands.profiles import DEFAULT, profile_params
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import open_task
@@ -38,7 +38,7 @@ def changed(path: str, value: Any, *, profile: str = DEFAULT, **more: Any) -> di
 def check(tmp_path: Path, path: str, value: Any, **more: Any) -> None:
     """Check what `changed` returns, as if it was read from a file: YAML takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformer.cli.check.read_params", lambda _: changed(path, value, **more))
+        patch.setattr("transformer.commands.check.read_params", lambda _: changed(path, value, **more))
         check_params(tmp_path / "params.yaml")
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from transformer.cli import main as cli
-from transformer.cli.parameters import as_markdown, parameters
+from transformer import cli
+from transformer.commands.parameters import as_markdown, parameters
 from transformer.core.params import read_params
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/local/**/*.md")])

@@ -64,7 +64,7 @@ def run(python: Path, folder: Path, *arguments: str, check: bool = True) -> subp
     return done
 
 
-CONSOLE = "import sys; from transformer.cli.main import main; main()"
+CONSOLE = "import sys; from transformer.cli import main; main()"
 
 
 def test_an_exported_model_answers_as_in_the_repository(light: Path, workflow: Clone, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.stages import Stages
-from transformer.cli.summary import scores_table
+from transformer.commands.summary import scores_table
 from transformer.core.errors import UserError
 from transformer.core.task import open_task
 from transformer.evaluation.headline import TEXT_BLEUS, headline, metric_label

@@ -7,8 +7,8 @@ import pytest
 
 import stages.code
 from tests.kit import ROOT, clean_environment
-from transformer.cli.main import main
-from transformer.cli.profiles import profile_params
+from transformer.cli import main
+from transformer.commands.profiles import profile_params
 from transformer.core.code import code_path
 from transformer.core.errors import UserError
 

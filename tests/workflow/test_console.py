@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clone
-from transformer.cli.main import run_command
+from transformer.cli import run_command
 from transformer.core.files import read_json
 from transformer.evaluation.headline import shortfall
 

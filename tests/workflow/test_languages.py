@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import ROOT, Clone, make_clone
 from tests.kit import free_port
 from tests.workflow.languages import LANGUAGES, pairs
-from transformer.cli.profiles import default_params
+from transformer.commands.profiles import default_params
 from transformer.core.files import read_json
 
 pytestmark = pytest.mark.stress

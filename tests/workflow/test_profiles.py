@@ -11,9 +11,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.kit import ROOT, git
-from transformer.cli.check import check_params
-from transformer.cli.main import main
-from transformer.cli.profiles import (
+from transformer.cli import main
+from transformer.commands.check import check_params
+from transformer.commands.profiles import (
     DEFAULT,
     default_params,
     profile_params,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.cli.profiles import profile_values
+from transformer.commands.profiles import profile_values
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.kit import TASKS, clean_environment, copy_working_tree, set_leaves
 from tests.warm import with_warm_commands
-from transformer.cli.profiles import profile_params
+from transformer.commands.profiles import profile_params
 
 NEIGHBOURS = '''class NeighbourPositions(AttentionPositions):
     """Adds a score to each query's own place and the one before it."""
@@ -61,7 +61,7 @@ def test_a_hyperparameter_takes_three_files(clone: Path) -> None:
     config, positions = clone / "transformer/nn/config.py", clone / "transformer/nn/positions.py"
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")
-    run(clone, "python", "-c", "from transformer.cli.main import main; main()", "check", "params.yaml")
+    run(clone, "python", "-c", "from transformer.cli import main; main()", "check", "params.yaml")
     scaled = run(clone, "python", "-c", FORWARD)
     set_leaves(clone / "params.yaml", {"translation.model.scale_power": 0.5})
     assert run(clone, "python", "-c", FORWARD) != scaled

@@ -14,9 +14,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "unigram": {"kind": "unigram", "max_size": 400},
 }
 
-CONSOLE = (
-    "from transformer.cli.main import main; main()"  # the clone's own code: the command may belong to another checkout
-)
+CONSOLE = "from transformer.cli import main; main()"  # the clone's own code: the command may belong to another checkout
 
 
 def run(clone: Clone, *stages: str) -> None:

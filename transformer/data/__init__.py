@@ -1,1 +1,1 @@
-"""transformer/data."""
+"""From a source's files to the encoded store: corpus, tokens, vocabulary."""

@@ -1,1 +1,1 @@
-"""transformer/inference."""
+"""Exported models: search, engines, bundles, serving."""

@@ -1,1 +1,1 @@
-"""transformer/reporting."""
+"""Figures, and the report page."""

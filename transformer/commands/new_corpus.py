@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from transformer.cli.profiles import FROM_NOTHING, merged_values, require_free, write_profile
-from transformer.cli.rehearsal import rehearse, run_stage
+from transformer.commands.profiles import FROM_NOTHING, merged_values, require_free, write_profile
+from transformer.commands.rehearsal import rehearse, run_stage
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows
 from transformer.core.observer import Observer

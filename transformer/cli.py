@@ -13,7 +13,7 @@ from transformer.core.task import families, task_names, tasks_of
 from transformer.inference.bundle import ENGINES
 
 _PACKAGE = Path("transformer", "cli.py")
-_RUNNING = Path(__file__).parents[2] / _PACKAGE
+_RUNNING = Path(__file__).parents[1] / _PACKAGE
 
 
 def find_workspace(folder: Path) -> Path:
@@ -213,13 +213,13 @@ class _Version(argparse.Action):
 
 
 def _ask(arguments: argparse.Namespace) -> None:
-    from transformer.cli.ask import ask
+    from transformer.commands.ask import ask
 
     ask(arguments)
 
 
 def _attention(arguments: argparse.Namespace) -> None:
-    from transformer.cli.ask import opened, show_attention
+    from transformer.commands.ask import opened, show_attention
 
     show_attention(lambda: opened(arguments), arguments)
 
@@ -260,7 +260,7 @@ def _verify(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from transformer.cli.check import check_params
+    from transformer.commands.check import check_params
     from transformer.workflow.results import stale_stages
 
     path = arguments.path or Path("params.yaml")
@@ -277,7 +277,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _accept(arguments: argparse.Namespace) -> None:
-    from transformer.cli.accept import accept
+    from transformer.commands.accept import accept
 
     accepted = accept(Path.cwd(), arguments.stage)
     for stage in accepted:
@@ -287,7 +287,7 @@ def _accept(arguments: argparse.Namespace) -> None:
 
 
 def _parameters(arguments: argparse.Namespace) -> None:
-    from transformer.cli.parameters import as_markdown, as_text, parameters
+    from transformer.commands.parameters import as_markdown, as_text, parameters
     from transformer.core.params import read_params
 
     every = parameters(read_params(Path("params.yaml")))
@@ -298,7 +298,7 @@ def _parameters(arguments: argparse.Namespace) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from transformer.cli.profiles import DEFAULT, PARAMS, set_back, use_profile
+    from transformer.commands.profiles import DEFAULT, PARAMS, set_back, use_profile
     from transformer.core.files import reading
 
     with reading(PARAMS):
@@ -310,7 +310,7 @@ def _profile(arguments: argparse.Namespace) -> None:
 
 
 def _new_corpus(arguments: argparse.Namespace) -> None:
-    from transformer.cli.new_corpus import new_corpus
+    from transformer.commands.new_corpus import new_corpus
 
     for line in new_corpus(Path.cwd(), arguments.path, name=arguments.name, columns=arguments.columns):
         print(line, flush=True)
@@ -330,13 +330,13 @@ def _sync(arguments: argparse.Namespace) -> None:
 
 
 def _ui(arguments: argparse.Namespace) -> None:
-    from transformer.cli.serve import show
+    from transformer.commands.serve import show
 
     show(Path.cwd(), task_names(), arguments.port)
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    from transformer.cli.serve import serve
+    from transformer.commands.serve import serve
 
     serve(Path.cwd(), tasks_of("seq2seq")[0], arguments.model, arguments.port)
 
@@ -358,10 +358,10 @@ def _report(arguments: argparse.Namespace) -> None:
 
 
 def _summary(arguments: argparse.Namespace) -> None:
-    from transformer.cli.summary import print_summary
+    from transformer.commands.summary import print_summary
 
     print_summary(Path.cwd(), arguments.task)
 
 
-if __name__ == "__main__":  # python -m transformer.cli.main
+if __name__ == "__main__":  # python -m transformer.cli
     main()

@@ -1,1 +1,0 @@
-"""transformer/cli."""

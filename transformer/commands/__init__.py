@@ -1,0 +1,1 @@
+"""The console commands; `cli.py` reads their arguments."""
