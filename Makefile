@@ -97,7 +97,7 @@ $(READY): requirements.lock pyproject.toml
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . --config-settings editable_mode=compat
-	$(VENV)/bin/python -m transformer.commands.summary
+	$(VENV)/bin/python -m transformer.commands.vega
 	@touch $@
 
 clean-venv:  ## remove the environment; the next `make` installs it again

@@ -9,8 +9,7 @@ from typing import Any
 
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.spinning import limit_openmp_spin
-from transformer.core.task import families, task_names, tasks_of
-from transformer.inference.bundle import ENGINES
+from transformer.core.task import ENGINES, families, task_names, tasks_of
 
 _PACKAGE = Path("transformer", "cli.py")
 _RUNNING = Path(__file__).parents[1] / _PACKAGE
@@ -219,7 +218,8 @@ def _ask(arguments: argparse.Namespace) -> None:
 
 
 def _attention(arguments: argparse.Namespace) -> None:
-    from transformer.commands.ask import opened, show_attention
+    from transformer.commands.ask import opened
+    from transformer.commands.attention import show_attention
 
     show_attention(lambda: opened(arguments), arguments)
 

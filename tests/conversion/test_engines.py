@@ -15,7 +15,8 @@ from tests.conftest import ROOT
 from tests.conversion.converting import TEXTS, Conversion, answers
 from tests.stages import Said
 from transformer.core.errors import UserError
-from transformer.inference.bundle import ENGINES, engines_of, open_bundle
+from transformer.core.task import ENGINES
+from transformer.inference.bundle import engines_of, open_bundle
 
 
 def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conversion.converting import Conversion
 from tests.kit import clean_environment
-from transformer.inference.bundle import ENGINES
+from transformer.core.task import ENGINES
 
 pytestmark = pytest.mark.stress
 LIBRARIES = {"ctranslate2": ["ctranslate2", "numpy"], "onnx": ["onnxruntime", "numpy"]}

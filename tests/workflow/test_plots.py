@@ -9,7 +9,7 @@ from tests.conftest import Clone
 @pytest.mark.stress
 @pytest.mark.parametrize("command", [("show",), ("diff", "HEAD")])
 def test_plots_are_drawn_without_a_network(command: tuple[str, ...], browser: Browser, workflow: Clone) -> None:
-    workflow.run("python", "-m", "transformer.commands.summary")
+    workflow.run("python", "-m", "transformer.commands.vega")
     workflow.run("dvc", "plots", *command)
     page = browser.new_page()
     asked: list[str] = []

@@ -6,12 +6,11 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-import vl_convert
 from tabulate import tabulate
 
 from transformer.core.digest import leaves
 from transformer.core.errors import UserError
-from transformer.core.files import atomic_write, read_table
+from transformer.core.files import read_table
 from transformer.core.task import open_task, task_names, tasks_of
 from transformer.evaluation.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.workflow.mlflow import is_server, store_uri, without_password
@@ -90,17 +89,3 @@ def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
     return table
-
-
-SCRIPT = Path(".dvc", "tmp", "vega.js")
-_VEGA_LITE = "5.21"  # DVC's templates are written for version 5
-
-
-def main() -> None:
-    """Write Vega, Vega-Lite and Vega-Embed to one script."""
-    with atomic_write(SCRIPT) as stream:
-        stream.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE).encode())
-
-
-if __name__ == "__main__":
-    main()

@@ -13,6 +13,10 @@ from transformer.core.family import Family
 from transformer.core.files import copy_file, read_json, write_json
 
 STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert", "report")
+FORMATS = ("ctranslate2", "onnx")
+INT8 = "-int8"
+ENGINES = ("torch", *(f"{name}{kind}" for name in FORMATS for kind in ("", INT8)))
+"""Inference engines: torch for the bundle itself, or one of the folders in `converted`."""
 _ROOT = Path(__file__).parents[1]
 MOST_CLASSES = 128
 """Maximum number of classes: a label is one signed byte (int8) in the encoded store."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, files_of, read_json, write_json
-from transformer.core.task import Task, families
+from transformer.core.task import ENGINES, Task, families
 from transformer.data.tokenization import PRETOKENIZERS, read_pretokenizers, write_rules
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 CONFIG, MODEL, VOCAB, EXAMPLE = "config.json", "model", "vocab", "example.py"
 CONVERTED = "converted"
 """Folder of all converted models, next to the bundle."""
-FORMATS = ("ctranslate2", "onnx")
-INT8 = "-int8"
-ENGINES = ("torch", *(f"{name}{kind}" for name in FORMATS for kind in ("", INT8)))
-"""Inference engines: torch for the bundle itself, or one of the folders in `converted`."""
 MADE_FROM = "made_from"
 
 

@@ -16,10 +16,11 @@ from transformer.core.errors import UserError
 from transformer.core.files import atomic_write, read_table, write_json, writing
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
+from transformer.core.task import FORMATS, INT8
 from transformer.core.validation import Hardware, Section, StageParams
 from transformer.data.vocabulary import Vocabulary
 from transformer.evaluation.bootstrap import Floats, interval
-from transformer.inference.bundle import FORMATS, INT8, MODEL, open_bundle, size_of, write_surroundings
+from transformer.inference.bundle import MODEL, open_bundle, size_of, write_surroundings
 from transformer.inference.sessions import sizes
 from transformer.nn.device import prepare
 

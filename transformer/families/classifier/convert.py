@@ -9,7 +9,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
-from transformer.core.task import Task
+from transformer.core.task import INT8, Task
 from transformer.data.store import Ids
 from transformer.evaluation.bootstrap import Floats, bootstrap
 from transformer.families.classifier.classifier import Classifier, class_logits, softmax
@@ -21,7 +21,7 @@ from transformer.families.classifier.formats import (
 )
 from transformer.families.classifier.network import TransformerClassifier
 from transformer.families.classifier.torch_classifier import TorchClassifier
-from transformer.inference.bundle import CONFIG, INT8, open_bundle
+from transformer.inference.bundle import CONFIG, open_bundle
 from transformer.inference.conversion import (
     TIE,
     Conversion,

@@ -8,14 +8,14 @@ import numpy as np
 from transformer.core.files import read_json
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
-from transformer.core.task import Task
+from transformer.core.task import INT8, Task
 from transformer.evaluation.bootstrap import Floats, bootstrap
 from transformer.families.language.engines import CAUSAL
 from transformer.families.language.formats import ctranslate2_example, language_graph, onnx_example, write_ctranslate2
 from transformer.families.language.model import LanguageModel
 from transformer.families.language.scoring import TokenScores, each_token
 from transformer.families.language.torch_model import TorchLanguageModel
-from transformer.inference.bundle import CONFIG, INT8, open_bundle
+from transformer.inference.bundle import CONFIG, open_bundle
 from transformer.inference.conversion import (
     Conversion,
     Converter,

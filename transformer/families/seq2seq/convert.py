@@ -10,7 +10,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
-from transformer.core.task import Task
+from transformer.core.task import INT8, Task
 from transformer.data.store import Ids, padded, sorted_batches
 from transformer.data.tokenization import open_pretokenizer
 from transformer.data.vocabulary import clip
@@ -20,7 +20,7 @@ from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.scores import Metric, text_metrics
 from transformer.families.seq2seq.torch_translator import TorchTranslator
 from transformer.families.seq2seq.translator import Translator
-from transformer.inference.bundle import CONFIG, INT8, open_bundle
+from transformer.inference.bundle import CONFIG, open_bundle
 from transformer.inference.conversion import (
     TIE,
     Conversion,
