@@ -1,4 +1,7 @@
-"""Vega without the network, for the template of DVC's plots: `python -m transformer.commands.vega`."""
+"""`python -m transformer.commands.vega`: write the script that draws DVC's plots, so that they need no network.
+
+DVC's pages load Vega from a server. `.dvc/plots.html`, the template of those pages, loads this file first.
+"""
 
 from pathlib import Path
 
