@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.data.store import Ids, padded
 from transformer.data.vocabulary import Vocabulary
 from transformer.families.classifier.interface import ClassifierParams
-from transformer.families.seq2seq.decode import DecodingParams, decode
+from transformer.families.seq2seq.decode import DecodingParams, translate
 from transformer.families.seq2seq.engines import CTranslate2Decoder
 from transformer.families.seq2seq.formats import write_ctranslate2
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
@@ -119,7 +119,7 @@ def test_peers_refuse_what_they_cannot_express(changes: dict[str, str]) -> None:
 def our_ids(
     model: Seq2SeqTransformer, sources: list[Ids], target: Vocabulary, params: DecodingParams
 ) -> list[list[int]]:
-    return [found[0].ids for found in decode(TorchGenerator(model, target), sources, target, params, Observer())]
+    return [found[0].ids for found in translate(TorchGenerator(model, target), sources, target, params, Observer())]
 
 
 def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.families.seq2seq import decode as minimum_risk
 from transformer.families.seq2seq.convert import forced
-from transformer.families.seq2seq.decode import decode, fit_sources
+from transformer.families.seq2seq.decode import fit_sources, translate
 from transformer.families.seq2seq.engines import CTranslate2Decoder, OnnxGenerator, answers_as_ours
 from transformer.families.seq2seq.formats import decoder_graph, encoder_graph, write_ctranslate2
 from transformer.families.seq2seq.network import Seq2SeqTransformer
@@ -113,8 +113,8 @@ def test_our_search_over_onnx_finds_what_it_finds_over_pytorch(
 ) -> None:
     model, (sources, _) = model_of(changes), pairs()
     target = target_of(model)
-    found = decode(to_onnx(tmp_path, model), sources, target, params(**search), Observer())
-    expected = decode(TorchGenerator(model, target), sources, target, params(**search), Observer())
+    found = translate(to_onnx(tmp_path, model), sources, target, params(**search), Observer())
+    expected = translate(TorchGenerator(model, target), sources, target, params(**search), Observer())
     for own, theirs in zip(found, expected, strict=True):
         assert [each.ids for each in own] == [each.ids for each in theirs]
         assert [each.score for each in own] == pytest.approx([each.score for each in theirs], abs=1e-4)
@@ -133,7 +133,7 @@ def test_ctranslate2_finds_our_greedy_translations(
     target, chosen = target_of(model), params(**search)
     assert answers_as_ours(chosen)
     found = to_ctranslate2(tmp_path / "model", model)(sources, chosen, Observer(), None)
-    expected = decode(TorchGenerator(model, target), sources, target, chosen, Observer())
+    expected = translate(TorchGenerator(model, target), sources, target, chosen, Observer())
     for (own,), (theirs,) in zip(found, expected, strict=True):
         assert (own.ids, own.finished) == (theirs.ids, theirs.finished)
         assert own.score == pytest.approx(theirs.score, abs=1e-4)
@@ -239,17 +239,17 @@ def test_one_sentence_alone_and_a_batch_of_many_lengths_are_the_same(tmp_path: P
     generator, (sources, _) = to_onnx(tmp_path, model_of({})), pairs()
     for size in (1, 2, 6):
         chosen = params(method="beam", batch_size=size)
-        found = decode(generator, sources, vocabulary(30), chosen, Observer())
+        found = translate(generator, sources, vocabulary(30), chosen, Observer())
         assert [each[0].ids for each in found] == [
-            decode(generator, [source], vocabulary(30), chosen, Observer())[0][0].ids for source in sources
+            translate(generator, [source], vocabulary(30), chosen, Observer())[0][0].ids for source in sources
         ]
 
 
 def test_beams_beyond_the_vocabulary(tmp_path: Path) -> None:
     model, (sources, _) = model_of({}), pairs()
     chosen = params(method="beam", beam_size=20)  # 40 best of 30 entries
-    found = decode(to_onnx(tmp_path, model), sources, vocabulary(30), chosen, Observer())
-    expected = decode(TorchGenerator(model, vocabulary(30)), sources, vocabulary(30), chosen, Observer())
+    found = translate(to_onnx(tmp_path, model), sources, vocabulary(30), chosen, Observer())
+    expected = translate(TorchGenerator(model, vocabulary(30)), sources, vocabulary(30), chosen, Observer())
     assert [each[0].ids for each in found] == [each[0].ids for each in expected]
 
 

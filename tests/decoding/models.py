@@ -12,7 +12,7 @@ from tests.builders import LAYERS, seq2seq
 from transformer.core.observer import Observer
 from transformer.data.store import Ids, padded
 from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary
-from transformer.families.seq2seq.decode import DecodingParams, decode
+from transformer.families.seq2seq.decode import DecodingParams, translate
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqModel, Seq2SeqParams
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.families.seq2seq.torch_translator import TorchGenerator
@@ -58,7 +58,7 @@ def sources() -> list[Ids]:
 
 def run(model: Seq2SeqModel, encoded: list[Ids], **changes: Any) -> list[list[Hypothesis]]:
     target = vocabulary(model.config.target_size)
-    return decode(TorchGenerator(model, target), encoded, target, params(**changes), Observer())
+    return translate(TorchGenerator(model, target), encoded, target, params(**changes), Observer())
 
 
 @cache

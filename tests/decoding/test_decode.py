@@ -12,7 +12,7 @@ from tests.decoding.models import params, run, sources, trained, vocabulary
 from tests.decoding.reference import repeats
 from transformer.core.observer import Observer
 from transformer.data.store import Ids
-from transformer.families.seq2seq.decode import decode
+from transformer.families.seq2seq.decode import translate
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 
 METHOD = pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
@@ -56,7 +56,7 @@ def test_neither_batch_size_nor_order_matters(
     alone = run(trained("post"), encoded, batch_size=1, **changes)
     numbers = list(range(len(encoded)))
     order.shuffle(numbers)
-    shuffled = decode(
+    shuffled = translate(
         TorchGenerator(trained("post"), vocabulary(30)),
         [encoded[number] for number in numbers],
         vocabulary(30),

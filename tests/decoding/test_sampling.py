@@ -9,7 +9,7 @@ import torch
 from tests.decoding import reference
 from tests.decoding.models import params, run, tiny, trained, vocabulary
 from transformer.core.observer import Observer
-from transformer.families.seq2seq.decode import decode
+from transformer.families.seq2seq.decode import translate
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.inference.stepwise import draw_tokens
 
@@ -114,7 +114,7 @@ def test_every_sentence_draws_by_its_number() -> None:
     assert len({tuple(found[0].ids) for found in together}) > 1
     settings = params(method="sample", temperature=2.0)
     for number in (5, 2):
-        alone = decode(
+        alone = translate(
             TorchGenerator(trained("post"), vocabulary(30)),
             [SOURCE],
             vocabulary(30),

@@ -22,7 +22,7 @@ from transformer.families.classifier.pretrained import architecture
 from transformer.families.classifier.torch_classifier import TorchScorer
 from transformer.families.language.interface import LanguageConfig
 from transformer.families.language.windows import Masking
-from transformer.families.seq2seq.decode import decode
+from transformer.families.seq2seq.decode import translate
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.nn.device import Compute
 from transformer.training.batches import pieces_of_like_length
@@ -212,9 +212,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("model", [seq2seq, recurrent_seq2seq])
 def test_decoding_finds_what_a_cpu_finds(model: Any, settings: str) -> None:
     target, chosen = vocabulary(30), params(max_length=12, **SETTINGS[settings])
-    here = decode(TorchGenerator(model().float(), target), sources(), target, chosen, Observer())
+    here = translate(TorchGenerator(model().float(), target), sources(), target, chosen, Observer())
     with pretending(NoFloat64(), Deterministic()):
-        there = decode(TorchGenerator(model().float().to(device()), target), sources(), target, chosen, Observer())
+        there = translate(TorchGenerator(model().float().to(device()), target), sources(), target, chosen, Observer())
     for ours, theirs in zip(there, here, strict=True):
         assert [each.ids for each in ours] == [each.ids for each in theirs]
         assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], rel=1e-4)

@@ -18,12 +18,10 @@ from transformer.data.tokenization import open_pretokenizer, read_pretokenizers
 from transformer.data.vocabulary import SPACE, Vocabulary
 from transformer.families.language.interface import MASK, mask_id
 from transformer.families.language.scoring import AnswerParams, Engine, Floats, TextScore, framed, score, windows
-from transformer.inference.beam import beam_search
+from transformer.inference.decode import Rows, decode, search
 from transformer.inference.detokenize import detokenize
 from transformer.inference.search import Generator, Hypothesis, Sources
-from transformer.inference.stepwise import best_first, greedy_search, sample
-
-_METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
+from transformer.inference.stepwise import best_first
 
 
 def continue_texts(
@@ -38,17 +36,19 @@ def continue_texts(
     positions = generator.positions
     longest = positions + 1 - min(params.max_length, positions // 2)
     kept = [ids if len(ids) <= longest else np.concatenate((ids[:1], ids[1 - longest :])) for ids in prompts]
-    method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
-    found: list[list[Hypothesis]] = [[] for _ in prompts]
-    for rows in _batches([len(ids) for ids in kept], params.batch_size):
-        check_deadline()
+
+    def batch(rows: Rows) -> Sources:
         ids = np.stack([kept[row] for row in rows])
         room = min(params.max_length, positions + 1 - ids.shape[1])
-        seeds: list[tuple[int, ...]] = [(first + row,) for row in rows]
-        batch = Sources(ids[:, :-1], first=ids[:, -1], limits=[room] * len(rows), seeds=seeds)
-        for row, hypotheses in zip(rows, _METHODS[method](generator, batch, vocabulary, params), strict=True):
-            found[row] = best_first(hypotheses) if method == "sample" else hypotheses
-    return found
+        return Sources(ids[:, :-1], ids[:, -1], [room] * len(rows), [(first + row,) for row in rows])
+
+    def searched(given: Iterable[Sources]) -> Iterator[list[list[Hypothesis]]]:
+        for each in given:
+            check_deadline()
+            yield search(generator, each, vocabulary, params)
+
+    found = decode(_batches([len(ids) for ids in kept], params.batch_size), batch, searched, Observer())
+    return [best_first(each) for each in found] if params.method == "sample" else found
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:

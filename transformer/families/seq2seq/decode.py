@@ -1,8 +1,9 @@
 """Decoding of source batches with greedy search, beam search or sampling."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,9 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.data.store import Ids, padded, sorted_batches
 from transformer.data.vocabulary import Vocabulary, clip
-from transformer.inference.beam import beam_search
+from transformer.inference.decode import Rows, decode, search
 from transformer.inference.search import Generator, Hypothesis, SearchParams, Sources
-from transformer.inference.stepwise import best_first, greedy_search, sample
+from transformer.inference.stepwise import best_first
 
 
 class DecodingParams(SearchParams):
@@ -179,12 +180,14 @@ def _concatenated(hypotheses: Sequence[Hypothesis]) -> Hypothesis:
     )
 
 
-BatchSearch = Callable[[Iterable[Sources], DecodingParams], Iterator[list[list[Hypothesis]]]]
-"""A function that yields the hypotheses of each batch, in order, such as from other processes."""
-_METHODS = {"greedy": greedy_search, "beam": beam_search, "sample": sample}
+class TranslationSearch(Protocol):
+    """Yields the hypotheses of each batch, in order, such as from other processes."""
+
+    def __call__(self, batches: Iterable[Sources], params: DecodingParams) -> Iterator[list[list[Hypothesis]]]:
+        """params: of the translation."""
 
 
-def decode(
+def translate(
     model: Generator,
     sources: Sequence[Ids],
     target: Vocabulary,
@@ -192,36 +195,33 @@ def decode(
     observer: Observer,
     *,
     numbers: Sequence[int] | None = None,
-    search: BatchSearch | None = None,
+    searched: TranslationSearch | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses for each source, in source order, independent of the batch size.
 
     sources: ids between begin and end token. numbers: the sources' numbers, which seed sampling; default: their
     indices.
-    search: replaces `model` in this process, such as to search in others. Each source has `n_best` hypotheses, or fewer
-    if no more exist. Raises UserError if `long_sources` is `refuse` and a source has more ids than the model has
+    searched: replaces `model` in this process, such as to search in others. Each source has `n_best` hypotheses, or
+    fewer if no more exist. Raises UserError if `long_sources` is `refuse` and a source has more ids than the model has
     positions.
     """
     positions = model.positions
     fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
     seeds = _seeds(owners, numbers)
-    results: list[list[Hypothesis]] = [[] for _ in fitting]
     batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)
 
-    def given() -> Iterator[Sources]:
-        for rows in batches:
-            yield Sources(
-                padded([fitting[row] for row in rows], model.source_pad_id),
-                first=np.full(len(rows), target.begin_id),
-                limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
-                seeds=[seeds[row] for row in rows],
-            )
+    def batch(rows: Rows) -> Sources:
+        return Sources(
+            padded([fitting[row] for row in rows], model.source_pad_id),
+            first=np.full(len(rows), target.begin_id),
+            limits=[params.limit(len(fitting[row]) - 2, positions) for row in rows],
+            seeds=[seeds[row] for row in rows],
+        )
 
-    searched = search(given(), params) if search else (search_batch(model, each, target, params) for each in given())
-    found = observer.progress(zip(batches, searched, strict=True), total=len(batches), what="decode")
-    for rows, of_batch in found:
-        for row, hypotheses in zip(rows, of_batch, strict=True):
-            results[row] = hypotheses
+    def here(given: Iterable[Sources]) -> Iterator[list[list[Hypothesis]]]:
+        return (search_batch(model, each, target, params) for each in given)
+
+    results = decode(batches, batch, here if searched is None else partial(searched, params=params), observer)
     parts: list[list[list[Hypothesis]]] = [[] for _ in sources]
     for owner, hypotheses in zip(owners, results, strict=True):
         parts[owner].append(hypotheses)
@@ -236,10 +236,8 @@ def search_batch(
 
     Thus the samples of a split source join samples of its parts, not the best of each part.
     """
-    method = "greedy" if params.method == "beam" and params.beam_size == 1 else params.method
-    searching = params.model_copy(update={"n_best": params.candidates})
-    searched = _METHODS[method](model, batch, target, searching)
-    return [chosen(best_first(found) if params.reranks else found, target, params) for found in searched]
+    hypotheses = search(model, batch, target, params.model_copy(update={"n_best": params.candidates}))
+    return [chosen(best_first(found) if params.reranks else found, target, params) for found in hypotheses]
 
 
 class Search:
@@ -247,9 +245,9 @@ class Search:
 
     knows_stopping = True
 
-    def __init__(self, generator: Generator, target: Vocabulary, search: BatchSearch | None = None) -> None:
-        """search: as in `decode`."""
-        self.generator, self.target, self.search = generator, target, search
+    def __init__(self, generator: Generator, target: Vocabulary, searched: TranslationSearch | None = None) -> None:
+        """searched: as in `translate`."""
+        self.generator, self.target, self.searched = generator, target, searched
 
     @property
     def positions(self) -> int:
@@ -259,8 +257,10 @@ class Search:
     def __call__(
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses for each source; arguments as in `decode`."""
-        return decode(self.generator, sources, self.target, params, observer, numbers=numbers, search=self.search)
+        """Return the hypotheses for each source; arguments as in `translate`."""
+        return translate(
+            self.generator, sources, self.target, params, observer, numbers=numbers, searched=self.searched
+        )
 
 
 def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:
