@@ -12,9 +12,9 @@ from benchmarks.harness import Contender, Work, now
 from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.nn.device import Compute
+from transformer.training.batches import BatchLoss, Trainable
 from transformer.training.loop import fit
 from transformer.training.schedule import TrainParams
-from transformer.training.trainable import BatchLoss, Trainable
 
 T = TypeVar("T")
 

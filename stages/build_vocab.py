@@ -4,7 +4,7 @@ data/TASK/tokens -> data/TASK/vocab, data/TASK/encoded, reports/TASK/vocabulary.
 """
 
 import transformer.core.start  # noqa: F401  # first
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 if __name__ == "__main__":
     main("build_vocab")

@@ -1,6 +1,6 @@
 """code: writes what the code of each stage means, which DVC watches in place of the code."""
 
-from transformer.core.interpreter import require_libraries, require_module
+from transformer.core.process import require_libraries, require_module
 
 require_module()
 require_libraries()

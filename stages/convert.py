@@ -4,7 +4,7 @@ models/TASK/bundle, reports/TASK/predictions.tsv -> models/TASK/converted, repor
 """
 
 import transformer.core.start  # noqa: F401  # first
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 if __name__ == "__main__":
     main("convert")

@@ -4,7 +4,7 @@ data/TASK, models/TASK/trained, reports/TASK/history.tsv -> reports/TASK/figures
 """
 
 import transformer.core.start  # noqa: F401  # first
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 if __name__ == "__main__":
     main("figures")

@@ -4,7 +4,7 @@ reports/TASK, models/TASK, dvc.lock and git's history -> reports/TASK/report.htm
 """
 
 import transformer.core.start  # noqa: F401  # first
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 if __name__ == "__main__":
     main("report")

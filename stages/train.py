@@ -9,7 +9,7 @@ from stages.allocator import take_tcmalloc
 if __name__ == "__main__":
     take_tcmalloc()  # before torch is loaded
 
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 if __name__ == "__main__":
     main("train")

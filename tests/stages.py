@@ -10,8 +10,8 @@ from tests.kit import fresh_profile
 from tests.training.small import own_torch_settings
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
-from transformer.core.stage import task_paths
 from transformer.core.task import open_task
+from transformer.workflow.stage import task_paths
 
 
 class Said(Observer):

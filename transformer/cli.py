@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
-from transformer.core.spinning import limit_openmp_spin
+from transformer.core.process import limit_openmp_spin
 from transformer.core.task import ENGINES, families, task_names, tasks_of
 
 _PACKAGE = Path("transformer", "cli.py")

@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 
 from tests.kit import write_code_of
 from transformer.core.code import ran_path
-from transformer.core.digest import parameters_digest
 from transformer.core.files import write_table
+from transformer.core.params import parameters_digest
 from transformer.workflow.dvc import content_md5
 from transformer.workflow.pipeline import REQUIRED
 

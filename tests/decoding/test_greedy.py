@@ -10,11 +10,11 @@ from tests.decoding import reference
 from tests.decoding.models import params, run, sources, trained, vocabulary
 from transformer.core.files import write_json
 from transformer.core.observer import Observer
+from transformer.data.spacy_rules import detokenize
 from transformer.data.vocabulary_training import train_wordpiece
 from transformer.families.seq2seq.decode import Search
 from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.families.seq2seq.translator import Translator
-from transformer.inference.detokenize import detokenize
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

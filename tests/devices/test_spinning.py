@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from transformer.core import spinning
-from transformer.core.spinning import ROUNDS, watched
+from transformer.core import process as spinning
+from transformer.core.process import ROUNDS, watched
 
 START = "import transformer.core.start"
 COMMAND = "import sys; sys.argv[1:] = ['parameters', 'hardware']; from transformer.cli import main; main()"

@@ -8,8 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.kit import TASKS
-from transformer.core.digest import parameters_digest
-from transformer.core.params import declared_sections, read_params
+from transformer.core.params import declared_sections, parameters_digest, read_params
 from transformer.core.task import open_task
 from transformer.workflow.pipeline import stages_in_lock
 

@@ -21,8 +21,15 @@ from transformer.families.seq2seq.figures import translate_with_attention
 from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 from transformer.families.seq2seq.translator import Translator
 from transformer.inference.bundle import open_bundle
-from transformer.reporting.attention_maps import Axis, Drawing, Maps, attention_figure, chosen_layers, head_panels
-from transformer.reporting.inputs import updates
+from transformer.reporting.attention_maps import (
+    Axis,
+    Drawing,
+    Maps,
+    attention_figure,
+    chosen_layers,
+    head_panels,
+    updates,
+)
 from transformer.reporting.style import in_house_style, plain, save
 from transformer.reporting.theory import (
     explain,

@@ -11,8 +11,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from transformer.core.code import ran_path
-from transformer.core.digest import parameters_digest
 from transformer.core.files import write_json
+from transformer.core.params import parameters_digest
 from transformer.inference.bundle import bundle_digest
 from transformer.workflow.recording import record_result
 from transformer.workflow.results import find_results, note_times

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from shutil import rmtree
 
-from transformer.core import stage as workflow
 from transformer.core.task import open_task
+from transformer.workflow import stage as workflow
 
 _LOG = Path("log")
 _STATES = Path(".dvc/tmp/resume")

@@ -13,9 +13,9 @@ from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.nn.device import Compute
 from transformer.nn.layers import Model
+from transformer.training.batches import BatchLoss
 from transformer.training.loop import Fitted, fit
 from transformer.training.schedule import TrainParams
-from transformer.training.trainable import BatchLoss
 
 CPU = Compute(torch.device("cpu"), "fp32")
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from tests.training.line import CPU, Line, params
 from transformer.core.observer import Observer
 from transformer.data.store import Ids
+from transformer.training.batches import BatchLoss
 from transformer.training.loop import fit
 from transformer.training.resume import Resume, saved_states
 from transformer.training.run_lock import prune_others
-from transformer.training.trainable import BatchLoss
 
 _SECONDS = 60
 

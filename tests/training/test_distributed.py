@@ -190,7 +190,7 @@ def test_a_process_that_cannot_start_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "stages").mkdir()
     (tmp_path / "stages/__init__.py").touch()
     code = "import os, sys\nif 'RANK' in os.environ: sys.exit('error: no room for it')\n"
-    code += f"sys.path.insert(0, {str(ROOT)!r})\nfrom transformer.core.stage import main\n"
+    code += f"sys.path.insert(0, {str(ROOT)!r})\nfrom transformer.workflow.stage import main\n"
     code += "main('train')\n"
     (tmp_path / "stages/train.py").write_text(code)
     with running(tmp_path, sys.executable, "-m", "stages.train", task) as process:

@@ -15,9 +15,9 @@ from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.training import loop
+from transformer.training.batches import BatchLoss
 from transformer.training.loop import fit
 from transformer.training.resume import Resume
-from transformer.training.trainable import BatchLoss
 
 T = TypeVar("T")
 

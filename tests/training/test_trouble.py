@@ -25,9 +25,9 @@ from transformer.data.store import Ids
 from transformer.nn.device import Compute, prepare
 from transformer.training import loop
 from transformer.training.averaging import State
+from transformer.training.batches import BatchLoss
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, saved_states
-from transformer.training.trainable import BatchLoss
 
 ROW = 1 << 30  # bytes; they are never touched
 FRESH = get_context("forkserver")

@@ -15,9 +15,9 @@ from tests.training.resuming import Watcher
 from tests.training.test_trouble import Faulty
 from transformer.core.errors import UserError
 from transformer.data.store import Ids
+from transformer.training.batches import BatchLoss
 from transformer.training.distributed import join, process_group, rank
 from transformer.training.loop import fit
-from transformer.training.trainable import BatchLoss
 
 
 class Full(Line):

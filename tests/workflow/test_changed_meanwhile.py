@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import Clone, make_clone
 from tests.training.small import outputs
-from transformer.core.digest import parameters_digest
 from transformer.core.files import read_json
+from transformer.core.params import parameters_digest
 from transformer.workflow.pipeline import stages_in_lock
 
 TRAIN = "train@translation"
@@ -28,7 +28,7 @@ EDITED = """
 import sys
 from pathlib import Path
 import stages.download
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 edit = sys.argv.pop()
 sys.argv.append("translation")

@@ -43,7 +43,7 @@ import sys
 from importlib import import_module
 from transformer.core.portable import PINS
 os.environ.update(PINS)
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 import datasets, matplotlib.pyplot, onnx, onnxruntime, sacrebleu, scipy.stats, tokenizers, torch
 for stage in ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert"):
     if not (child := os.fork()):

@@ -10,7 +10,7 @@ from tests.conftest import Clone, make_clone
 STOPPED = """
 import os, signal, sys
 import stages.download
-from transformer.core.stage import main
+from transformer.workflow.stage import main
 
 code = sys.argv.pop()
 sys.argv.append("translation")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from transformer.core.digest import leaves
 from transformer.core.errors import UserError
 from transformer.core.files import read_table
+from transformer.core.params import leaves
 from transformer.core.task import open_task, task_names, tasks_of
 from transformer.evaluation.headline import Split, main_first, metric_label, shortfall, splits, with_interval
 from transformer.workflow.mlflow import is_server, store_uri, without_password

@@ -29,8 +29,8 @@ _NOT_ENTERED = ("transformer/__init__.py", "transformer/tasks/*.py", "transforme
 they import."""
 _WITHOUT_MEANING = (
     *("transformer/core/code.py", "transformer/core/meaning.py", "transformer/core/unchanged.py"),
-    *("transformer/core/interpreter.py", "transformer/core/spinning.py", "transformer/core/start.py"),
-    *("transformer/core/observer.py", "transformer/core/stage.py"),
+    *("transformer/core/process.py", "transformer/core/process.py", "transformer/core/start.py"),
+    *("transformer/core/observer.py", "transformer/workflow/stage.py"),
     *("stages/allocator.py", "transformer/workflow/recording.py"),
 )
 """Modules that cannot change an output: they start and monitor a stage and its processes, and report progress."""

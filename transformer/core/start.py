@@ -2,8 +2,7 @@
 the code before any of it is loaded.
 """
 
-from transformer.core.interpreter import require_libraries, require_module
-from transformer.core.spinning import limit_openmp_spin
+from transformer.core.process import limit_openmp_spin, require_libraries, require_module
 
 limit_openmp_spin()  # before torch is loaded
 require_module()

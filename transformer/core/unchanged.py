@@ -24,10 +24,9 @@ from transformer.core.code import (
     ran_path,
     unlisted,
 )
-from transformer.core.digest import leaves, parameters_digest
 from transformer.core.errors import UserError
 from transformer.core.files import files_of, json_bytes, read_json, write_json
-from transformer.core.params import declared_sections, read_params
+from transformer.core.params import declared_sections, leaves, parameters_digest, read_params
 from transformer.core.task import STAGES, Task
 from transformer.core.validation import StageParams
 

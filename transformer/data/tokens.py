@@ -7,7 +7,9 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, write_json, write_rows
 from transformer.core.observer import Observer
-from transformer.core.validation import Runtime
+from transformer.core.paths import Paths
+from transformer.core.task import Task, pass_on_labels
+from transformer.core.validation import Runtime, StageParams
 from transformer.data.tokenization import PRETOKENIZERS, PreTokenizer, PreTokenizerParams
 from transformer.data.workers import OrderedMap, chunks, worker_processes
 
@@ -34,6 +36,24 @@ def tokenize_corpus(
             rows = observer.progress(tokenized, total=total, what=f"tokenize {split}")
             counts[f"{split}_rows"] = write_rows(output / f"{split}.jsonl", iter(rows))
     write_json(output / PRETOKENIZERS, {side: params.model_dump() for side, (_, params) in sides.items()})
+    return counts
+
+
+class TextParams(StageParams):
+    """Parameters of the stage for corpora with one text a row."""
+
+    tokenize: PreTokenizerParams
+
+
+ANY_LANGUAGE = {"language": None}
+"""Overrides for `tokenize` when the language of the texts is unknown."""
+
+
+def tokenize_texts(task: Task, params: TextParams, paths: Paths, observer: Observer) -> dict[str, float]:
+    """Write the pre-tokenized corpus of one text a row to `paths.tokens`. Returns the rows per split."""
+    sides = {"text": ("text", params.tokenize)}
+    counts = tokenize_corpus(paths.corpus, paths.tokens, sides, runtime=params.runtime, observer=observer)
+    pass_on_labels(paths.corpus, paths.tokens)
     return counts
 
 

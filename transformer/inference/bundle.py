@@ -12,18 +12,12 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, files_of, read_json, write_json
 from transformer.core.task import ENGINES, Task, families
 from transformer.data.tokenization import PRETOKENIZERS, read_pretokenizers, write_rules
-
-if TYPE_CHECKING:
-    from transformer.families.classifier.classifier import Classifier
-    from transformer.families.language.model import LanguageModel
-    from transformer.families.seq2seq.translator import Translator
-
 
 CONFIG, MODEL, VOCAB, EXAMPLE = "config.json", "model", "vocab", "example.py"
 CONVERTED = "converted"
@@ -112,9 +106,7 @@ def write_bundle(
     write_json(bundle / CONFIG, own | ({"classes": task.classes} if task.classes else {}) | dict(config))
 
 
-def open_bundle(
-    path: Path, device: str = "auto", engine: str | None = None, threads: int | None = None
-) -> "Translator | Classifier | LanguageModel":
+def open_bundle(path: Path, device: str = "auto", engine: str | None = None, threads: int | None = None) -> Any:
     """Open a bundle, or a model converted from one, and return its predictor.
 
     engine: one of export.converted.ENGINES; None uses the folder's own engine; engines other than torch load the
@@ -132,7 +124,6 @@ def open_bundle(
             raise UserError(f"{path} is a model for the engine `{own}`, not `{engine}`: name its bundle")
         return open_bundle(converted_of(path, str(engine)), device, None, threads)
     try:
-        predictor: Translator | Classifier | LanguageModel
         if own == "torch":
             predictor = task.family.open_exported(task, path, config.get("decoding", {}), device)
         else:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,9 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from transformer.core.files import atomic_write, json_bytes
+from transformer.core.files import atomic_write, json_bytes, read_json, read_rows, read_table
+from transformer.core.paths import Paths
+from transformer.core.task import Task
+from transformer.core.validation import Section
 from transformer.nn.attention import MultiHeadAttention
 from transformer.reporting.style import FILE, TITLE, WEIGHTS, packed, plain
 
@@ -189,3 +194,38 @@ def _map(drawing: Drawing) -> dict[str, Any]:
 
 def _axis(axis: Axis) -> dict[str, Any]:
     return {"label": axis.label, "tokens": [plain(token) for token in axis.tokens]}
+
+
+class FiguresParams(Section):
+    """`figures` of a task."""
+
+    sentences: list[str] | None = Field(max_length=20)
+    """Raw texts whose attention is drawn; null takes the sample corpus's examples, or the first 3 of validation of any
+    other corpus, as does []."""
+    layers: Literal["last", "all"]
+    """The layers whose heads are drawn."""
+
+    @field_validator("sentences")
+    @classmethod
+    def _no_empty_text(cls, sentences: list[str] | None) -> list[str] | None:
+        if not all(sentence.strip() for sentence in sentences or ()):
+            raise ValueError("a sentence is empty: write one, or take its line out")
+        return sentences
+
+
+_FIRST = 3  # validation texts by default
+
+
+def sentences(task: Task, params: FiguresParams, paths: Paths, column: str) -> Sequence[str]:
+    """Return the chosen raw texts, the examples or the first of validation; column: their column in the corpus."""
+    of_sample = read_json(paths.corpus / "provenance.json")["source"] == "sample"
+    if params.sentences is None and of_sample and column in task.examples:
+        return task.examples[column]
+    rows = islice(read_rows(paths.corpus / "validation.jsonl"), _FIRST)
+    return params.sentences or [row[column] for row in rows]
+
+
+def updates(history: Path, epochs: int) -> int:
+    """Estimate the updates of the whole training; after early stopping, extrapolate from the last epoch."""
+    steps = [0, *(int(float(row["step"])) for row in read_table(history))]
+    return steps[-1] + (epochs + 1 - len(steps)) * (steps[-1] - steps[-2])

@@ -1,20 +1,90 @@
 """Batches of an epoch, and the base class for training on an encoded corpus."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from transformer.core.validation import Section
 from transformer.data.bpe_dropout import BpeDropout
 from transformer.data.store import Ids
 from transformer.nn.device import Compute
 from transformer.nn.layers import Model
 from transformer.training.schedule import TrainParams
-from transformer.training.trainable import BatchLoss
+
+
+class BatchLoss(NamedTuple):
+    """The loss of a batch, or of a part of an update."""
+
+    total: Tensor
+    """Scalar: the loss to minimise, summed over the predictions."""
+    nll: Tensor
+    """Scalar: the plain negative log-likelihood of the same predictions in nats, detached."""
+    predicted: int
+    """Number of predictions (tokens, or texts)."""
+    tokens: int
+    """Real tokens read, for the throughput."""
+
+
+class Learner(Protocol):
+    """Interface for a training step: a model and its loss."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The model to train."""
+
+    @property
+    def lr_scales(self) -> Mapping[str, float]:
+        """Learning-rate factors by parameter name; 1 for all others."""
+
+    def pieces(self, rows: Ids) -> Sequence[Ids]:
+        """Split a batch into micro-batches for gradient accumulation; usually just one."""
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        """Compute the loss on these rows of the training split."""
+
+
+class Trainable(Learner, Protocol):
+    """Interface for the training loop: a learner with batches and validation."""
+
+    @property
+    def model(self) -> Model:
+        """The model to train, which has a width."""
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        """Return the epoch's batches of row numbers, in order; `loss` then reads this epoch's rows."""
+
+    def cost(self, epoch: int) -> int:
+        """Return the relative time per update of this epoch, for the remaining-time estimate."""
+
+    def validate(self) -> dict[str, float]:
+        """Compute the metrics on the validation split: `validation_loss`, `validation_accuracy` and other
+        `validation_...`.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A training run before its first update; identical in all of its processes."""
+
+    trainable: Trainable
+    config: Section
+    """The model's configuration, saved next to its weights."""
+    params: TrainParams
+    compute: Compute
+    truncated: int
+    """Number of truncated training texts, reported as a metric."""
+    read: Sequence[Path] = ()
+    """Input folders that determine the result, besides the encoded store and the vocabularies."""
+    save_beside: Callable[[Path], None] | None = None
+    """Writes further files that the kept weights need into their folder."""
 
 
 class Corpus(Protocol):

@@ -15,12 +15,12 @@ from transformer.data.store import Ids
 from transformer.nn.device import Compute, return_freed_memory
 from transformer.nn.trained import put_state, unique_state
 from transformer.training.averaging import Averaging, State, make_averaging
+from transformer.training.batches import BatchLoss, Trainable
 from transformer.training.distributed import LostError, ProcessGroup
 from transformer.training.history import CURVE_POINTS, MONITORS, History, in_words
 from transformer.training.resume import Resume, Tree
 from transformer.training.schedule import Schedule, TrainParams
 from transformer.training.step import MeanLoss, NonFiniteError, Step
-from transformer.training.trainable import BatchLoss, Trainable
 
 _MEMORY_SECONDS = 60
 """Minimum number of seconds between two memory trims in an epoch: updates right after one are slower."""

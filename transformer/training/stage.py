@@ -14,12 +14,12 @@ from transformer.core.validation import Hardware, StageParams
 from transformer.nn.device import Compute, loses_by_bf16, shared_cores
 from transformer.nn.layers import count_parameters
 from transformer.nn.trained import save_trained
+from transformer.training.batches import Opened
 from transformer.training.distributed import join, process_group, rank
 from transformer.training.history import CURVE
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import resumable
 from transformer.training.schedule import TrainParams
-from transformer.training.trainable import Opened
 
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 

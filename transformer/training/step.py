@@ -10,10 +10,10 @@ from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.nn.device import Compute
+from transformer.training.batches import BatchLoss, Learner
 from transformer.training.distributed import ProcessGroup
 from transformer.training.resume import Tree
 from transformer.training.schedule import TrainParams
-from transformer.training.trainable import BatchLoss, Learner
 
 
 def cut(batches: Sequence[Ids], shards: int) -> list[list[Ids]]:

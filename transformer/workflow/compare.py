@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tabulate import tabulate
 
 from transformer.core.code import changes
-from transformer.core.digest import leaves
+from transformer.core.params import leaves
 from transformer.core.task import Task, open_task
 from transformer.evaluation.bootstrap import interval, p_value
 from transformer.evaluation.headline import main_first, measured, value

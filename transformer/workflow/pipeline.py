@@ -10,10 +10,9 @@ from typing import Any
 from ruamel.yaml.error import YAMLError
 
 from transformer.core.code import code_path, ran_path
-from transformer.core.digest import parameters_digest, plain
 from transformer.core.errors import UserError
 from transformer.core.files import has_conflict
-from transformer.core.params import parse
+from transformer.core.params import parameters_digest, parse, plain
 from transformer.core.task import STAGES as ALL_STAGES
 
 LOCK = "dvc.lock"

@@ -15,8 +15,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from transformer.core.code import ran_path
-from transformer.core.digest import leaves
 from transformer.core.errors import UserError
+from transformer.core.params import leaves
 from transformer.workflow.git import blob, git, prefix
 from transformer.workflow.pipeline import LOCK, Stage, stages_in_lock
 from transformer.workflow.results import commit_of

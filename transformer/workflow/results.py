@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from transformer.core.code import CODE, Tree, changes, changes_in, code_path, ran_path, workspace_code
 from transformer.core.code import LOCK as LIBRARIES
-from transformer.core.digest import parameters_digest
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, table_rows, write_json
+from transformer.core.params import parameters_digest
 from transformer.core.task import open_task, task_names
 from transformer.core.unchanged import repository
 from transformer.workflow.dvc import cached, changed_since, content_md5, md5_of_folder, not_as_locked

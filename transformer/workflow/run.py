@@ -15,9 +15,8 @@ from typing import Any
 from ruamel.yaml.error import YAMLError
 
 from transformer.core.code import CODE
-from transformer.core.digest import leaves
 from transformer.core.files import read_json, read_table
-from transformer.core.params import parse
+from transformer.core.params import leaves, parse
 from transformer.core.task import PRETRAINING, open_task
 from transformer.evaluation.headline import TEXT_BLEUS, headline, measured, shortfall, splits
 from transformer.workflow.compare import languages

@@ -21,9 +21,9 @@ class TextClassifier(Family):
         return StageCode(Params, run)
 
     def tokenize_stage(self) -> StageCode:
-        from transformer.families.classifier.tokenize import Params, run
+        from transformer.data.tokens import TextParams, tokenize_texts
 
-        return StageCode(Params, run)
+        return StageCode(TextParams, tokenize_texts)
 
     def build_vocab_stage(self) -> StageCode:
         from transformer.families.classifier.build_vocab import Params, run

@@ -24,15 +24,17 @@ from transformer.nn.device import prepare
 from transformer.reporting.attention_maps import (
     Axis,
     Drawing,
+    FiguresParams,
     Maps,
     Weights,
     attention_figure,
     chosen_layers,
     collect_attention,
     head_panels,
+    sentences,
+    updates,
     write_explorer,
 )
-from transformer.reporting.inputs import FiguresParams, sentences, updates
 from transformer.reporting.style import save
 from transformer.reporting.theory import explain
 from transformer.training.schedule import Schedule

@@ -32,10 +32,9 @@ from transformer.nn.device import prepare
 from transformer.nn.dropout import drop_tokens
 from transformer.nn.objective import objective
 from transformer.nn.trained import save_trained
-from transformer.training.batches import CorpusTraining
+from transformer.training.batches import BatchLoss, CorpusTraining, Opened
 from transformer.training.history import CURVE
 from transformer.training.stage import TrainStageParams, train_and_write
-from transformer.training.trainable import BatchLoss, Opened
 
 
 class Params(TrainStageParams):

@@ -24,9 +24,9 @@ class Language(Family):
         return StageCode(Params, run)
 
     def tokenize_stage(self) -> StageCode:
-        from transformer.families.language.tokenize import Params, run
+        from transformer.data.tokens import TextParams, tokenize_texts
 
-        return StageCode(Params, run)
+        return StageCode(TextParams, tokenize_texts)
 
     def build_vocab_stage(self) -> StageCode:
         from transformer.families.language.build_vocab import Params, run

@@ -21,9 +21,8 @@ from transformer.nn.device import prepare
 from transformer.nn.kernels.cross_entropy import r_drop
 from transformer.nn.kernels.packing import gather
 from transformer.nn.objective import SecondPass, next_token_objective
-from transformer.training.batches import CorpusTraining
+from transformer.training.batches import BatchLoss, CorpusTraining, Opened
 from transformer.training.stage import TrainStageParams, train_and_write
-from transformer.training.trainable import BatchLoss, Opened
 
 _PLACES = 8192  # positions whose logits are in memory at a time in validation
 

@@ -20,14 +20,16 @@ from transformer.nn.device import prepare
 from transformer.reporting.attention_maps import (
     Axis,
     Drawing,
+    FiguresParams,
     Maps,
     attention_figure,
     chosen_layers,
     collect_attention,
     head_panels,
+    sentences,
+    updates,
     write_explorer,
 )
-from transformer.reporting.inputs import FiguresParams, sentences, updates
 from transformer.reporting.style import TITLE, plain, save
 from transformer.reporting.theory import explain
 from transformer.training.schedule import Schedule

@@ -18,7 +18,7 @@ from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, 
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.paths import Paths
-from transformer.core.spinning import watched
+from transformer.core.process import watched
 from transformer.core.task import open_task, task_names
 from transformer.core.unchanged import InputSnapshot, repository
 from transformer.core.validation import Runtime

@@ -1,16 +1,15 @@
-"""Find the right Python for a stage, even if `.venv/bin/dvc repro` runs without an activated environment.
-
-DVC starts the first `python` on PATH, after removing the stage's outputs. If that one lacks the project's libraries,
-the stage restarts in the environment that DVC itself runs in. Only the standard library of Python 3.7 is imported here.
-"""
+"""The process of a stage: the right Python, and threads that do not spin for long."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 _NEEDED = ("pydantic", "ruamel", "tokenizers", "torch", "tqdm")
 _TAKEN_OVER = "TRANSFORMER_STAGE_TAKEN_OVER"
@@ -57,3 +56,44 @@ def _of_dvc() -> Iterator[Path]:
             return
         if any(word.rpartition(b"/")[2] == b"dvc" for word in words[1:]):
             yield Path(os.fsdecode(words[0]))
+
+
+T = TypeVar("T")
+ROUNDS = 2_000
+WATCHED, WAITED, SILENT = 30.0, 0.5, 600.0
+"""Seconds between two checks, maximum share of them that threads may wait for a processor, seconds between two
+warnings."""
+
+
+def limit_openmp_spin() -> None:
+    """Limit OpenMP spinning for this process and its children, before torch is loaded; a user's own setting stays."""
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", str(ROUNDS))
+
+
+def watched(items: Iterable[T], say: Callable[[str], None]) -> Iterator[T]:
+    """Yield the items, and warn when other programs occupy the processor that this process's threads need."""
+    begun, before, silent = time.perf_counter(), _waited(), 0.0
+    for item in items:
+        yield item
+        now = time.perf_counter()
+        if now - begun < WATCHED:
+            continue
+        waited, seconds = _waited() - before, now - begun
+        begun, before = now, before + waited
+        if waited > WAITED * seconds and now > silent:
+            silent = now + SILENT
+            say(
+                f"warning: other programs keep the processor busy: in the last {seconds:.0f} s this one waited"
+                f" {waited:.0f} s for it. End them, or start this one again with GOMP_SPINCOUNT=300 in the environment,"
+                " which is faster beside others and slower alone, and changes no result"
+            )
+
+
+def _waited() -> float:
+    """Return the seconds that this process's threads were ready but not running; 0 if the kernel does not report it."""
+    waited = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # a thread has ended in the meantime
+            waited += int(path.read_text().split()[1])
+    return waited / 1e9
