@@ -10,7 +10,7 @@ from tests.decoding import reference
 from tests.decoding.models import params, run, sources, trained, vocabulary
 from transformer.core.files import write_json
 from transformer.core.observer import Observer
-from transformer.data.spacy_rules import detokenize
+from transformer.data.tokenization import detokenize
 from transformer.data.vocabulary_training import train_wordpiece
 from transformer.families.seq2seq.decode import Search
 from transformer.families.seq2seq.torch_translator import TorchGenerator

@@ -12,10 +12,9 @@ from tokenizers.models import WordPiece
 
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer, check_deadline
-from transformer.data.spacy_rules import detokenize
 from transformer.data.store import Ids, padded, sorted_batches
 from transformer.data.text import given_texts, one_line
-from transformer.data.tokenization import open_pretokenizer, read_pretokenizers
+from transformer.data.tokenization import detokenize, open_pretokenizer, read_pretokenizers
 from transformer.data.vocabulary import SPACE, Vocabulary
 from transformer.families.language.interface import MASK, mask_id
 from transformer.families.language.scoring import AnswerParams, Engine, Floats, TextScore, framed, score, windows

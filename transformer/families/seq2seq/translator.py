@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from transformer.core.observer import Observer
-from transformer.data.spacy_rules import detokenize
 from transformer.data.store import Ids
 from transformer.data.text import given_texts, one_line
-from transformer.data.tokenization import open_pretokenizer, read_pretokenizers
+from transformer.data.tokenization import detokenize, open_pretokenizer, read_pretokenizers
 from transformer.data.vocabulary import Vocabulary
 from transformer.families.seq2seq.decode import DecodingParams
 from transformer.inference.search import Hypothesis
