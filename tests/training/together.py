@@ -50,7 +50,7 @@ def main() -> None:
     if rank():
         join()
     try:
-        with process_group(2, CPU.device) as group:
+        with process_group(2, CPU.device, "00") as group:
             fitted = fit(learner(kind, alone=False), settings, CPU, log_every=1, observer=watcher, group=group)
         if rank():
             return

@@ -72,10 +72,10 @@ def rank() -> int:
 
 
 @contextmanager
-def process_group(trainers: int, device: torch.device) -> Iterator[ProcessGroup]:
+def process_group(trainers: int, device: torch.device, key: str) -> Iterator[ProcessGroup]:
     """Open the process group of a training run: torchrun's, or one of `trainers` local processes, which it starts.
 
-    Raises UserError when one of them cannot start.
+    key: the `training_key`, in hexadecimal digits. Raises UserError when a process cannot start, or trains otherwise.
     """
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     with ExitStack() as stack:
@@ -92,7 +92,11 @@ def process_group(trainers: int, device: torch.device) -> Iterator[ProcessGroup]
             yield ProcessGroup()
             return
         stack.callback(dist.destroy_process_group)
-        yield Connected(dist.get_rank(), dist.get_world_size())
+        group = Connected(dist.get_rank(), dist.get_world_size())
+        own = torch.tensor([*bytes.fromhex(key)], dtype=torch.uint8)
+        if not all(other.equal(own) for other in group.gather(own)):
+            raise UserError("the training processes have different parameters, inputs or code: run it again")
+        yield group
 
 
 def _start_others(size: int, backend: str, stack: ExitStack) -> None:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -23,10 +23,7 @@ from torch import Tensor
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, sha256
 from transformer.core.observer import Observer
-from transformer.core.validation import StageParams
-from transformer.nn.device import Compute
 from transformer.training.distributed import rank
-from transformer.training.history import training_key
 from transformer.training.run_lock import prune_others, run_lock
 
 Tree = Any
@@ -198,20 +195,10 @@ class Resume:
             self._observer.once_checked(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-def resumable(
-    states: Path | None,
-    params: StageParams,
-    compute: Compute,
-    inputs: Sequence[Path],
-    code: Mapping[str, str],
-    observer: Observer,
-) -> Resume:
-    """Make the `Resume` of the run with these parameters, inputs and code, with its own folder in `states`."""
-    every = params.runtime.save_every
-    if rank():  # rank 0 saves, and receives the signals
-        return Following(states / training_key(params, compute, inputs, code) if states and every else None, observer)
-    folder = states / training_key(params, compute, inputs, code) if states is not None and every else None
-    return Resume(folder, every, observer)
+def resumable(states: Path | None, key: str, every: float, observer: Observer) -> Resume:
+    """Make the `Resume` of the training with this `training_key`, with its own folder in `states`."""
+    folder = states / key if states is not None and every else None
+    return Following(folder, observer) if rank() else Resume(folder, every, observer)  # rank 0 saves
 
 
 class Following(Resume):

@@ -16,7 +16,7 @@ from transformer.nn.layers import count_parameters
 from transformer.nn.trained import save_trained
 from transformer.training.batches import Opened
 from transformer.training.distributed import join, process_group, rank
-from transformer.training.history import CURVE
+from transformer.training.history import CURVE, training_key
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import resumable
 from transformer.training.schedule import TrainParams
@@ -73,11 +73,11 @@ def train_and_write(
     if compute.device.type == "cpu" and compute.precision == "bf16" and loses_by_bf16():
         observer.say("warning: this CPU is slower in bf16 than in fp32; hardware.precision: fp32 is another result")
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
-    inputs = (paths.encoded, paths.vocab, *opened.read)
+    key = training_key(params, compute, (paths.encoded, paths.vocab, *opened.read), paths.code)
     _require_processes(params, compute, observer)
     with (
-        resumable(paths.states, params, compute, inputs, paths.code, observer) as resume,
-        process_group(params.runtime.trainers, compute.device) as group,
+        resumable(paths.states, key, params.runtime.save_every, observer) as resume,
+        process_group(params.runtime.trainers, compute.device, key) as group,
     ):
         if params.train.shards % group.size:
             raise UserError(f"{group.size} training processes must divide train.shards ({params.train.shards})")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from transformer.core.code import code_at_start, own_code, updates_code
+from transformer.core.code import code_at_start, updates_code
 from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
@@ -28,7 +28,6 @@ from transformer.workflow.results import note_times, read_committed, run_of
 
 T = TypeVar("T")
 PARAMS = Path("params.yaml")
-_STARTED_AS = "TRANSFORMER_STARTED_AS"
 _QUIET = 60.0  # seconds
 
 
@@ -154,12 +153,6 @@ def _run(name: str, task: str) -> None:
     training = hashlib.sha256(f"{run_of(task, 'build_vocab')} {started.parameters}".encode()).hexdigest()
     if name == "train":
         paths = replace(paths, code=updates_code(code_at_start(), declared))
-    if name == "train" and params.runtime.trainers > 1:
-        started_as = f"{training} {own_code()}"
-        if (
-            os.environ.setdefault(_STARTED_AS, started_as) != started_as
-        ):  # the processes that this one starts inherit it
-            raise UserError("parameters or code changed while the training processes started: run it again")
     if name == "train" and int(os.environ.get("RANK", "0")):  # torchrun's: only the first process records and writes
         code.run(declared, params, paths, Observer())
         return
