@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md's recipe for a task: a classifier of topics, from a TSV to the report."""
+"""CONTRIBUTING.md's recipes for a task, a classifier of topics from a TSV to the report, and for a family."""
 
 import csv
 import json
@@ -12,23 +12,27 @@ from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
 from tests.kit import STAGES
+from transformer.core.code import code_path
 
 CLASSES = ("sports", "science", "business", "world")
-FILES = {
-    "__init__.py": '"""Topics of headlines."""\n',
-    "task.py": f'''"""What topics are."""
+DECLARATION = f'''"""The declaration of the topics task."""
 
 from transformer.core.task import Task
+from transformer.families.classifier import FAMILY
 
-TASK = Task(name="topics", family="classifier", classes={CLASSES}, unit="headline")
-''',
-    "words.py": '''"""What people read of a topic model."""
-
-from transformer.core.task import Words
-
-WORDS = Words(title="Topic Transformer", use="Says what a headline is about.\\n")
-''',
-}
+TASK = Task(
+    name="topics",
+    family=FAMILY,
+    classes={CLASSES},
+    unit="headline",
+    card_title="Topic Transformer",
+    card_use="Says what a headline is about.\\n",
+)
+'''
+DOWNLOAD = (
+    '      sentiment: {path: "${sentiment.download.path}", beside: "${sentiment.download.added}",'
+    " sample: samples/sentiment}\n"
+)
 WORDS = {
     "sports": "match goal team player season coach league win",
     "science": "planet cell study energy species atom theory lab",
@@ -51,17 +55,10 @@ def write_corpus(folder: Path) -> None:
                 writer.writerow([label, " ".join(words)])
 
 
-@pytest.fixture(scope="module")
-def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A clone with the new task, committed, in which only its chain has run."""
-    root = tmp_path_factory.mktemp("topics") / "clone"
-    clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # the clone's own package, also for the console command
-    shutil.copy(empty_database, root)
-    folder = clone.root / "transformer" / "tasks" / "topics"
-    folder.mkdir()
-    for name, content in FILES.items():
-        (folder / name).write_text(content)
-    write_corpus(clone.root / "data" / "local" / "topics")
+def declare(clone: Clone, declaration: str) -> Path:
+    """Add a task `topics`, with the parameters and the inputs of `sentiment`; returns its file."""
+    path = clone.root / "transformer" / "tasks" / "topics.py"
+    path.write_text(declaration)
     baselines = clone.root / "data" / "local" / "baseline" / "topics"
     baselines.mkdir()
     (baselines / "README.md").write_text("Answers to compare with.\n")
@@ -69,13 +66,10 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
     params: Any = yaml.load(clone.params)
     params["topics"] = json.loads(json.dumps(params["sentiment"]))
     yaml.dump(params, clone.params)
-    clone.change({"topics.download.source": "files", "topics.download.path": "data/local/topics"})
-    clone.change({"topics.train.learning_rate": 1e-2, "topics.train.epochs": 15, "topics.train.warmup": 10})
     workflow = clone.root / "dvc.yaml"
     text = workflow.read_text()
     for line in (
-        '      sentiment: {path: "${sentiment.download.path}", beside: "${sentiment.download.added}",'
-        " sample: samples/sentiment}\n",
+        DOWNLOAD,
         '      sentiment: {pretrained: "${sentiment.model.pretrained}"}\n',
         '      sentiment: {path: "${sentiment.vocab.path}"}\n',
     ):
@@ -84,6 +78,19 @@ def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clo
             line, line + line.replace("samples/sentiment", "data/local/none").replace("sentiment", "topics")
         )
     workflow.write_text(text.replace("sentiment, language]", "sentiment, language, topics]"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """A clone with the new task, committed, in which only its chain has run."""
+    root = tmp_path_factory.mktemp("topics") / "clone"
+    clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # the clone's own package, also for the console command
+    shutil.copy(empty_database, root)
+    declare(clone, DECLARATION)
+    write_corpus(clone.root / "data" / "local" / "topics")
+    clone.change({"topics.download.source": "files", "topics.download.path": "data/local/topics"})
+    clone.change({"topics.train.learning_rate": 1e-2, "topics.train.epochs": 15, "topics.train.warmup": 10})
     clone.commit("topics")
     clone.run("transformer", "check", "params.yaml")
     assert len(clone.repro("report@topics")) == len(STAGES)
@@ -118,12 +125,40 @@ def test_of_two_tasks_of_a_family_the_model_is_to_be_named(clone: Clone) -> None
 
 
 def test_the_other_tasks_stay_as_they_are(clone: Clone) -> None:
-    """The files of a new task are not dependencies of the other tasks."""
-    before = clone.run("dvc", "status", "--json", "train@sentiment", "evaluate@translation").stdout
-    for name, content in FILES.items():
-        path = clone.root / "transformer" / "tasks" / "topics" / name
-        path.write_text(content + "\n# another\n")
-    after = clone.run("dvc", "status", "--json", "train@sentiment", "evaluate@translation").stdout
-    assert before == after
-    for name, content in FILES.items():
-        (clone.root / "transformer" / "tasks" / "topics" / name).write_text(content)
+    """The declaration of a new task is no dependency of the other tasks."""
+    path = clone.root / "transformer" / "tasks" / "topics.py"
+    written = {task: code_of(clone, task) for task in ("sentiment", "translation")}
+    path.write_text(DECLARATION.replace("headline", "title"))
+    assert written == {task: code_of(clone, task) for task in written}
+    path.write_text(DECLARATION)
+
+
+def code_of(clone: Clone, task: str) -> list[dict[str, Any]]:
+    """The fingerprints of a task's stages, written anew."""
+    clone.run("python", "-m", "stages.code", task)
+    return [json.loads((clone.root / code_path(stage, task)).read_text()) for stage in STAGES]
+
+
+def test_a_family_is_one_folder(tmp_path: Path) -> None:
+    """A copy of a family under another name, whose console command has another name too."""
+    clone = make_clone(tmp_path / "clone", warm=True, PYTHONPATH=str(tmp_path / "clone"))
+    before = code_of(clone, "sentiment")
+    families = clone.root / "transformer" / "families"
+    shutil.copytree(families / "classifier", families / "copied", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (families / "copied").iterdir():
+        text = path.read_text().replace("families.classifier", "families.copied")
+        path.write_text(text.replace('name = "classifier"', 'name = "copied"').replace('(("classify",', '(("label",'))
+    declare(clone, DECLARATION.replace("families.classifier", "families.copied"))
+    write_corpus(clone.root / "data" / "local" / "topics")
+    clone.change({"topics.download.source": "files", "topics.download.path": "data/local/topics"})
+    modules = {name for code in code_of(clone, "topics") for name in code["modules"]}
+    own = {path.relative_to(clone.root).as_posix() for path in (families / "copied").glob("[!_]*.py")}
+    used_elsewhere = {"combinations.py", "options.py"}  # by `transformer check`, and by the console command
+    assert {name for name in own if Path(name).name not in used_elsewhere} <= modules
+    assert not [name for name in modules if name.startswith("transformer/families/classifier/")]
+    assert code_of(clone, "sentiment") == before
+    clone.run("python", "-m", "stages.download", "topics")
+    rows = json.loads((clone.root / "data" / "topics" / "corpus" / "provenance.json").read_text())["rows"]
+    assert rows == {"train": 240, "validation": 40, "test": 40}
+    clone.run("transformer", "check", "params.yaml")
+    assert "--ngrams" in clone.run("transformer", "label", "--help").stdout
