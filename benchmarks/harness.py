@@ -183,7 +183,7 @@ def isolated(
     """The contender that `make(*arguments)` creates in a new process, which lives as long as this one.
 
     There PyTorch has its default settings. Our training configures PyTorch and the C library's memory for the whole
-    process (`checkpoint/device.py`), which alone would double the straightforward model's speed.
+    process (`nn/device.py`), which alone would double the straightforward model's speed.
     """
     pool = ProcessPoolExecutor(
         1, mp_context=get_context("spawn"), initializer=_start, initargs=(threads, make, arguments)

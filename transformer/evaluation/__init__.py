@@ -1,1 +1,1 @@
-"""Evaluation shared by all families: the bootstrap, baselines and leakage."""
+"""Evaluation shared by all families: the bootstrap, baselines and the main metrics."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 Split = Mapping[str, Any]
 """Metrics of one split in evaluation.json."""
 _UNSEPARATED = ("zh", "ja_mecab", "char")
-"""BLEU tokenizers for scripts that do not separate words (seq2seq/evaluation/scores.py)."""
+"""BLEU tokenizers for scripts that do not separate words (families/seq2seq/scores.py)."""
 _BLEUS = {
     f"bleu_{name}_{case}": f"BLEU, {case} {name}"
     for name in ("13a", "ko_mecab", *_UNSEPARATED)

@@ -41,7 +41,7 @@ class _Answers:
     serving: Any
 
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-        """Map a data frame with a column `text` to one with the answers' columns (`ANSWERS` in families/F/shown.py).
+        """Map a data frame with a column `text` to one with the answers' columns (`Family.answers`).
 
         The index stays the same. params: as in the model's signature. Raises MlflowException when a text is missing,
         or the parameters do not fit.

@@ -1,1 +1,1 @@
-"""One folder per task: its declaration, and its words for people."""
+"""One module per task: its declaration."""

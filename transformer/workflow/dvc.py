@@ -1,6 +1,6 @@
 """DVC internals beyond its commands: hashes, cache, remotes, status. Written for DVC 3.67.
 
-`commands/accepting.py` alone also asks dependencies for their state. A test pins the version
+`commands/accept.py` alone also asks dependencies for their state. A test pins the version
 (tests/workflow/test_inside.py), so that an upgrade starts with a review of this file.
 """
 

@@ -224,7 +224,7 @@ class LanguageModel:
         ]
 
     def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
-        """Return the log probability of each text, or its pseudo-log-likelihood if masked (`decoding/scoring.py`).
+        """Return the log probability of each text, or its pseudo-log-likelihood if masked (`scoring.py`).
 
         stride: tokens between the windows of a text longer than the model's context; default: as evaluated.
         """

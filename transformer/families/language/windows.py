@@ -31,7 +31,7 @@ _UNSEPARATED = (
     *("CJK", "HIRAGANA", "HENTAIGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
     *("THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER"),
 )
-"""Prefixes of the Unicode letter names of scripts without word separators, those of `evaluation/scripts.py`."""
+"""Prefixes of the Unicode letter names of scripts without word separators, those of `data/text.py`."""
 
 
 class Masked(NamedTuple):
