@@ -163,12 +163,13 @@ import json, sys, importlib
 from pathlib import Path
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
+from transformer.core.paths import Paths
 from transformer.core.task import open_task
 task = open_task(sys.argv[1])
-stage = task.family.stage("download")
+stage, place = task.family.stage("download"), Path(sys.argv[3])
 try:
     params = stage.Params.model_validate_json(sys.argv[2])
-    print(json.dumps(stage.run(task, params, output=Path(sys.argv[3]), observer=Observer())))
+    print(json.dumps(stage.run(task, params, Paths(data=place.parent, models=place, reports=place), Observer())))
 except UserError as error:
     sys.exit(f"UserError: {error}")
 """

@@ -40,7 +40,7 @@ def test_every_engine_answers_as_the_exported_model(converted: Conversion) -> No
 LOADED = """
 import sys, transformer
 model = transformer.load(sys.argv[1], engine=sys.argv[2])
-print((model.translate if model.family.name == "seq2seq" else model.classify)(["Ein Hund schläft."]))
+print((model.translate if model.family == "seq2seq" else model.classify)(["Ein Hund schläft."]))
 unwanted = {"torch", "spacy", "pandas", "mlflow", "dvc", "onnx", "sklearn", "sacrebleu"} & sys.modules.keys()
 sys.exit(f"loaded: {unwanted}" if unwanted else 0)
 """
@@ -153,7 +153,7 @@ def test_a_converted_folder_is_of_one_engine(converted: Conversion) -> None:
 FORKED = """
 import os, signal, sys, transformer
 model = transformer.load(sys.argv[1], engine=sys.argv[2])
-ask = model.translate if model.family.name == "seq2seq" else model.classify
+ask = model.translate if model.family == "seq2seq" else model.classify
 texts = ["Ein Hund schläft."] * 40
 expected = ask(texts)
 child = os.fork()

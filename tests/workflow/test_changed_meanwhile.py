@@ -27,12 +27,13 @@ NOT_RECORDED = "changed while the stage ran, so nothing is recorded as its resul
 EDITED = """
 import sys
 from pathlib import Path
-import stages.download
+from transformer.core.unchanged import InputSnapshot
 from transformer.workflow.stage import main
 
-edit = sys.argv.pop()
+edit, record = sys.argv.pop(), InputSnapshot.record
+InputSnapshot.record = lambda self: (exec(edit, globals()), record(self))
 sys.argv.append("translation")
-main("download", lambda stage: (stages.download.download(stage), exec(edit))[0])
+main("download")
 """
 APPEND = "p = Path('{}'); p.write_bytes(p.read_bytes() + b'\\n# more\\n')"
 LINE = APPEND.replace("# more", "MORE = 1")
@@ -47,7 +48,7 @@ HARMLESS = {
     "a comment in the code": APPEND.format("transformer/data/corpus.py"),
     "code of another stage": LINE.format("transformer/training/loop.py"),
     "code that is no dependency": LINE.format("transformer/workflow/live.py"),
-    "a module that nothing imports": "Path('transformer/corpora/more.py').write_text('MORE = 1')",
+    "a module that nothing imports": "Path('transformer/data/more.py').write_text('MORE = 1')",
     "code, put back": "p = Path('transformer/core/files.py'); w = p.read_text(); p.write_text('x'); p.write_text(w)",
 }
 HARMFUL = {
@@ -111,7 +112,7 @@ def test_a_module_that_the_fingerprint_does_not_list_is_one_line(clone: Clone) -
     done = edit(clone, "from importlib import import_module as by; by('.'.join(('transformer', 'figures', 'style')))")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        "error: download@translation: transformer/reporting/style.py was imported, but DVC would see no change of it"
+        "error: download@translation: transformer/data/bpe_dropout.py was imported, but DVC would see no change of it"
     )
 
 

@@ -9,14 +9,15 @@ from tests.conftest import Clone, make_clone
 # Runs the real stage script; the code is run between the stage's work and its end.
 STOPPED = """
 import os, signal, sys
-import stages.download
+from transformer.core.unchanged import InputSnapshot
 from transformer.workflow.stage import main
 
-code = sys.argv.pop()
+code, record = sys.argv.pop(), InputSnapshot.record
+InputSnapshot.record = lambda self: (exec(code, globals()), record(self))
 sys.argv.append("translation")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
 send = lambda name: os.kill(os.getpid(), getattr(signal, name))
-main("download", lambda stage: (stages.download.download(stage), exec(code))[0])
+main("download")
 """
 
 

@@ -29,7 +29,7 @@ _NOT_ENTERED = ("transformer/__init__.py", "transformer/tasks/*.py", "transforme
 they import."""
 _WITHOUT_MEANING = (
     *("transformer/core/code.py", "transformer/core/meaning.py", "transformer/core/unchanged.py"),
-    *("transformer/core/process.py", "transformer/core/process.py", "transformer/core/start.py"),
+    *("transformer/core/process.py", "transformer/core/start.py"),
     *("transformer/core/observer.py", "transformer/workflow/stage.py"),
     *("stages/allocator.py", "transformer/workflow/recording.py"),
 )

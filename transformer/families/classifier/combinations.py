@@ -17,7 +17,7 @@ def check(task: Task, params: Params) -> None:
     """Raise ValueError (one line) if no section names the classes, or if the class weights name different ones."""
     labels = params.download.labels
     if not task.classes and labels is None:
-        raise ValueError(f"transformer/tasks/{task.name}/task.py names no classes: set download.labels")
+        raise ValueError(f"transformer/tasks/{task.name}.py names no classes: set download.labels")
     weights, names = params.train.class_weights, task.classes if labels is None else labels
     if isinstance(weights, dict) and labels != "train" and {*weights} != {*names}:
         raise ValueError(f"train.class_weights must have exactly the labels {', '.join(names)}")
