@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from filelock import FileLock
 
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, printable
 from transformer.core.files import read_json, read_table, write_json
 from transformer.core.task import open_task
 from transformer.core.unchanged import repository
@@ -139,7 +139,7 @@ def without_password(text: str) -> str:
 def in_words(error: Exception) -> str:
     """Format a store's error as one line: the database's own message if there is one, with passwords masked."""
     found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
-    return without_password(" ".join(str(found).split()))[:_LETTERS] or type(error).__name__
+    return printable(without_password(" ".join(str(found).split()))[:_LETTERS]) or type(error).__name__
 
 
 def quiet_mlflow() -> None:
