@@ -6,7 +6,7 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task, with_labels
 from transformer.families.classifier.classifier import AnsweringParams, Classifier, Prediction
-from transformer.inference.exporting import ExportStageParams, Model, Row, export_model
+from transformer.inference.exporting import ExportStageParams, Model, Row, export_model, in_markdown
 
 _TOLERANCE = 1e-4  # of a probability; summation order changes it far less
 
@@ -23,7 +23,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     model = Model(
         task=task,
         title=task.card_title,
-        use=task.card_use.format(classes=in_a_row(task.classes)),
+        use=task.card_use.format(classes=in_a_row([*map(in_markdown, task.classes)])),
         main_metric="accuracy",
         question="text",
     )
