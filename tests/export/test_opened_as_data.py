@@ -143,6 +143,13 @@ def test_links_inside_the_folder_and_into_dvcs_cache_are_opened(copied: Callable
     assert "model.safetensors is missing" in refused(bundle)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model/config.json", "vocab/text/tokenizer.json", "pretokenizer.json"])
+def test_lists_in_lists_are_one_line(name: str, copied: Callable[[str], Path]) -> None:
+    bundle = copied("sentiment")
+    (bundle / name).write_text("[" * 100_000)
+    assert str(bundle / name) in refused(bundle)
+
+
 def test_a_converted_model_names_no_file_outside_its_folder(bundles: dict[str, Path]) -> None:
     sizes = {"positions": 9, "vocabulary": {"../vocab/text": 500}}
     with pytest.raises(UserError, match="lacks the model's sizes"):

@@ -35,6 +35,8 @@ def test_any_name_is_one_of_a_parameter_metric_tag_and_version_tag(store: Store)
 def test_a_result_that_mlflow_does_not_take_is_named_and_the_others_are_written(dvc_repository: Path) -> None:
     edit(dvc_repository, "tracking: true", "tracking: false")
     edit(dvc_repository, "registered_name: sentiment-model", "registered_name: a/b")
+    label = "claims about water " * 20
+    edit(dvc_repository, "schedule: null", f"schedule: null, class_weights: {{{label}: 1, other: 2}}")
     run_in(dvc_repository, "dvc", "repro")
     edit(dvc_repository, "bonus: 0", "bonus: 5")
     for line, written in (("sentiment of workspace: not recorded, since MLflow does not take it", 1), ("sentiment", 0)):
@@ -45,3 +47,4 @@ def test_a_result_that_mlflow_does_not_take_is_named_and_the_others_are_written(
     experiments = [each.experiment_id for each in store.search_experiments()]
     (run,) = store.search_runs(experiments, "attributes.status = 'FINISHED'")
     assert run.data.tags["task"] == "translation" and "train_loss" in run.data.metrics
+    assert sum(name.startswith("train.class_weights.claims about water") for name in run.data.params) == 1
