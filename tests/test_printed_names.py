@@ -10,11 +10,11 @@ from markdown_it import MarkdownIt
 
 from tests.kit import ROOT, clean_environment
 from tests.training.small import smoke
-from transformer.core.errors import UserError, printable
+from transformer.core.errors import UserError, in_markdown, printable
 from transformer.core.stage import StageObserver
 from transformer.core.validation import Runtime
 from transformer.families.classifier.export import in_a_row
-from transformer.inference.exporting import in_markdown, model_card
+from transformer.inference.exporting import model_card
 from transformer.workflow.mlflow import in_words
 
 HOSTILE = "a\x1b[2J\nb\r\u2028c\u202ed\x9be\udcfff"

@@ -22,6 +22,14 @@ def printable(text: str) -> str:
     return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+_MARKUP = re.compile(r"[\\`*~<>&|]|\](?=\()|(?<![^\W_])_|_(?![^\W_])")  # not the _ of a parameter's name
+
+
+def in_markdown(text: str) -> str:
+    """Escape a text from outside, such as a label, so that Markdown shows it as it is."""
+    return _MARKUP.sub(r"\\\g<0>", printable(text))
+
+
 class UserError(Exception):
     """An error that the user can fix: the message is one line that says what happened, where, and what to do."""
 

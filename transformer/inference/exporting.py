@@ -2,7 +2,6 @@
 reproduces the evaluated predictions.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,7 +10,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from transformer.core.errors import UserError, printable
+from transformer.core.errors import UserError, in_markdown
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
@@ -19,8 +18,6 @@ from transformer.core.task import PRETRAINING, Task
 from transformer.core.validation import Hardware, Section, StageParams
 from transformer.inference.bundle import open_bundle, write_bundle
 from transformer.nn.device import prepare
-
-_MARKUP = re.compile(r"[\\`*~<>&|]|\](?=\()|(?<![^\W_])_|_(?![^\W_])")  # not the _ of a parameter's name
 
 
 class ExportParams(Section):
@@ -185,8 +182,3 @@ def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
 
 def _cell(value: object) -> str:
     return in_markdown(" ".join(str(value).split()))
-
-
-def in_markdown(text: str) -> str:
-    """Escape a text from outside, such as a label, so that Markdown shows it as it is."""
-    return _MARKUP.sub(r"\\\g<0>", printable(text))

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from filelock import FileLock
 
-from transformer.core.errors import UserError, printable
+from transformer.core.errors import UserError, in_markdown, printable
 from transformer.core.files import read_json, read_table, write_json
 from transformer.core.task import open_task
 from transformer.core.unchanged import repository
@@ -283,7 +283,7 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path, metrics: Mappi
             client.log_artifact(run_id, str(folder / path), "reports")
     link = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts/reports"
     links = [f"[Report]({link}/report.html)"] * bool(page) + [f"[answers]({link}/predictions.tsv)"]
-    note = f"{content.description(task, reports)}\n\n{' · '.join(links)}"
+    note = f"{in_markdown(content.description(task, reports))}\n\n{' · '.join(links)}"
     client.set_tag(run_id, "mlflow.note.content", storable(note))
     scores = [names[name] for name in metrics if "." in name and "_minus_" not in name][:_COLUMNS]
     view = {**_VIEW_STATE, "selectedColumns": [f"metrics.`{name}`" for name in scores]}

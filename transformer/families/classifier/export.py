@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from transformer.core.errors import in_markdown
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task, with_labels
 from transformer.families.classifier.classifier import AnsweringParams, Classifier, Prediction
-from transformer.inference.exporting import ExportStageParams, Model, Row, export_model, in_markdown
+from transformer.inference.exporting import ExportStageParams, Model, Row, export_model
 
 _TOLERANCE = 1e-4  # of a probability; summation order changes it far less
 
