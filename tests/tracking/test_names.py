@@ -10,7 +10,7 @@ from tests.tracking.runs import edit, sync
 from transformer.workflow.mlflow import Store
 from transformer.workflow.run import safe, safe_names, storable
 
-NAMES = ["", ".", "..", "a/../b", "x" * 259, "x" * 260, "Ham", "ham", "\ud800", "a\0b\n", "../up", ".hidden"]
+NAMES = ["", ".", "..", "a/../b", "x" * 259, "x" * 260, "ham", "Ham", "\ud800", "a\0b\n", "../up", ".hidden"]
 
 
 def test_any_name_is_one_of_a_parameter_metric_tag_and_version_tag(store: Store) -> None:
