@@ -5,9 +5,9 @@ import os
 import sys
 from errno import ENOSPC, EPIPE
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
+from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, printable, unusable
 from transformer.core.process import limit_openmp_spin
 from transformer.core.task import ENGINES, families, task_names, tasks_of
 
@@ -98,7 +98,12 @@ def run_command() -> None:
         dvc = sys.modules.get("dvc.exceptions")  # used by few commands
         if dvc is None or not isinstance(error, dvc.DvcException):
             raise
-        sys.exit(f"error: DVC says: {' '.join(str(error).split())}")
+        sys.exit(f"error: DVC says: {printable(' '.join(str(error).split()))}")
+
+
+def _say(line: str, stream: TextIO | None = None) -> None:
+    """Print a message, on stdout by default."""
+    print(printable(line), file=stream, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -234,9 +239,9 @@ def _compare(arguments: argparse.Namespace) -> None:
     wanted = [arguments.task] if arguments.task else task_names()
     pairs = [(first.results[t], second.results[t]) for t in wanted if t in first.results and t in second.results]
     for line in (found.partial[task] for found in (first, second) for task in wanted if task in found.partial):
-        print(line, file=sys.stderr)
+        _say(line, sys.stderr)
     for line in filter(None, (result.warning() for pair in pairs for result in pair)):
-        print(line, file=sys.stderr)
+        _say(line, sys.stderr)
     if not pairs:
         raise UserError(f"{arguments.first} and {arguments.second} have no results for the same task: run `dvc repro`")
     wrong = []
@@ -256,7 +261,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     from transformer.workflow.reproduction import verify
 
-    verify(Path.cwd(), arguments.commit, arguments.task, echo=lambda line: print(line, flush=True))
+    verify(Path.cwd(), arguments.commit, arguments.task, echo=_say)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -265,12 +270,12 @@ def _check(arguments: argparse.Namespace) -> None:
 
     path = arguments.path or Path("params.yaml")
     check_params(path)
-    print(f"{path}: all parameters are valid")
+    _say(f"{path}: all parameters are valid")
     if arguments.path is not None:
         return
     stale = stale_stages(Path.cwd())
     for stage, changed in stale.items():
-        print(f"{stage}: {', '.join(changed[:_SHOWN])}{f' and {len(changed) - _SHOWN} more' * (len(changed) > _SHOWN)}")
+        _say(f"{stage}: {', '.join(changed[:_SHOWN])}{f' and {len(changed) - _SHOWN} more' * (len(changed) > _SHOWN)}")
     if stale:
         raise UserError(f"{len(stale)} stages are not up to date: run `dvc repro`")
     print("every stage is up to date")
@@ -306,14 +311,14 @@ def _profile(arguments: argparse.Namespace) -> None:
     done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
     print(f"params.yaml: {arguments.name or 'corpora'} {done}")
     if arguments.name not in (None, DEFAULT) and (back := set_back(Path.cwd(), before)):
-        print(f"  set back to the default: {', '.join(back)}")
+        _say(f"  set back to the default: {', '.join(back)}")
 
 
 def _new_corpus(arguments: argparse.Namespace) -> None:
     from transformer.commands.new_corpus import new_corpus
 
     for line in new_corpus(Path.cwd(), arguments.path, name=arguments.name, columns=arguments.columns):
-        print(line, flush=True)
+        _say(line)
 
 
 def _sync(arguments: argparse.Namespace) -> None:
@@ -321,7 +326,7 @@ def _sync(arguments: argparse.Namespace) -> None:
     from transformer.workflow.sync import sync
 
     try:
-        written = sync(Path.cwd(), echo=lambda line: print(line, file=sys.stderr))
+        written = sync(Path.cwd(), echo=lambda line: _say(line, sys.stderr))
     except UserError:
         raise
     except Exception as error:  # the boundary: MLflow, its database, DVC and the connection raise their own errors
@@ -352,7 +357,7 @@ def _report(arguments: argparse.Namespace) -> None:
 
     own = find_results(Path.cwd(), WORKSPACE, arguments.task)
     for task in [arguments.task] if arguments.task else own.results:
-        print(write_page(Path.cwd(), task))
+        _say(str(write_page(Path.cwd(), task)))
     if not arguments.task and own.partial:
         raise UserError("; ".join(own.partial.values()))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, printable
 from transformer.core.files import read_table
 from transformer.core.params import leaves
 from transformer.core.task import open_task, task_names, tasks_of
@@ -33,7 +33,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
     for result in results.values():
         _print_result(result)
     for line in (*filter(None, (result.warning() for result in results.values())), *partial):
-        print(f"\n{line}")
+        print(f"\n{printable(line)}")
     print("\nNext")
     print("  open reports/TASK/report.html       how good, how sure, where it fails, what changed")
     for each, result in results.items():
@@ -42,7 +42,7 @@ def print_summary(root: Path, task: str | None = None) -> None:
         several = len(tasks_of(family.name)) > 1
         model = f"--model {bundle_path(each)} " if several else ""
         command, asked = family.command_line().example(each, params, _shortest(root, each))
-        print(f"  transformer {command} {model}{shlex.quote(asked) if asked else 'TEXT'}")
+        print(printable(f"  transformer {command} {model}{shlex.quote(asked) if asked else 'TEXT'}"))
     for each in [*results][-1:]:
         if epochs := results[each].pipeline.section("train").get("epochs"):
             run = f"dvc exp run -S {each}.train.epochs={epochs + 1} report@{each}"
@@ -76,7 +76,7 @@ def _print_result(result: Result) -> None:
         return
     print()
     if behind := shortfall(evaluation):
-        print(f"{result.task}: {behind}")
+        print(printable(f"{result.task}: {behind}"))
     print(scores_table(result.task, evaluation))
 
 
@@ -85,7 +85,9 @@ def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
     headline = open_task(task).family.headline
     known = [name for name in headline if any(name in evaluation[split] for split in splits(evaluation))]
     names = main_first(known, evaluation)
-    rows = [[split, *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)]
+    rows = [
+        [printable(split), *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)
+    ]
     header = [f"{task}, 95 % intervals", *map(metric_label, names)]
     table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
     return table

@@ -146,7 +146,7 @@ def read_json(path: Path) -> Any:
         content = path.read_bytes()
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter for lists in lists in lists
         raise UserError(f"{path} cannot be read as JSON ({error}): run `dvc repro` to make it again") from error
 
 

@@ -1,5 +1,6 @@
 """spaCy's rule-based tokenizers as plain data, and a tokenizer that follows such rules without spaCy."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -19,6 +20,23 @@ _SEARCHES = {
 _CHUNK = re.compile(r"\S+|(?<!\S)\s+|[^\S ]\s*")
 """A word, or the white space after it without the one space that separates it from the next word."""
 
+_SPACYS = """
+    016e1645162c39ee 05af2d0dcd162034 0772815b40d826d6 0d06dcdff16d48fa 0d2bf9991716ef3a 11faa1202b0e35d2
+    12a36c0362981a69 139f7094d01172bf 1f7df20cf5dea67d 20084d42d32489ee 208684593e934296 249048c017aa141b
+    2b33ce05d2b951d3 2bab2e3007a99ad2 30d1f93981d0ee91 340a4b97f8a45ab7 39abffb59b5f72e8 3fb1a2e4a8d7e6ed
+    41d65d58d3d1d9c0 44ad6f0514ff0497 454226ba3925161a 45bad44a8208e889 461947e0e35e3920 489b99a3b0bfd283
+    4f1e622015b6f656 50a5eed5f4668de9 541964bc5fa41c13 551ebe6231554c13 568ba62423d17c2a 56f7be676989fb32
+    58896dd46b5572ab 58eeb2cef2e9d307 59aa6e1cc9190480 59b4f57a6744a0b3 654d6a76abd85509 65c6962ad7fe6660
+    6b29694a0211e2c4 6f08f8324fe7cead 7582f0c007b6240c 7dbb850812953213 83b7617708d5ebc3 8cd9a4b2bb21a982
+    8dc9dcf7ddd17587 8ee79d74246f00e6 8f22b080275d826c 97d05308f3dd4bdb 9e34c91727f75ff7 a0bb72319662782d
+    a8d0c35dd103d0d6 a9d57dc57eddb98c aaa19e9ff0bde866 ae41b4960a100491 b66fda5c871dd16a ba85cf7248e6041c
+    bcbe478c8561911d c2876b2af867524b cbbcb028e30607fc ccbf33394a965d43 cddda106ff241906 ce057871b09fb34d
+    ce86e35cb931f483 d3db3762dbe32294 d737b346b6d88140 da9f2df7651fe008 dbfee8587fc87192 dd74fd54cafe4fe5
+    de83b96358652f81 dfdca44e79a66e74 e520ed0492aef51f e61f09f50e534037 ea9a2983fd67f92c eba92450215b40cb
+    f141a8d796931c24 f73c0890b2ef3c17 fcae7d455c6d3972 fd6c1cf251233fdd
+"""
+"""Digests of the patterns and flags of spaCy 3.8: any other could keep a text from ever being split."""
+
 _NEVER = re.compile(r"(?!)")
 _MOST_CHUNKS = 32_768  # whose tokens are kept in memory
 
@@ -26,7 +44,7 @@ _Exceptions = Mapping[str, tuple[str, ...]]
 
 
 def rules_of(language: str) -> dict[str, Any] | None:
-    """Return a language's spaCy tokenizer rules as JSON values, or None if it does not consist of patterns.
+    """Return a language's spaCy tokenizer rules as JSON values, or None unless they consist of spaCy 3.8's patterns.
 
     `patterns`: by name, a regular expression and its flags, or null. `exceptions`: by text, the tokens it is split
     into, such as `{"don't": ["do", "n't"]}`.
@@ -48,6 +66,8 @@ def rules_of(language: str) -> dict[str, Any] | None:
         if search is not None and not (isinstance(pattern, re.Pattern) and search.__name__ == method):
             return None
         patterns[name] = pattern and {"pattern": pattern.pattern, "flags": pattern.flags}
+        if pattern and not _is_spacys(pattern.pattern, pattern.flags):
+            return None
     exceptions = {text: [token[ORTH] for token in tokens] for text, tokens in sorted(tokenizer.rules.items())}
     return {"patterns": patterns, "exceptions": exceptions}
 
@@ -56,7 +76,7 @@ class RuleTokenizer:
     """Tokenizes texts exactly like the spaCy tokenizer that the rules come from."""
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
-        """rules: from `rules_of`. Raises UserError when they are malformed."""
+        """rules: from `rules_of`. Raises UserError when they are malformed, or have patterns that are not spaCy's."""
         try:
             patterns = {name: _compiled(rules["patterns"][name]) for name in _SEARCHES}
             self._exceptions: _Exceptions = dict(_exception(*item) for item in rules["exceptions"].items())
@@ -151,7 +171,16 @@ class RuleTokenizer:
 
 
 def _compiled(pattern: Any) -> re.Pattern[str]:
-    return _NEVER if pattern is None else re.compile(pattern["pattern"], pattern["flags"])
+    if pattern is None:
+        return _NEVER
+    text, flags = pattern["pattern"], pattern["flags"]
+    if not _is_spacys(text, flags):
+        raise ValueError(f"{str(text)[:40]!r} with flags {str(flags)[:10]} is not a pattern of spaCy 3.8")
+    return re.compile(text, flags)
+
+
+def _is_spacys(pattern: object, flags: object) -> bool:
+    return hashlib.sha256(f"{flags} {pattern}".encode(errors="replace")).hexdigest()[:16] in _SPACYS
 
 
 def _exception(text: Any, tokens: Any) -> tuple[str, tuple[str, ...]]:

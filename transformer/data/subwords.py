@@ -6,56 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from transformer.core.errors import UserError
 from transformer.data.text import cut_words
-from transformer.data.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
+from transformer.data.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary, lossless, prepare_text
 from transformer.data.vocabulary_training import count_spaced
 from transformer.data.workers import OrderedMap
-
-# A text may contain the character ▁ itself, so it is escaped with noncharacters, which Unicode reserves for internal
-# use. They are escaped too, so that even a text that contains them is restored exactly.
-_LOW_LINE, _ESCAPE = "\ufdd0", "\ufdd1"
-_ESCAPES = ((_ESCAPE, f"{_ESCAPE}1"), (_LOW_LINE, f"{_ESCAPE}0"), (SPACE, _LOW_LINE))
-
-# Letters with their marks, numbers, and everything else are separate pieces, each with the space before it: "dog" is
-# the same piece in "dog", "dog." and "dog's", as in SentencePiece, whose pieces do not mix scripts. No piece can spell
-# a special token or the name of a byte, since these mix classes.
-_WORDS = Regex(rf"{SPACE}?(?:[\p{{L}}\p{{M}}]+|\p{{N}}+|[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+)|{SPACE}")
-
-
-def lossless_vocabulary(model: models.Model) -> Vocabulary:
-    """Make a vocabulary around a BPE or Unigram model that contains the four special tokens.
-
-    decode(encode(text)) restores any text whose characters the model knows; with byte pieces, any text.
-    """
-    tokenizer = Tokenizer(model)
-    prepare_text(tokenizer)
-    tokenizer.decoder = decoders.Sequence(
-        [
-            decoders.Replace(SPACE, " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(content=" ", left=1, right=0),
-            *(decoders.Replace(escaped, character) for character, escaped in reversed(_ESCAPES)),
-        ]
-    )
-    tokenizer.add_special_tokens(list(WORD_SPECIALS))
-    return Vocabulary(tokenizer)
-
-
-def prepare_text(tokenizer: Tokenizer) -> None:
-    """Set the normalizer and the word splitter of a tokenizer."""
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            *(normalizers.Replace(character, escaped) for character, escaped in _ESCAPES),
-            normalizers.Prepend(SPACE),
-            normalizers.Replace(" ", SPACE),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(_WORDS, "isolated")
-
 
 _AT_A_TIME = 1000  # copies of a word passed to the trainer together
 _WORDS_A_LINE, _LONGEST_WORD = 20, 60  # of lines with several words: words per line, maximum bytes per word
@@ -94,9 +51,8 @@ def train_bpe(
     merges = [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
     pieces = dict.fromkeys((*fixed, *words.alphabet, *(left + right for left, right in merges)))
     entries = {piece: index for index, piece in enumerate(pieces)}
-    return lossless_vocabulary(
-        models.BPE(entries, merges, unk_token=WORD_SPECIALS.unknown, byte_fallback=byte_fallback)
-    )
+    model = models.BPE(entries, merges, unk_token=WORD_SPECIALS.unknown, byte_fallback=byte_fallback)
+    return Vocabulary(lossless(model))
 
 
 def train_unigram(
@@ -113,7 +69,7 @@ def train_unigram(
     scores = _unigram_scores(words, _room(words, fixed, max_size) + len(words.alphabet))
     entries = [(piece, 0.0) for piece in fixed] + list(scores.items())
     unknown = fixed.index(WORD_SPECIALS.unknown)
-    return lossless_vocabulary(models.Unigram(entries, unk_id=unknown, byte_fallback=byte_fallback))
+    return Vocabulary(lossless(models.Unigram(entries, unk_id=unknown, byte_fallback=byte_fallback)))
 
 
 def count_words(texts: Iterable[str], *, min_frequency: int, ordered_map: OrderedMap = map) -> Words:

@@ -4,15 +4,16 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, reading, write_json
 from transformer.data.store import Sequences
+from transformer.data.text import LONGEST_WORD
 
 Ids = NDArray[np.int64]
 _SAMPLING = "sampling.json"
@@ -32,20 +33,36 @@ WORD_SPECIALS = Specials("<pad>", "<unk>", "<bos>", "<eos>")
 WORDPIECE_SPECIALS = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPACE = "\u2581"
 """▁, which represents a space in the pieces of lossless vocabularies."""
+PREFIX = "##"
+"""Begins the WordPiece pieces within a word."""
+MASK = "[MASK]"
+"""BERT's fifth special token; language models use it, and trained vocabularies look like given ones."""
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 """The UTF-8 byte pieces that spell characters unknown to a vocabulary with byte fallback."""
+
+# A text may contain the character ▁ itself, so it is escaped with noncharacters, which Unicode reserves for internal
+# use. They are escaped too, so that even a text that contains them is restored exactly.
+_LOW_LINE, _ESCAPE = "\ufdd0", "\ufdd1"
+_ESCAPES = ((_ESCAPE, f"{_ESCAPE}1"), (_LOW_LINE, f"{_ESCAPE}0"), (SPACE, _LOW_LINE))
+
+# Letters with their marks, numbers, and everything else are separate pieces, each with the space before it: "dog" is
+# the same piece in "dog", "dog." and "dog's", as in SentencePiece, whose pieces do not mix scripts. No piece can spell
+# a special token or the name of a byte, since these mix classes.
+_WORDS = Regex(rf"{SPACE}?(?:[\p{{L}}\p{{M}}]+|\p{{N}}+|[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+)|{SPACE}")
 
 
 class Vocabulary:
     """Text to ids and back. Every encoded text begins with `begin_id` and ends with `end_id`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Raises UserError when the tokenizer has neither known set of special tokens."""
+        """Raises UserError when the tokenizer has neither known set of special tokens, or its ids have gaps."""
         self.tokenizer = tokenizer
         self.specials = _specials_of(tokenizer)
         entries = tokenizer.get_vocab()
         self.pad_id, self.unknown_id, self.begin_id, self.end_id = (entries[special] for special in self.specials)
         self.size: int = tokenizer.get_vocab_size()
+        if {*entries.values()} != {*range(self.size)}:
+            raise UserError(f"the vocabulary's {self.size} entries are not numbered from 0 to {self.size - 1}")
         # A text that spells out a special token is still text: it must not end a sentence or act as padding.
         tokenizer.encode_special_tokens = True
         self._reserved = np.array([self.pad_id, self.begin_id, self.end_id])
@@ -55,14 +72,21 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a tokenizer.json. Raises UserError when it is missing or invalid."""
+        """Open a tokenizer.json. Raises UserError when it is missing or not as `save` wrote it.
+
+        Only its entries are used, with the components of this module: a file's own could be of any size, or never end.
+        """
+        with reading(path):
+            text = path.read_bytes()
         try:
-            with reading(path):
-                text = path.read_text(encoding="utf-8")
-            return cls(Tokenizer.from_str(text))
-        except UserError:
+            content = json.loads(text)
+            tokenizer = _with_own_components(content)
+            if json.loads(tokenizer.to_str()) != content:
+                raise ValueError("it has components that no vocabulary of this project has")
+            return cls(tokenizer)
+        except (KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:  # the tokenizers library raises bare Exception
+        except BaseException as error:  # the tokenizers library raises bare Exception, and panics as BaseException
             raise UserError(f"{path} is not a valid tokenizer.json: {' '.join(str(error).split())[:200]}") from error
 
     def save(self, path: Path) -> None:
@@ -93,6 +117,81 @@ class Vocabulary:
     def entries(self, ids: Iterable[int]) -> list[str]:
         """Return the vocabulary entry of each id, including special tokens."""
         return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
+
+
+def words(entries: dict[str, int]) -> Tokenizer:
+    """Make a tokenizer of whole words, which spaces separate. entries: numbers by word, with special tokens."""
+    tokenizer = Tokenizer(models.WordLevel(entries, unk_token=WORD_SPECIALS.unknown))
+    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
+    tokenizer.add_special_tokens(list(WORD_SPECIALS))
+    return tokenizer
+
+
+def wordpiece(entries: dict[str, int], *, lowercase: bool, trained: bool) -> Tokenizer:
+    """Make a tokenizer like BERT's. entries: numbers by piece, with any special tokens.
+
+    trained: from texts, not given. Then it keeps accents when lowercasing, which texts in other languages need, and
+    words are as long as those that the trainer learns from: scripts without spaces have long ones.
+    """
+    unknown = WORDPIECE_SPECIALS.unknown
+    tokenizer = Tokenizer(models.WordPiece(entries, unk_token=unknown))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    if trained:
+        tokenizer.model = models.WordPiece(entries, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=PREFIX)
+    tokenizer.add_special_tokens([special for special in (*WORDPIECE_SPECIALS, MASK) if special in entries])
+    return tokenizer
+
+
+def lossless(model: models.Model) -> Tokenizer:
+    """Make a tokenizer around a BPE or Unigram model that contains the four special tokens.
+
+    decode(encode(text)) restores any text whose characters the model knows; with byte pieces, any text.
+    """
+    tokenizer = Tokenizer(model)
+    prepare_text(tokenizer)
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace(SPACE, " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(content=" ", left=1, right=0),
+            *(decoders.Replace(escaped, character) for character, escaped in reversed(_ESCAPES)),
+        ]
+    )
+    tokenizer.add_special_tokens(list(WORD_SPECIALS))
+    return tokenizer
+
+
+def prepare_text(tokenizer: Tokenizer) -> None:
+    """Set the normalizer and the word splitter of a lossless tokenizer."""
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            *(normalizers.Replace(character, escaped) for character, escaped in _ESCAPES),
+            normalizers.Prepend(SPACE),
+            normalizers.Replace(" ", SPACE),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(_WORDS, "isolated")
+
+
+def _with_own_components(content: dict[str, Any]) -> Tokenizer:
+    """Make a tokenizer of the entries in a tokenizer.json."""
+    model, normalizer = content["model"], content["normalizer"]
+    kind, entries = model["type"], model["vocab"]
+    if kind == "WordLevel":
+        return words(entries)
+    if kind == "WordPiece":
+        trained = normalizer["strip_accents"] is not None
+        return wordpiece(entries, lowercase=normalizer["lowercase"], trained=trained)
+    fallback = model["byte_fallback"]
+    if kind == "Unigram":
+        pieces = [(piece, score) for piece, score in entries]
+        return lossless(models.Unigram(pieces, unk_id=model["unk_id"], byte_fallback=fallback))
+    merges = [(left, right) for left, right in model["merges"]]
+    return lossless(models.BPE(entries, merges, unk_token=WORD_SPECIALS.unknown, byte_fallback=fallback))
 
 
 def read_vocabularies(folder: Path, *sides: str) -> dict[str, Vocabulary]:

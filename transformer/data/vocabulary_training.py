@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, trainers
 
 from transformer.core.errors import UserError
 from transformer.core.unchanged import hint_of_clone, refuse_outside_of_clone
-from transformer.data.text import LONGEST_WORD, cut_words
+from transformer.data.text import cut_words
 from transformer.data.tokenization import PRETOKENIZERS, PreTokenizerParams, read_pretokenizers
-from transformer.data.vocabulary import WORD_SPECIALS, WORDPIECE_SPECIALS, Vocabulary
+from transformer.data.vocabulary import MASK, PREFIX, WORD_SPECIALS, WORDPIECE_SPECIALS, Vocabulary, wordpiece, words
 from transformer.data.workers import OrderedMap, chunks
 
 _MODELS = {"word": "WordLevel", "wordpiece": "WordPiece", "bpe": "BPE", "unigram": "Unigram"}
@@ -63,9 +63,6 @@ def _counted(texts: list[str]) -> Counter[str]:
     return counts
 
 
-_PREFIX = "##"
-_MASK = "[MASK]"  # BERT's fifth special token; language models use it, and trained vocabularies look like given ones
-
 Texts = Callable[[], Iterator[str]]
 """Starts a fresh pass over the training texts."""
 
@@ -78,16 +75,13 @@ def word_vocabulary(
     max_size: maximum number of entries, including the four special ones; None for no limit.
     """
     counts = count_spaced(texts, ordered_map)
-    for reserved in (*WORD_SPECIALS, _MASK, ""):
+    for reserved in (*WORD_SPECIALS, MASK, ""):
         counts.pop(reserved, None)
     ranked = sorted((word for word, count in counts.items() if count >= min_frequency), key=lambda w: (-counts[w], w))
     if max_size is not None:
         ranked = ranked[: max_size - len(WORD_SPECIALS)]
     entries = {word: index for index, word in enumerate((*WORD_SPECIALS, *ranked))}
-    tokenizer = Tokenizer(models.WordLevel(entries, unk_token=WORD_SPECIALS.unknown))
-    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
-    tokenizer.add_special_tokens(list(WORD_SPECIALS))
-    return Vocabulary(tokenizer)
+    return Vocabulary(words(entries))
 
 
 def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercase: bool) -> Vocabulary:
@@ -96,9 +90,9 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
     Its trainer numbers single characters in the order of a randomly seeded hash map, so two runs would differ. Passing
     all of them as special tokens fixes their numbers.
     """
-    tokenizer = _trained_wordpiece({}, lowercase=lowercase)
+    tokenizer = wordpiece({}, lowercase=lowercase, trained=True)
     alphabet = _alphabet(tokenizer, texts())
-    fixed = [*WORDPIECE_SPECIALS, _MASK, *alphabet, *(_PREFIX + character for character in alphabet)]
+    fixed = [*WORDPIECE_SPECIALS, MASK, *alphabet, *(PREFIX + character for character in alphabet)]
     if len(fixed) > max_size:
         raise UserError(
             f"vocab.max_size {max_size} is too small: special tokens and the texts' {len(alphabet)} characters, each as"
@@ -108,7 +102,7 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
         vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
     )
     tokenizer.train_from_iterator(map(cut_words, texts()), trainer)
-    return _finished(_trained_wordpiece(tokenizer.get_vocab(), lowercase=lowercase))
+    return Vocabulary(wordpiece(tokenizer.get_vocab(), lowercase=lowercase, trained=True))
 
 
 def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
@@ -125,7 +119,8 @@ def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
         raise UserError(f"the vocabulary {path} names {repeated!r} more than once: each line must be a new piece")
     if absent := [special for special in WORDPIECE_SPECIALS if special not in pieces]:
         raise UserError(f"the vocabulary {path} lacks {', '.join(absent)}: add each on its own line")
-    return _finished(_wordpiece({piece: index for index, piece in enumerate(pieces)}, lowercase=lowercase))
+    entries = {piece: index for index, piece in enumerate(pieces)}
+    return Vocabulary(wordpiece(entries, lowercase=lowercase, trained=False))
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
@@ -133,30 +128,3 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     for text in texts:
         characters.update(tokenizer.normalizer.normalize_str(text))
     return sorted(character for character in characters if not character.isspace())
-
-
-def _finished(tokenizer: Tokenizer) -> Vocabulary:
-    vocabulary = tokenizer.get_vocab()
-    tokenizer.add_special_tokens([special for special in (*WORDPIECE_SPECIALS, _MASK) if special in vocabulary])
-    return Vocabulary(tokenizer)
-
-
-def _trained_wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
-    """Make a tokenizer like BERT's, but keep accents when lowercasing: texts in other languages need them.
-
-    Words are as long as those that the trainer learns from: scripts without spaces have long ones.
-    """
-    tokenizer = _wordpiece(vocabulary, lowercase=lowercase)
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
-    tokenizer.model = models.WordPiece(
-        vocabulary, unk_token=WORDPIECE_SPECIALS.unknown, max_input_chars_per_word=LONGEST_WORD
-    )
-    return tokenizer
-
-
-def _wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=WORDPIECE_SPECIALS.unknown))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix=_PREFIX)
-    return tokenizer

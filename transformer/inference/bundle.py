@@ -9,6 +9,8 @@ README.md             the model card
 """
 
 import hashlib
+import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -147,6 +149,7 @@ def config_of(path: Path) -> tuple[dict[str, Any], Task]:
             raise UserError(f"{path} is in MLflow's registry, and this reads folders: `transformer serve -m {path}`")
         what = f"is not an exported model ({CONFIG} is missing)" if path.is_dir() else "does not exist"
         raise UserError(f"{path} {what}: run `dvc repro` or name another folder")
+    _require_own_files(path)
     config = read_json(path / CONFIG)
     task = _task_of(config)
     if task is None:
@@ -154,6 +157,19 @@ def config_of(path: Path) -> tuple[dict[str, Any], Task]:
             raise UserError(f"{path} is not an exported model: name its bundle, such as models/TASK/bundle")
         raise UserError(f"{path / CONFIG} is not of format {FORMAT}: export the model again with this version")
     return config, task
+
+
+_CACHED = re.compile(r".*/files/md5/[0-9a-f]{2}/[0-9a-f]{30}")  # a file of DVC's cache, which it may link to
+
+
+def _require_own_files(folder: Path) -> None:
+    """Raise UserError unless everything in the folder is a folder or regular file, and links lead nowhere else."""
+    root = folder.resolve()
+    for path in folder.rglob("*"):
+        target = Path(os.path.realpath(path))
+        own = target.is_relative_to(root) or _CACHED.fullmatch(target.as_posix())
+        if target.exists() and not (own and (target.is_file() or target.is_dir())):
+            raise UserError(f"{path} is not a file of this folder, but a link out of it or a device: remove it")
 
 
 def _task_of(config: Any) -> Task | None:

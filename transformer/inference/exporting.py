@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, in_markdown
 from transformer.core.files import read_json, read_table
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
@@ -181,4 +181,4 @@ def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
 
 
 def _cell(value: object) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|")
+    return in_markdown(" ".join(str(value).split()))

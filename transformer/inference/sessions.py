@@ -54,17 +54,17 @@ def sizes(vocabularies: Mapping[str, Vocabulary], positions: int) -> dict[str, A
     return {"positions": positions, "vocabulary": {side: each.size for side, each in vocabularies.items()}}
 
 
-def read_parts(folder: Path, config: Mapping[str, Any]) -> Parts:
-    """Read the parts of a converted model; config: its config.json.
+def read_parts(folder: Path, config: Mapping[str, Any], *sides: str) -> Parts:
+    """Read the parts of a converted model; config: its config.json; sides: of its vocabularies.
 
     Raises UserError when one is missing or broken, or belongs to another model.
     """
     try:
         positions = int(config[MODEL]["positions"])
-        wanted = {str(side): int(size) for side, size in config[MODEL]["vocabulary"].items()}
+        wanted = {side: int(config[MODEL]["vocabulary"][side]) for side in sides}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{folder / CONFIG} lacks the model's sizes: run `dvc repro` to convert it again") from error
-    vocabularies = read_vocabularies(folder / "vocab", *wanted)
+    vocabularies = read_vocabularies(folder / "vocab", *sides)
     for side, size in wanted.items():
         require_size(vocabularies[side], size, folder / "vocab")
     return Parts(vocabularies, positions)

@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from transformer.core.validation import Section
 
+MOST_LAYERS = 1000
+
 
 class TransformerParams(Section):
     """The sizes and choices of a Transformer's layers (Vaswani et al. 2017, section 3)."""

@@ -1,9 +1,11 @@
 """Trained model folder: weights, and the configuration to rebuild the model."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from safetensors import SafetensorError
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
@@ -14,6 +16,8 @@ from transformer.core.validation import Section, validate
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 Config = TypeVar("Config", bound=Section)
+Network = TypeVar("Network", bound=nn.Module)
+_COMPUTED = 2**26  # maximum number of values that a model computes from its configuration, such as sinusoids
 
 
 def unique_state(model: nn.Module) -> dict[str, Tensor]:
@@ -47,6 +51,23 @@ def put_state(model: nn.Module, state: dict[str, Tensor]) -> None:
         raise RuntimeError(f"the weights do not match the model: {result}")
 
 
+def load_model(folder: Path, build: Callable[[], Network]) -> Network:
+    """Build a trained model with its weights. Raises UserError when the file is missing, corrupt or mismatched.
+
+    build: makes a new model. Its sizes are compared with the file's before it takes memory: a configuration may name
+    any.
+    """
+    shapes = _shapes(folder)
+    try:
+        with torch.device("meta"):
+            _require_fit(build(), shapes)
+    except (RuntimeError, TypeError) as error:  # torch raises these for sizes beyond 64 bits
+        raise unfit(folder, error) from error
+    model = build()
+    load_weights(folder, model)
+    return model
+
+
 def load_weights(folder: Path, model: nn.Module) -> None:
     """Load a trained model's weights into `model`. Raises UserError when the file is missing, corrupt or mismatched."""
     try:
@@ -55,13 +76,37 @@ def load_weights(folder: Path, model: nn.Module) -> None:
         raise unfit(folder, error) from error
 
 
+def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return the weights' shapes by name, without reading the weights."""
+    path = folder / WEIGHTS
+    try:
+        with reading(path), safe_open(path, framework="pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise unfit(folder, error) from error
+
+
+def _require_fit(model: nn.Module, shapes: dict[str, tuple[int, ...]]) -> None:
+    own = {name: tuple(tensor.shape) for name, tensor in unique_state(model).items()}
+    for name in sorted(own.keys() | shapes.keys()):
+        if own.get(name) != shapes.get(name):
+            raise RuntimeError(f"`{name}` has shape {shapes.get(name)}, and by {CONFIG} {own.get(name)}")
+    computed = sum(buffer.numel() for buffer in model.buffers())
+    if computed > _COMPUTED:
+        raise RuntimeError(f"{CONFIG} asks for {computed:,} values besides the weights")
+
+
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """Return a trained model's weights by name. Raises UserError when the file is missing or corrupt."""
     try:
         with reading(folder / WEIGHTS):
-            return load_file(folder / WEIGHTS)
+            state = load_file(folder / WEIGHTS)
     except SafetensorError as error:
         raise unfit(folder, error) from error
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise unfit(folder, ValueError(f"`{name}` has values that are not finite"))
+    return state
 
 
 def unfit(folder: Path, error: Exception) -> UserError:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tabulate import tabulate
 
 from transformer.core.code import changes
+from transformer.core.errors import in_markdown, printable
 from transformer.core.params import leaves
 from transformer.core.task import Task, open_task
 from transformer.evaluation.bootstrap import interval, p_value
@@ -276,7 +277,6 @@ def _table(table: Shown, markdown: bool) -> Iterator[str]:
     if table.note:
         yield table.note
         yield ""
-    # An unescaped pipe would end the cell of a Markdown table.
-    cells = [[cell.replace("|", "\\|") if markdown else cell for cell in row] for row in (table.header, *table.rows)]
+    cells = [[*map(in_markdown if markdown else printable, row)] for row in (table.header, *table.rows)]
     style = "pipe" if markdown else "simple"
     yield tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True)

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from filelock import FileLock
 
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, in_markdown, printable
 from transformer.core.files import read_json, read_table, write_json
 from transformer.core.task import open_task
 from transformer.core.unchanged import repository
@@ -29,7 +29,7 @@ from transformer.inference.serving import BEST
 from transformer.workflow import run as content
 from transformer.workflow.pipeline import bundle_path, converted_path
 from transformer.workflow.results import Result
-from transformer.workflow.run import Origin, safe
+from transformer.workflow.run import Origin, safe, safe_names, storable
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -73,7 +73,7 @@ _VIEW_STATE = {
 _COLUMNS = 6
 _POINTS = 1000  # in a request
 _PARAMS = 100
-_DIGEST_LENGTH = 36  # MLflow's limit
+_DIGEST_LENGTH, _DATASET_LENGTH = 36, 500  # MLflow's limits
 _Found = TypeVar("_Found")
 
 
@@ -139,7 +139,7 @@ def without_password(text: str) -> str:
 def in_words(error: Exception) -> str:
     """Format a store's error as one line: the database's own message if there is one, with passwords masked."""
     found = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
-    return without_password(" ".join(str(found).split()))[:_LETTERS] or type(error).__name__
+    return printable(without_password(" ".join(str(found).split()))[:_LETTERS]) or type(error).__name__
 
 
 def quiet_mlflow() -> None:
@@ -254,16 +254,18 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path, metrics: Mappi
     params = safe(content.hyperparameters(task, result.pipeline.params))
     for some in _slices([Param(name, value) for name, value in params.items()], _PARAMS):
         client.log_batch(run_id, params=some)
-    points = [Metric(name, value, time, 0) for name, value in metrics.items()]
-    points += [Metric(name, value, time, step) for name, value, step in content.curves(reports)]
+    curves = content.curves(reports)
+    names = safe_names([*metrics, *(name for name, _, _ in curves)])
+    points = [Metric(names[name], value, time, 0) for name, value in metrics.items()]
+    points += [Metric(names[name], value, time, step) for name, value, step in curves]
     for batch in _slices(points, _POINTS):
         client.log_batch(run_id, metrics=batch)
     provenance = read_json(folder / "data" / task / "corpus" / "provenance.json")
     source = json.dumps({key: value for key, value in provenance.items() if isinstance(value, str)}, sort_keys=True)
     inputs = [
         DatasetInput(
-            Dataset(f"{task}/{split}", provenance["sha256"][split][:_DIGEST_LENGTH], "corpus", source,
-                    profile=json.dumps({"num_rows": rows})),
+            Dataset(storable(f"{task}/{split}", _DATASET_LENGTH), storable(provenance["sha256"][split], _DIGEST_LENGTH),
+                    "corpus", storable(source), profile=json.dumps({"num_rows": rows})),
             [InputTag("mlflow.data.context", "testing" if split.startswith(("validation", "test")) else "training")],
         )
         for split, rows in sorted(provenance["rows"].items())
@@ -281,9 +283,9 @@ def _fill(store: Store, run: "Run", result: Result, folder: Path, metrics: Mappi
             client.log_artifact(run_id, str(folder / path), "reports")
     link = f"#/experiments/{store.experiment_id}/runs/{run_id}/artifacts/reports"
     links = [f"[Report]({link}/report.html)"] * bool(page) + [f"[answers]({link}/predictions.tsv)"]
-    note = f"{content.description(task, reports)}\n\n{' · '.join(links)}"
-    client.set_tag(run_id, "mlflow.note.content", note)
-    scores = [name for name in metrics if "." in name and "_minus_" not in name][:_COLUMNS]
+    note = f"{in_markdown(content.description(task, reports))}\n\n{' · '.join(links)}"
+    client.set_tag(run_id, "mlflow.note.content", storable(note))
+    scores = [names[name] for name in metrics if "." in name and "_minus_" not in name][:_COLUMNS]
     view = {**_VIEW_STATE, "selectedColumns": [f"metrics.`{name}`" for name in scores]}
     client.set_experiment_tag(store.experiment_id, f"mlflow.sharedViewState.{VIEW}", json.dumps(view))
 
@@ -312,7 +314,7 @@ def _register(store: Store, run_id: str, result: Result, origin: Origin, folder:
         client.log_model_artifacts(model_id, str(local))
     client.finalize_logged_model(model_id, status="READY")
     client.log_outputs(run_id, models=[LoggedModelOutput(model_id, step=0)])
-    tags = content.version_tags(result, origin, folder)
+    tags = safe(content.version_tags(result, origin, folder))
     try:
         client.create_registered_model(name)
     except MlflowException as error:
@@ -438,7 +440,11 @@ def follow(store: Store, name: str, training: str, batches: Iterator[list[dict[s
         for batch in chain([first], batches):
             status = next((event["status"] for event in batch if event["event"] == "end"), status)
             new = [event for event in batch if event["event"] == "metrics" and event["step"] > logged]
-            points = [Metric(each, value, e["time"], e["step"]) for e in new for each, value in e["values"].items()]
+            points = [
+                Metric(name, event["values"][each], event["time"], event["step"])
+                for event in new
+                for each, name in safe_names(event["values"]).items()
+            ]
             for some in _slices(points, _POINTS):
                 client.log_batch(run_id, metrics=some)
     finally:

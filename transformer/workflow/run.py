@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -31,7 +31,7 @@ _NAMED = 4
 _KEY = 8
 _MOST_METRICS = 40
 _TRAINING = ("parameters", "steps", "epochs", "best_epoch")
-_NOT_IN_NAMES = re.compile(r"[^\w\-. :]")  # MLflow takes a slash only where it makes a path
+_NOT_IN_NAMES = re.compile(r"^\.|[^\w\-. :]")  # MLflow takes dots and slashes only where they make a path
 _NAME_LENGTH = 250  # MLflow's limits
 VALUE_LENGTH = 5000
 _UNFIT = re.compile(r"[^\w.-]+")
@@ -78,8 +78,8 @@ def run_name(result: Result, origin: Origin) -> str:
     pipeline = result.pipeline
     changed = changes(pipeline, _committed(result.root, origin.commit))
     unchanged = [pipeline.task, "-".join(languages(pipeline))]
-    name = " ".join(filter(None, [*(changed or unchanged), origin.experiment])).replace("\0", "")
-    return f"{name[: _NAME_LENGTH - _KEY - 1]} {pipeline.key[:_KEY]}"
+    name = " ".join(filter(None, [*(changed or unchanged), origin.experiment]))
+    return f"{storable(name, _NAME_LENGTH - _KEY - 1)} {pipeline.key[:_KEY]}"
 
 
 def _committed(root: Path, commit: str | None) -> dict[str, Any]:
@@ -116,18 +116,32 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def safe(values: Mapping[str, Any], length: int = VALUE_LENGTH) -> dict[str, str]:
-    """Make names and values acceptable to MLflow and its databases, whatever their characters and length.
+def safe(values: Mapping[str, Any]) -> dict[str, str]:
+    """Make names and values acceptable to MLflow and its databases, whatever their characters and length."""
+    names = safe_names(values)
+    return {names[name]: storable(value) for name, value in values.items()}
 
-    Names that would collide, or are too long, end in a hash of the original.
+
+def safe_names(names: Iterable[str]) -> dict[str, str]:
+    """Map names of parameters, metrics or tags to ones that MLflow and its databases take, no two to the same.
+
+    Those that would collide, also in a database that ignores case, or are too long, end in a hash of the original.
     """
     found: dict[str, str] = {}
-    for name, value in values.items():
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
         allowed = _NOT_IN_NAMES.sub("_", name) or "_"
-        if allowed in found or len(allowed) > _NAME_LENGTH:
-            allowed = f"{allowed[: _NAME_LENGTH - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        found[allowed] = _text(value).replace("\0", "\N{SYMBOL FOR NULL}")[:length]
+        if allowed.casefold() in taken or len(allowed) > _NAME_LENGTH:
+            digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+            allowed = f"{allowed[: _NAME_LENGTH - _KEY - 1]}_{digest[:_KEY]}"
+        found[name] = allowed
+        taken.add(allowed.casefold())
     return found
+
+
+def storable(value: Any, length: int = VALUE_LENGTH) -> str:
+    """Return a value as text that MLflow and its databases take: no null, no half of a surrogate pair, not too long."""
+    return _text(value).replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()[:length]
 
 
 def metrics(task: str, reports: Path) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from transformer.core.code import code_at_start, updates_code
-from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, unusable
+from transformer.core.errors import OUT_OF_MEMORY, UserError, is_out_of_memory, printable, unusable
 from transformer.core.observer import Observer
 from transformer.core.params import read_params, stage_params
 from transformer.core.paths import Paths
@@ -90,7 +90,7 @@ class StageObserver(Observer):
 
     def say(self, line: str) -> None:
         """Print a line below the progress bar."""
-        tqdm.write(f"{self._title}: {line}", file=sys.stderr)
+        tqdm.write(printable(f"{self._title}: {line}"), file=sys.stderr)
 
     def once_checked(self, clean_up: Callable[[], None]) -> None:
         """Defer the clean-up to `clean_up`."""

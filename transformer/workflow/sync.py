@@ -59,7 +59,7 @@ def _require_complete(result: Result) -> None:
 def sync(root: Path, *, echo: Callable[[str], None]) -> int:
     """Write the missing runs of the commits, the experiments and the workspace, oldest first. Return their number.
 
-    Reports through `echo` what cannot be written, and writes the rest. Raises what MLflow raises.
+    Reports through `echo` what cannot be written, and writes the rest. Raises what MLflow raises if the store fails.
     """
     own = results_at(root, WORKSPACE, None)
     said: dict[str, str] = dict(own.partial)
@@ -90,6 +90,11 @@ def sync(root: Path, *, echo: Callable[[str], None]) -> int:
             said[key] = (
                 f"{task} of {result.name}: not recorded, since another version of this project made it ({error!r})"
             )
+        except Exception as error:  # what MLflow, its database and the connection raise
+            if task not in stores:
+                raise
+            finished_keys(stores[task])  # raises as well if it is not this result's fault
+            said[key] = f"{task} of {result.name}: not recorded, since MLflow does not take it ({in_words(error)})"
     if missing:
         some = ", ".join([*missing.values()][:_NAMED]) + ", ..." * (len(missing) > _NAMED)
         said[""] = (

@@ -30,9 +30,11 @@ class CTranslate2Scorer:
         try:
             with np.load(folder / HEAD) as head:
                 self._head = {name: head[name] for name in head.files}
-        except (ValueError, OSError, BadZipFile) as error:
+            self._pooling = str(self._head["pooling"])
+            if len(self._head["weight"]) != classes or not np.isfinite(self._head["weight"]).all():
+                raise ValueError(f"its weights are not finite, or not of {classes} classes")
+        except (KeyError, TypeError, ValueError, OSError, BadZipFile) as error:
             raise UserError(f"{folder / HEAD} cannot be read ({error}): run `dvc repro` to convert it again") from error
-        self._pooling = str(self._head["pooling"])
         self._cls = [size] if self._pooling == "cls" else []
 
     def logits(self, token_ids: Ids) -> Floats:
@@ -82,7 +84,7 @@ def open_converted(task: Task, folder: Path, config: dict[str, Any], threads: in
     Raises UserError if a part is missing or broken.
     """
     params = validate(ClassificationParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
-    vocabularies, positions = read_parts(folder, config)
+    vocabularies, positions = read_parts(folder, config, "text")
     vocabulary = vocabularies["text"]
     pad_id, classes = vocabulary.pad_id, len(task.classes)
     if config["engine"].startswith("onnx"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from transformer.core.errors import in_markdown
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task, with_labels
@@ -23,7 +24,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     model = Model(
         task=task,
         title=task.card_title,
-        use=task.card_use.format(classes=in_a_row(task.classes)),
+        use=task.card_use.format(classes=in_a_row([*map(in_markdown, task.classes)])),
         main_metric="accuracy",
         question="text",
     )

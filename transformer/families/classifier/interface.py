@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from transformer.core.validation import Section
-from transformer.nn.config import RecurrentLayerParams, TransformerParams
+from transformer.nn.config import MOST_LAYERS, RecurrentLayerParams, TransformerParams
 from transformer.nn.layers import Model
 
 LONGEST = 3
@@ -39,7 +39,7 @@ class NgramParams(Section):
 class RecurrentClassifierParams(RecurrentLayerParams):
     """`model` of a classification task, kind `recurrent`."""
 
-    layers: int = Field(ge=1)
+    layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of encoder layers."""
     pooling: Literal["last", "mean", "max"]
     """How token states are pooled: the last state of each direction, or the mean or maximum over real tokens."""
@@ -48,7 +48,7 @@ class RecurrentClassifierParams(RecurrentLayerParams):
 class ClassifierParams(TransformerParams):
     """`model` of a classification task, kind `transformer`."""
 
-    layers: int = Field(ge=1)
+    layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of encoder layers."""
     pooling: Literal["first", "cls", "mean", "max", "attention"]
     """How token states are pooled: the state of the first token or of a prepended [CLS] token (Devlin et al. 2019), or

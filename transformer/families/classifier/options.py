@@ -34,7 +34,7 @@ class ClassifierCommands(CommandLine):
 
     def answering(self, model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
         """Return a function from a chunk of texts to lines to print; it notes the first empty text on stderr."""
-        from transformer.core.errors import UserError
+        from transformer.core.errors import UserError, printable
         from transformer.data.text import one_line
         from transformer.families.classifier.torch_classifier import NgramClassifier
 
@@ -51,7 +51,7 @@ class ClassifierCommands(CommandLine):
                 noted = True
             found: list[str] = []
             for answer, text in zip(model.classify(texts), texts, strict=True):
-                found.append(f"{answer.label}\t{answer.probability:.4f}\t{one_line(text)}")
+                found.append(f"{printable(answer.label)}\t{answer.probability:.4f}\t{one_line(text)}")
                 if isinstance(model, NgramClassifier):
                     leads = model.reasons(text, answer.label, arguments.ngrams)
                     found += [f"\t{lead:+.4f}\t{ngram}" for ngram, lead in leads]

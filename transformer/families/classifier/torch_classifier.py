@@ -18,7 +18,7 @@ from transformer.families.classifier.interface import ClassifierConfig, Classifi
 from transformer.families.classifier.network import build_model
 from transformer.families.classifier.ngrams import Contribution, NgramModel, lead_of
 from transformer.nn.device import in_turns, inference_device
-from transformer.nn.trained import load_config, load_weights, read_weights, unfit
+from transformer.nn.trained import load_config, load_model, read_weights, unfit
 
 
 class TorchScorer:
@@ -118,8 +118,7 @@ def open_trained(
     require_size(vocabulary, config.size, vocab)
     if isinstance(config.model, NgramParams):
         return NgramClassifier(read_ngrams(trained, config), vocabulary, pretokenizer, params, classes)
-    model = build_model(config)
-    load_weights(trained, model)
+    model = load_model(trained, lambda: build_model(config))
     return TorchClassifier(model.to(device), vocabulary, pretokenizer, params, classes)
 
 

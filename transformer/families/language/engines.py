@@ -237,7 +237,7 @@ def open_converted(folder: Path, config: dict[str, Any], threads: int | None) ->
     Raises UserError if a part is missing or broken.
     """
     params = validate(AnswerParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
-    vocabularies, positions = read_parts(folder, config)
+    vocabularies, positions = read_parts(folder, config, "text")
     vocabulary = vocabularies["text"]
     if not isinstance(config[MODEL].get(CAUSAL), bool):
         raise UserError(f"{folder / 'config.json'} lacks what the model predicts: run `dvc repro` to convert it again")

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from transformer.core.validation import Section
 from transformer.data.vocabulary import Vocabulary
-from transformer.nn.config import TransformerParams
+from transformer.nn.config import MOST_LAYERS, TransformerParams
 
 
 class LanguageParams(TransformerParams):
@@ -15,7 +15,7 @@ class LanguageParams(TransformerParams):
     objective: Literal["masked", "causal"]
     """Training objective: predict masked tokens from both sides (BERT, Devlin et al. 2019), or each token from those
     before it (GPT, Radford et al. 2018)."""
-    layers: int = Field(ge=1)
+    layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of layers."""
     output: Literal["transformed", "plain"]
     """Logits are products with the token embeddings: of the states after a linear layer, GELU and layer normalisation,

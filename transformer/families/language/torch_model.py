@@ -17,7 +17,7 @@ from transformer.families.language.network import LanguageTransformer
 from transformer.families.language.scoring import AnswerParams, Floats
 from transformer.inference.torch_steps import TorchSteps
 from transformer.nn.device import in_turns, inference_device
-from transformer.nn.trained import load_config, load_weights
+from transformer.nn.trained import load_config, load_model
 
 
 class CausalGenerator(TorchSteps):
@@ -103,9 +103,7 @@ class TorchLanguageModel(LanguageModel):
         Raises UserError if a file is missing or broken.
         """
         config = load_config(trained, LanguageConfig)
-        self.model = LanguageTransformer(config)
-        load_weights(trained, self.model)
-        self.model.to(device)
+        self.model = load_model(trained, lambda: LanguageTransformer(config)).to(device)
         vocabulary = read_vocabularies(vocab, "text")["text"]
         require_size(vocabulary, config.size, vocab)
         super().__init__(TorchEngine(self.model, never_generated(vocabulary)), vocabulary, pretokenizer, decoding)

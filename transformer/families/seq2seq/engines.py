@@ -226,7 +226,7 @@ def open_converted(folder: Path, config: dict[str, Any], threads: int | None) ->
     Raises UserError if a part is missing or broken.
     """
     decoding = validate(DecodingParams, config.get("decoding", {}), where=folder / "config.json", prefix="decoding")
-    vocabularies, positions = read_parts(folder, config)
+    vocabularies, positions = read_parts(folder, config, "source", "target")
     source, target = vocabularies["source"], vocabularies["target"]
     if config["engine"].startswith("onnx"):
         generator = OnnxGenerator(folder / "model", positions=positions, source_pad_id=source.pad_id, threads=threads)

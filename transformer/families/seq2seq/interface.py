@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transformer.core.validation import Section
-from transformer.nn.config import RecurrentLayerParams, TransformerParams
+from transformer.nn.config import MOST_LAYERS, RecurrentLayerParams, TransformerParams
 from transformer.nn.layers import Model
 
 
@@ -28,9 +28,9 @@ class RecurrentParams(RecurrentLayerParams):
     `scaled`: the product is divided by sqrt(hidden). Without it, the softmax of wide states saturates."""
     local_window: int | None = Field(ge=1)
     """D of Luong's local-p attention: attend to this many positions on each side of the predicted one; null: to all."""
-    encoder_layers: int = Field(ge=1)
+    encoder_layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of encoder layers."""
-    decoder_layers: int = Field(ge=1)
+    decoder_layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of decoder layers."""
     teacher_forcing: float = Field(gt=0, le=1)
     """Probability in training that a step reads the reference token instead of the model's own (argmax)."""
@@ -56,9 +56,9 @@ class RecurrentParams(RecurrentLayerParams):
 class Seq2SeqParams(TransformerParams):
     """`model` of a translation task, kind `transformer`."""
 
-    encoder_layers: int = Field(ge=1)
+    encoder_layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of encoder layers."""
-    decoder_layers: int = Field(ge=1)
+    decoder_layers: int = Field(ge=1, le=MOST_LAYERS)
     """Number of decoder layers."""
     tie_embeddings: Literal["none", "target", "all"]
     """Tie the target embedding to the output layer (Press and Wolf 2017), or both to the source embedding too (section

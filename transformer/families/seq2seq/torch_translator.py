@@ -14,7 +14,7 @@ from transformer.families.seq2seq.network import build_model
 from transformer.families.seq2seq.translator import Translator
 from transformer.inference.torch_steps import TorchSteps
 from transformer.nn.device import in_turns, inference_device
-from transformer.nn.trained import load_config, load_weights
+from transformer.nn.trained import load_config, load_model
 
 
 class TorchGenerator(TorchSteps):
@@ -48,9 +48,7 @@ class TorchTranslator(Translator):
         Raises UserError if one of them is missing or broken.
         """
         config = load_config(trained, Seq2SeqConfig)
-        self.model = build_model(config)
-        load_weights(trained, self.model)
-        self.model.to(device)
+        self.model = load_model(trained, lambda: build_model(config)).to(device)
         vocabularies = read_vocabularies(vocab, "source", "target")
         require_size(vocabularies["source"], config.source_size, vocab)
         require_size(vocabularies["target"], config.target_size, vocab)

@@ -1,0 +1,68 @@
+"""Names from outside never act on a terminal, end a line, or become markup of the model card."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.kit import ROOT, clean_environment
+from tests.training.small import smoke
+from transformer.core.errors import UserError, in_markdown, printable
+from transformer.core.validation import Runtime
+from transformer.families.classifier.export import in_a_row
+from transformer.inference.exporting import model_card
+from transformer.workflow.mlflow import in_words
+from transformer.workflow.stage import StageObserver
+
+HOSTILE = "a\x1b[2J\nb\r\u2028c\u202ed\x9be\udcfff"
+SHOWN = r"a\x1b[2J\nb\r\u2028c\u202ed\x9be\udcfff"
+
+
+def test_a_message_escapes_what_would_act(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printable(HOSTILE) == SHOWN == printable(SHOWN), "a message within a message is escaped once"
+    assert str(UserError(f"no label {HOSTILE}")) == f"no label {SHOWN}"
+    assert printable("Žluťoučký כושר 漢字 🎬 a\u200db") == "Žluťoučký כושר 漢字 🎬 a\u200db"
+    assert in_words(ValueError("\x1b[31m")) == r"\x1b[31m"
+    runtime = Runtime(**smoke("sentiment", {})["runtime"] | {"tracking": False})
+    StageObserver("sentiment", "train", runtime, "0").say(f"label {HOSTILE}")
+    assert capsys.readouterr().err == f"train@sentiment: label {SHOWN}\n"
+
+
+@pytest.mark.parametrize("name", ["no\nsuch\x1b[31m", os.fsdecode(b"folder\xff")])
+def test_the_console_names_hostile_files_in_one_line(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "transformer", "classify", "-m", str(tmp_path / name), "x"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean_environment(PYTHONPATH=str(ROOT)), capture_output=True)
+    said = done.stderr.decode()
+    assert done.returncode == 1 and said.startswith("error: ") and said.count("\n") == 1, said
+    assert said[:-1].isprintable() and "does not exist" in said
+
+
+def test_the_model_card_shows_labels_as_they_are() -> None:
+    labels = [
+        "<script>x</script>",
+        "[a](http://b)",
+        "![i](j)",
+        "__init__",
+        "*b*",
+        "c|d",
+        "`e`",
+        "&amp;",
+        "f\\",
+        "~~g~~",
+    ]
+    card = model_card(
+        "Title",
+        f"Says {in_a_row([*map(in_markdown, labels)])}.",
+        provenance={"rows": dict.fromkeys(labels, 1)},
+        params={"train": {"learning_rate": 0.1}},
+        figures={"test": dict.fromkeys(labels, 0.5)},
+    )
+    assert "| train.learning_rate | 0.1 |" in card, "the names of parameters stay readable"
+    inline = [token for token in MarkdownIt().enable("table").parse(card) if token.type == "inline"]
+    kinds = {child.type for token in inline for child in token.children or ()}
+    assert kinds <= {"text", "text_special", "softbreak"}
+    shown = ["".join(child.content for child in token.children or ()) for token in inline]
+    assert all(f"rows.{label}" in shown and f"test.{label}" in shown for label in labels)

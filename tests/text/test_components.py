@@ -1,0 +1,88 @@
+"""A vocabulary's file is entries: its components are this project's own, or it is refused in one line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer.core.errors import UserError
+from transformer.data.subwords import train_bpe, train_unigram
+from transformer.data.vocabulary import WORDPIECE_SPECIALS, Vocabulary
+from transformer.data.vocabulary_training import given_wordpiece, train_wordpiece, word_vocabulary
+
+TEXTS = ["Ein Hund läuft \ufdd0 schnell.", "Zwei ▁ Hunde", "çà et là"] * 3
+
+
+def given(folder: Path) -> Vocabulary:
+    path = folder / "vocab.txt"
+    path.write_text("\n".join([*WORDPIECE_SPECIALS, "hund", "##e", "zwei"]))
+    return given_wordpiece(path, lowercase=True)
+
+
+KINDS: dict[str, Callable[[Path], Vocabulary]] = {
+    "word": lambda _: word_vocabulary(TEXTS, min_frequency=1, max_size=None),
+    "wordpiece": lambda _: train_wordpiece(lambda: iter(TEXTS), min_frequency=1, max_size=90, lowercase=True),
+    "cased": lambda _: train_wordpiece(lambda: iter(TEXTS), min_frequency=1, max_size=90, lowercase=False),
+    "given": given,
+    "bpe": lambda _: train_bpe(TEXTS, min_frequency=1, max_size=400, byte_fallback=True),
+    "unigram": lambda _: train_unigram(TEXTS, min_frequency=1, max_size=60, byte_fallback=False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_opened_as_it_was_saved(kind: str, tmp_path: Path) -> None:
+    vocabulary, path = KINDS[kind](tmp_path), tmp_path / "tokenizer.json"
+    vocabulary.save(path)
+    opened = Vocabulary.load(path)
+    assert opened.tokenizer.to_str() == vocabulary.tokenizer.to_str()
+    for ours, theirs in zip(vocabulary.encode(TEXTS), opened.encode(TEXTS), strict=True):
+        assert ours.tolist() == theirs.tolist() and vocabulary.decode(ours) == opened.decode(theirs)
+
+
+def set_at(*place: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        for name in place[:-1]:
+            content = content[name]
+        content[place[-1]] = value
+
+    return change
+
+
+def move_the_last_entry(content: dict[str, Any]) -> None:
+    vocabulary = content["model"]["vocab"]
+    vocabulary[max(vocabulary, key=vocabulary.get)] += 10**6
+
+
+REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": "x" * 9}
+BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}
+SHORT = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+CHANGES: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
+    "a normalizer": ("word", set_at("normalizer", value=REPLACE)),
+    "a pattern": ("bpe", set_at("pre_tokenizer", "pattern", value={"Regex": "(a+)+$"})),
+    "a post-processor": ("word", set_at("post_processor", value=BYTES)),
+    "truncation": ("given", set_at("truncation", value=SHORT)),
+    "a decoder": ("wordpiece", set_at("decoder", "prefix", value="#")),
+    "dropout": ("bpe", set_at("model", "dropout", value=0.5)),
+    "another model": ("word", set_at("model", "type", value="Other")),
+    "an unknown piece that is not there": ("unigram", set_at("model", "unk_id", value=10**6)),
+    "a charsmap": ("unigram", set_at("normalizer", value={"type": "Precompiled", "precompiled_charsmap": "AAAA/wAA"})),
+    "a gap": ("word", move_the_last_entry),
+    "nothing": ("word", set_at("model", value=None)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_other_components_and_entries_are_one_line(what: str, tmp_path: Path) -> None:
+    kind, change = CHANGES[what]
+    path = tmp_path / "tokenizer.json"
+    KINDS[kind](tmp_path).save(path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=rf"^{path} is not a valid tokenizer.json: .+$"):
+        Vocabulary.load(path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"is not a valid tokenizer.json"):
+        Vocabulary.load(path)
