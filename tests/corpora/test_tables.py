@@ -40,11 +40,11 @@ def judge(tmp_path: Path, **changes: Any) -> Path:
     return download("sentiment", tmp_path, cases.sentiment(**changes))
 
 
-def download(name: str, tmp_path: Path, params: dict[str, Any]) -> Path:
+def download(name: str, tmp_path: Path, params: dict[str, Any], observer: Observer | None = None) -> Path:
     """Run a task's stage; gives its output."""
     task, paths = open_task(name), Paths(data=tmp_path / "out", models=tmp_path, reports=tmp_path)
     stage = task.family.stage("download")
-    stage.run(task, stage.Params.model_validate(params), paths, Observer())
+    stage.run(task, stage.Params.model_validate(params), paths, observer or Observer())
     return paths.corpus
 
 
@@ -169,3 +169,29 @@ def test_a_text_that_is_too_long_is_a_bad_row(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress(json_lines(rows), 1))
     with pytest.raises(UserError, match=r"line 21: `de` has more than 10,000,000 characters: split the text"):
         translate(tmp_path, path=str(tmp_path))
+
+
+class Said(Observer):
+    """What a stage says."""
+
+    def __init__(self) -> None:
+        self.lines = list[str]()
+
+    def say(self, line: str) -> None:
+        """Keep the line."""
+        self.lines.append(line)
+
+
+def test_what_was_skipped_is_said_where_the_rest_is_refused(tmp_path: Path) -> None:
+    rows = reviews(40)
+    content = "label,text\n" + "".join(f"{row['label']},{row['text']}{',x' * row['label']}\n" for row in rows)
+    files = {"train.csv": content.encode(), "val.jsonl": json_lines(rows[:9]), "test.jsonl": json_lines(rows[:9])}
+    params, said = cases.sentiment(path=str(write(tmp_path / "in", files)), bad_rows="skip"), Said()
+    with pytest.raises(UserError, match="every row of train has the label negative"):
+        download("sentiment", tmp_path, params, said)
+    assert said.lines[0] == "train: 20 rows left out: 3 columns where the header has 2"
+    params["download"]["labels"] = "train"
+    with pytest.raises(
+        UserError, match=r"only the label 0 in the rows that can be read \(\S+train\.csv, line 22: 3 col"
+    ):
+        download("sentiment", tmp_path, params)

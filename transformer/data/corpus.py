@@ -85,6 +85,11 @@ class LeftOut:
         if len(self.shown) < _SHOWN:
             self.shown.append(f"{place}: {reason}")
 
+    def lines(self, split: str) -> list[str]:
+        """Say how many rows were left out, and where the first ones are."""
+        counts = [f"{split}: {count:,} rows left out: {reason}" for reason, count in self.counts.items()]
+        return [*counts, *(f"  {line}" for line in self.shown)]
+
 
 class PlacedRow(dict[str, Any]):
     """A row with its position in the source's split, from 0 on, counting rows that are left out."""
