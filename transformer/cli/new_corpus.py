@@ -15,6 +15,7 @@ from transformer.core.files import read_json, read_rows
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import UNSUPERVISED, open_task, tasks_of
+from transformer.core.unchanged import refuse_around_project
 from transformer.data.corpus import Check, Corpus, Fault, LeftOut, Row, checked_rows, clean_text
 from transformer.data.files import read_folder
 from transformer.data.layouts import Columns, text_extensions
@@ -143,6 +144,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     """
     if re.search("[\ud800-\udfff]", str(folder.resolve())):
         raise UserError(f"the folder's name, {str(folder)!a}, is not UTF-8: rename it")
+    refuse_around_project(folder)
     profile = name or folder.resolve().name.lower().replace(" ", "-")
     require_free(root, profile)
     quotes = quoting(folder)

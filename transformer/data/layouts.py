@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.core.errors import UserError
+from transformer.core.files import is_passing
 from transformer.core.unchanged import hint_of_clone, refuse_outside_of_clone
 from transformer.data.corpus import Corpus, Fault, Part, Row
 
@@ -74,7 +75,7 @@ def text_extensions(folder: Path) -> list[str]:
     """
     found: dict[str, None] = {}
     for place in _places(folder):
-        for path in sorted(place.iterdir()):
+        for path in _files(place):
             match = _FILE.fullmatch(path.name) or _OPUS.fullmatch(path.name)
             if match is None or _split(match) != "train":
                 continue
@@ -94,6 +95,10 @@ def _places(folder: Path) -> Iterator[Path]:
             raise UserError(f"{place} is {what}, whose files DVC does not follow: name it as `path` itself")
         if place.is_dir():
             yield place
+
+
+def _files(place: Path) -> list[Path]:
+    return sorted(path for path in place.iterdir() if not is_passing(Path(path.name)))
 
 
 def _unread(ignored: Sequence[str]) -> str:
@@ -121,7 +126,7 @@ def _variants(folder: Path, columns: Sequence[str]) -> tuple[_Variants, list[str
     ignored: list[str] = []
     opus = _opus(columns)
     for place in _places(folder):
-        for path in sorted(place.iterdir()):
+        for path in _files(place):
             match = _FILE.fullmatch(path.name) or opus.fullmatch(path.name)
             kind = match and _kind(match, columns)
             if not match or not kind:

@@ -53,7 +53,8 @@ class LabelledDownload(AddingDownload):
             raise ValueError(f"must be `train`, null or a list of labels, not {labels!r}")
         names = [label_name(label) for label in labels]
         if None in names or len({*names}) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
-            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {labels}")
+            shown = f"{len(labels):,}" if len(labels) > MOST_CLASSES else labels
+            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {shown}")
         return names
 
 
