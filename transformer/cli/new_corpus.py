@@ -206,7 +206,11 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     yield rehearsal.told(rows["train"], section["train"])
     if rehearsal.cut > _FEW_CUT:
         longest = section["model"]["max_length"]
-        yield f"{rehearsal.cut:.0%} of the rows are longer than {longest:,} tokens: only their beginning will be read"
+        way_out = "" if classifier else "; `too_long: leave_out` under `train` does not train on them"
+        yield (
+            f"{rehearsal.cut:.0%} of the rows are longer than {longest:,} tokens: only their beginning will be read"
+            f"{way_out}"
+        )
     if not classifier:
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={profile} TASK={task.name}"

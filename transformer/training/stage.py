@@ -73,6 +73,8 @@ def train_and_write(
     if compute.device.type == "cpu" and compute.precision == "bf16" and loses_by_bf16():
         observer.say("warning: this CPU is slower in bf16 than in fp32; hardware.precision: fp32 is another result")
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
+    if opened.left_out:
+        counts["left_out"] = opened.left_out
     inputs = (paths.encoded, paths.vocab, *opened.read)
     _require_processes(params, compute, observer)
     with (
