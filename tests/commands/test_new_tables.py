@@ -59,6 +59,18 @@ def test_the_profile_says_how_tables_are_quoted(project: Path, monkeypatch: pyte
     assert not [line for line in said if "left out" in line]
 
 
+def test_rows_that_cannot_be_used_are_said_once_and_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
+    folder = write(project / "in", {"train.csv": TABLES["badly escaped"][0]})
+    said = [*new_corpus(project, folder, name="escaped", columns=None)]
+    (where,) = [number for number, line in enumerate(said) if line.startswith("train: 2 rows left out: a quotation m")]
+    assert [line.split(":")[0] for line in said[where + 1 : where + 4]] == [
+        "  in/train.csv, line 62", "  in/train.csv, line 63", "rehearsing"
+    ]  # fmt: skip
+    assert sum("line 62" in line for line in said) == 1
+    assert profile_values(project, "escaped")["sentiment"]["download"]["bad_rows"] == "skip"
+
+
 def test_rows_that_cannot_be_used_are_said_before_what_follows_from_the_others(project: Path) -> None:
     """All rows of one label have a comma too many."""
     body = [text if number % 2 else f"{text}, as told" for number, text in enumerate(TEXTS)]
@@ -75,3 +87,9 @@ def test_a_folder_whose_name_is_not_utf8_is_one_line(project: Path) -> None:
     folder.mkdir()
     with pytest.raises(UserError, match=r"the folder's name, '\S+udcff', is not UTF-8: rename it"):
         [*new_corpus(project, folder, name="x", columns=None)]
+
+
+def test_a_folder_around_the_project_is_one_line(project: Path) -> None:
+    write(project, {"train.csv": TABLES["no marks"][0]})
+    with pytest.raises(UserError, match=r"\. contains this project: name a folder with nothing but the data"):
+        [*new_corpus(project, Path(), name="all", columns=None)]

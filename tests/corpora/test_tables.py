@@ -118,6 +118,25 @@ def test_line_ends_within_fields_are_read_where_declared() -> None:
     assert read(text, "multiline") == [["1", 'a\n\n"b", c'], (5, "3 columns where the "), ["3", "f"]]
 
 
+def test_a_record_that_would_have_other_fields_takes_no_line_with_it() -> None:
+    assert read('x,y\n1,"open\n0,b",c\n1,d', "multiline") == [
+        (2, "a quotation mark is "), (3, "a quotation mark is "), ["1", "d"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("quotes", "lines"), [("multiline", [3]), ("csv", [3, 4])])
+def test_an_undecodable_line_within_a_field_costs_its_record(quotes: Any, lines: list[int], tmp_path: Path) -> None:
+    content = b'label,text\n0,a\n1,"b\n\xff, c"\n1,d\n0,e\n1,f\n'
+    path = str(write(tmp_path / "in", {f"{split}.csv": content for split in ("train", "val", "test")}))
+    with pytest.raises(UserError) as caught:
+        judge(tmp_path, path=path, quotes=quotes)
+    assert all(f"test.csv, line {line}: " in str(caught.value) for line in lines)
+    assert f"fix th{'is row' if len(lines) == 1 else 'ese 2 rows'}, set" in str(caught.value)
+    assert [row["text"] for row in stored(judge(tmp_path, path=path, quotes=quotes, bad_rows="skip"), "train")] == [
+        "a", "d", "e", "f"
+    ]  # fmt: skip
+
+
 def test_a_field_that_would_never_end_is_read_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "LONGEST_FIELD", 50)
     text = "x,y\n" + '1,"open\n' + "2,b\n" * 20 + '3,c"'

@@ -144,9 +144,9 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     """
     if re.search("[\ud800-\udfff]", str(folder.resolve())):
         raise UserError(f"the folder's name, {str(folder)!a}, is not UTF-8: rename it")
-    refuse_around_project(folder)
     profile = name or folder.resolve().name.lower().replace(" ", "-")
     require_free(root, profile)
+    refuse_around_project(folder)
     quotes = quoting(folder)
     found = recognise(folder, columns, quotes=quotes)
     classifier = found.keys() == {"label", "text"}
