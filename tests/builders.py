@@ -69,7 +69,13 @@ TRAIN: dict[str, Any] = {
     "out_of_memory": "halve",
 }
 
-SEQ2SEQ_TRAIN: dict[str, Any] = {"bidirectional_epochs": 0, "simcut": 0.0, "cutoff": 0.1, "consistency_from": 1}
+SEQ2SEQ_TRAIN: dict[str, Any] = {
+    "too_long": "cut",
+    "bidirectional_epochs": 0,
+    "simcut": 0.0,
+    "cutoff": 0.1,
+    "consistency_from": 1,
+}
 """What a translation task's training has besides `TRAIN`."""
 
 

@@ -133,7 +133,7 @@ def test_labelled_texts_are_recognised(kind: str, tmp_path: Path) -> None:
         ),
         ({"train.tsv": b"a\tb\n1\t2\n3\t4\n"}, r"the names in \S+ \(a, b\) do not tell what to read"),
         ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),
-        ({"train.csv": "text,label\nschön,1\nübel,0\n".encode("cp1252")}, "train.csv, row 2: not UTF-8 .byte 0xf6"),
+        ({"train.csv": "text,label\nschön,1\nübel,0\n".encode("cp1252")}, "train.csv, line 2: not UTF-8 .byte 0xf6"),
         ({"train.jsonl": b'[{"text": "x"}]\n'}, "no row of train can be used: .*train.jsonl, line 1: not a JSON"),
         ({"train.jsonl": b'{"label": 1, "text": 2}\n'}, "no row .* used: .*line 1: `text` must be text, not int"),
         ({"train.jsonl": b""}, "no row of train can be used: it is empty"),

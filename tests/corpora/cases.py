@@ -21,6 +21,7 @@ _SHARED: dict[str, Any] = {
     "seed": 1,
     "expected_sha256": None,
     "columns": {},
+    "quotes": "csv",
     "bad_rows": "stop",
     "max_words": None,
     "deduplicate": False,

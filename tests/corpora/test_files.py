@@ -1,4 +1,3 @@
-import csv
 import gzip
 import io
 import re
@@ -6,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -132,67 +130,6 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: li
     path = tmp_path_factory.mktemp("text") / "lines.gz"
     path.write_bytes(gzip.compress("".join(line + "\n" for line in lines).encode()))
     assert list(read_lines(path)) == [lines[0].removeprefix("\ufeff"), *lines[1:]]
-
-
-def test_quotation_marks_in_tsv_are_text(tmp_path: Path) -> None:
-    write(tmp_path, {"train.tsv": b'de\ten\n"Ja\tHe said "yes"\n"x"\ty\n'})
-    assert list(read(tmp_path, "train")) == [{"de": '"Ja', "en": 'He said "yes"'}, {"de": '"x"', "en": "y"}]
-
-
-QUOTED = [
-    {"de": 'Er sagte "ja".', "en": '"Yes", he said.'},
-    {"de": '"', "en": '""'},
-    {"de": "ohne", "en": "'s it"},
-    {"de": "ein\tTab", "en": '"ganz"'},
-]
-
-
-@pytest.mark.parametrize("lineterminator", ["\n", "\r\n"])
-def test_a_table_that_pandas_wrote_has_its_quotation_marks_undone(lineterminator: str, tmp_path: Path) -> None:
-    pd.DataFrame(QUOTED).to_csv(tmp_path / "train.tsv", sep="\t", index=False, lineterminator=lineterminator)
-    pd.DataFrame(QUOTED).to_csv(tmp_path / "test.tsv", sep="\t", index=False, quoting=csv.QUOTE_ALL)
-    assert list(read(tmp_path, "train")) == list(read(tmp_path, "test")) == QUOTED
-
-
-SAID = [{"de": f"Er sagte {number}", "en": f'"Yes", he said {number}.'} for number in range(9)]
-
-
-@pytest.mark.parametrize("odd", ['a\tthe 5" screen', 'a\t"the first line', '"a\tb'])
-def test_one_odd_line_does_not_make_text_of_all_quotation_marks(odd: str, tmp_path: Path) -> None:
-    pd.DataFrame(SAID).to_csv(tmp_path / "train.tsv", sep="\t", index=False)
-    pd.DataFrame(SAID).to_csv(tmp_path / "test.tsv", sep="\t", index=False)
-    with (tmp_path / "train.tsv").open("a") as stream:
-        stream.write(f"{odd}\n")
-    assert "train.tsv, line 11: a quotation mark is not doubled, or its field does not end" in fault(tmp_path)
-    (part,) = opened(tmp_path).splits["train"]
-    assert [row for row in part.read() if not isinstance(row, Fault)] == SAID
-    assert list(read(tmp_path, "test")) == SAID
-
-
-def test_all_files_of_a_corpus_are_read_in_one_way(tmp_path: Path) -> None:
-    """Where quotation marks are text in train, they are in a test split that could be read otherwise too."""
-    write(tmp_path, {"train.tsv": b'de\ten\na\tHe said "yes"\n', "test.tsv": b'de\ten\n"x"\ty\n'})
-    assert list(read(tmp_path, "test")) == [{"de": '"x"', "en": "y"}]
-
-
-@pytest.mark.parametrize("order", [["de", "en"], ["en", "de"], ["en", "number", "de"]])
-@pytest.mark.parametrize("said", [0, 3])
-def test_a_field_with_line_ends_is_no_row_in_pieces(said: int, order: list[str], tmp_path: Path) -> None:
-    """All its lines are faults, and other fields are read as pandas wrote them, whichever there are more of."""
-    split = [{"de": f'zwei\n"drei"\nZeilen {number}', "en": f"b {number}"} for number in range(5)]
-    rows = [{"de": "ohne", "en": "'s it"}, *SAID[:said], *split, *SAID[said : 2 * said]]
-    frame = pd.DataFrame(rows).assign(number=range(len(rows)))
-    frame[order].to_csv(tmp_path / "train.tsv", sep="\t", index=False)
-    (part,) = opened(tmp_path).splits["train"]
-    found = list(part.read())
-    assert [row for row in found if not isinstance(row, Fault)] == [row for row in rows if row not in split]
-    assert sum(isinstance(row, Fault) and "a quoted field with a line end" in row.reason for row in found) == 3 * 5
-    assert f"train.tsv, line {3 + said}: part of a quoted field with a line end: use CSV" in fault(tmp_path)
-
-
-def test_quotation_marks_over_two_lines_of_text_are_no_quoted_field(tmp_path: Path) -> None:
-    write(tmp_path, {"train.tsv": b'de\ten\n"Ja\t"Yes\ner"\the"\na\tHe said "yes\nb\tand went"\n'})
-    assert [row["en"] for row in read(tmp_path, "train")] == ['"Yes', 'he"', 'He said "yes', 'and went"']
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:

@@ -160,7 +160,9 @@ def test_a_converted_model_names_no_file_outside_its_folder(bundles: dict[str, P
 def test_a_broken_head_is_one_line(head: dict[str, Any], tmp_path: Path) -> None:
     write_ctranslate2(tmp_path / "model", classifier().float(), vocabulary(40), int8=False)
     with np.load(tmp_path / "model/head.npz") as file:
-        own = {name: np.array(head.get(name, file[name])) for name in file.files if head or name != "pooling"}
+        own: dict[str, Any] = {
+            name: np.array(head.get(name, file[name])) for name in file.files if head or name != "pooling"
+        }
     np.savez(tmp_path / "model/head.npz", **own)
     with pytest.raises(UserError, match=r"head.npz cannot be read \(.*\): run `dvc repro`"):
         CTranslate2Scorer(tmp_path / "model", size=40, positions=32, pad_id=0, classes=2)

@@ -38,7 +38,7 @@ def test_every_kind_is_opened_as_it_was_saved(kind: str, tmp_path: Path) -> None
     opened = Vocabulary.load(path)
     assert opened.tokenizer.to_str() == vocabulary.tokenizer.to_str()
     for ours, theirs in zip(vocabulary.encode(TEXTS), opened.encode(TEXTS), strict=True):
-        assert ours.tolist() == theirs.tolist() and vocabulary.decode(ours) == opened.decode(theirs)
+        assert ours.tolist() == theirs.tolist() and vocabulary.decode(ours.tolist()) == opened.decode(theirs.tolist())
 
 
 def set_at(*place: str, value: Any) -> Callable[[dict[str, Any]], None]:

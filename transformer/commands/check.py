@@ -8,7 +8,7 @@ from transformer.commands.profiles import FROM_NOTHING, starts_from_samples
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import STAGES, open_task, task_names
-from transformer.core.unchanged import refuse_other_repository
+from transformer.core.unchanged import refuse_around_project, refuse_other_repository
 from transformer.core.validation import SHARED_SECTIONS, Hardware, Runtime, Section, validate
 
 _WATCHED = (
@@ -72,6 +72,7 @@ def _refuse_missing(given: str, name: str, path: Path) -> None:
         raise UserError(f"{path}: `{name}`: {reprlib.repr(given)} does not exist: create it or set another path")
     try:
         refuse_other_repository(Path(given))
+        refuse_around_project(Path(given))
     except UserError as error:
         raise UserError(f"{path}: `{name}`: {error}") from error
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +15,13 @@ from transformer.core.files import read_json, read_rows
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import UNSUPERVISED, open_task, tasks_of
-from transformer.data.corpus import Check, LeftOut, Row, checked_rows, clean_text
+from transformer.core.unchanged import refuse_around_project
+from transformer.data.corpus import Check, Corpus, Fault, LeftOut, Row, checked_rows, clean_text
 from transformer.data.files import read_folder
 from transformer.data.layouts import Columns, text_extensions
 from transformer.data.leakage import words
 from transformer.data.select import NEAR
+from transformer.data.tables import Quotes
 from transformer.data.tokens import ANY_LANGUAGE
 from transformer.families.classifier.download import ordered
 
@@ -28,20 +31,20 @@ _CODE = re.compile("(?!id)[a-z]{2}([-_].+)?")  # `id` is Indonesian less often t
 _SAY = "say `--columns label=COLUMN text=COLUMN`, or for translations `--columns de=COLUMN en=COLUMN`, source first"
 
 
-def recognise(folder: Path, given: Sequence[str] | None = None) -> dict[str, str]:
+def recognise(folder: Path, given: Sequence[str] | None = None, *, quotes: Quotes = "csv") -> dict[str, str]:
     """Return the two columns to read, by our names: `label` and `text`, or the codes of two languages, source first.
 
-    given: our names with the corpus's, such as `label=stars`. Raises UserError if the names of files and columns do
-    not tell which, or if no row of train has text in them.
+    given: our names with the corpus's, such as `label=stars`; quotes: as found by `quoting`. Raises UserError if the
+    names of files and columns do not tell which, or if no row of train has text in them.
     """
     if given:
         columns = {ours: theirs or ours for ours, _, theirs in (each.partition("=") for each in given)}
         if len(columns) != 2:
             raise UserError(f"`--columns` names one column twice: {_SAY}")
     else:
-        columns = _by_name(folder, text_extensions(folder) or _column_names(folder))
+        columns = _by_name(folder, text_extensions(folder) or _column_names(folder, quotes))
     texts = [name for name in columns if name != "label"]
-    _first_row(folder, columns, lambda row: {name: clean_text(row, name) for name in texts})
+    _first_row(folder, columns, lambda row: {name: clean_text(row, name) for name in texts}, quotes)
     return columns
 
 
@@ -60,26 +63,65 @@ def _by_name(folder: Path, names: Sequence[str]) -> dict[str, str]:
     )
 
 
-def _column_names(folder: Path) -> list[str]:
+def _column_names(folder: Path, quotes: Quotes) -> list[str]:
     """Return the columns of train; those within a mapping as `outer.inner`."""
     names: list[str] = []
-    for name, value in _first_row(folder, {}, lambda row: row).items():
+    for name, value in _first_row(folder, {}, lambda row: row, quotes).items():
         names += [f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name]
     return names
 
 
-def _first_row(folder: Path, columns: Mapping[str, str], check: Check) -> Row:
-    """Return the first valid row of train; columns: as in `Columns`, or empty for all under their own names."""
-    read, left_out = Columns(columns), LeftOut("skip")
-    corpus = read_folder(folder, columns=read)
+def _opened(folder: Path, columns: Mapping[str, str], quotes: Quotes) -> Corpus:
+    """Open the corpus; columns: as in `Columns`, or empty for all under their own names."""
+    read = Columns(columns)
+    corpus = read_folder(folder, columns=read, quotes=quotes)
+    return read.renamed(corpus) if columns else corpus
+
+
+def _first_row(folder: Path, columns: Mapping[str, str], check: Check, quotes: Quotes) -> Row:
+    """Return the first valid row of train; columns: as in `_opened`."""
+    left_out, corpus = LeftOut("skip"), _opened(folder, columns, quotes)
     corpus.require(("train",))
-    corpus = read.renamed(corpus) if columns else corpus
     row = next(checked_rows(corpus.splits["train"], check, left_out), None)
     if row is None:
         raise UserError(f"no row of train can be used: {next(iter(left_out.shown), 'it is empty')}")
     return row
 
 
+_RARE = 0.05  # of the rows
+
+
+def quoting(folder: Path) -> Quotes:
+    """Return what quotation marks mean in the tables of a folder: the value of `download.quotes`.
+
+    `multiline` only where many rows need it: a single stray mark makes one field of all rows up to the next one.
+    """
+    if text_extensions(folder) or not (found := _read(folder, "csv"))["faults"]:
+        return "csv"
+    text, multiline = _read(folder, "none"), _read(folder, "multiline")
+    if multiline["rows"] - found["rows"] > _RARE * (found["rows"] + found["faults"]):
+        return "multiline"
+    return "none" if text["rows"] > found["rows"] and text["loose"] > text["enclosed"] else "csv"
+
+
+def _read(folder: Path, quotes: Quotes) -> Counter[str]:
+    """Count rows and faults, and rows with marks: `enclosed` if a field's first and last characters, else `loose`."""
+    found = Counter[str]()
+    for part in (part for parts in _opened(folder, {}, quotes).splits.values() for part in parts):
+        if not _TABLE.fullmatch(part.name):
+            continue
+        try:
+            for row in part.read():
+                found["faults" if isinstance(row, Fault) else "rows"] += 1
+                if not isinstance(row, Fault) and (marked := [text for text in row.values() if '"' in str(text)]):
+                    found["enclosed" if all(_ENCLOSED.fullmatch(str(text)) for text in marked) else "loose"] += 1
+        except UserError:  # reported when the columns are recognised
+            found["faults"] += 1
+    return found
+
+
+_TABLE = re.compile(r".*\.[ct]sv(\.gz)?", re.DOTALL)
+_ENCLOSED = re.compile(r'\s*".*"\s*', re.DOTALL)
 _ALIKE = 0.2  # of train: where more rows nearly equal held-out ones, they are kept
 _FEW_CUT = 0.01  # of the rows
 
@@ -100,19 +142,28 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
 
     columns: as for `recognise`. Raises UserError if the folder's layout is not recognised.
     """
+    if re.search("[\ud800-\udfff]", str(folder.resolve())):
+        raise UserError(f"the folder's name, {str(folder)!a}, is not UTF-8: rename it")
     profile = name or folder.resolve().name.lower().replace(" ", "-")
     require_free(root, profile)
-    found = recognise(folder, columns)
+    refuse_around_project(folder)
+    quotes = quoting(folder)
+    found = recognise(folder, columns, quotes=quotes)
     classifier = found.keys() == {"label", "text"}
     task = open_task(tasks_of("classifier" if classifier else "seq2seq")[0])
     what = "labelled texts" if classifier else f"sentence pairs, {' to '.join(found)}"
     yield f"{folder}: {what}, for the task {task.name}"
     yield f"columns read: {', '.join(found.values())}"
-    yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
     path = folder.resolve()
     path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    unusable = [*_unusable(_opened(path, found, quotes), [name for name in found if name != "label"])]
+    yield from unusable
+    yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
     download: dict[str, Any] = {"source": "files", "path": path.as_posix(), "bad_rows": "skip"}
     download |= {"labels": "train"} if classifier else {"languages": list(found)}
+    if quotes != "csv":
+        download["quotes"] = quotes
+        yield f"quotation marks in tables: {_MARKS[quotes]} (`quotes: {quotes}`)"
     if renamed := {ours: theirs for ours, theirs in found.items() if ours != theirs}:
         download["columns"] = renamed
 
@@ -137,7 +188,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
                 "much of train nearly equals held-out rows and stays (near_duplicates: keep), so the scores say little"
                 " about other texts; give it a test split of its own"
             )
-        yield from said
+        yield from (line for line in said if line not in unusable)
         rows, labels = provenance["rows"], provenance.get("labels", {}).get("train", {})
         yield f"rows: {', '.join(f'{split} {count:,}' for split, count in rows.items())}"
         if all(reason == NEAR for counts in provenance.get("left_out", {}).values() for reason in counts):
@@ -155,10 +206,27 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     yield rehearsal.told(rows["train"], section["train"])
     if rehearsal.cut > _FEW_CUT:
         longest = section["model"]["max_length"]
-        yield f"{rehearsal.cut:.0%} of the rows are longer than {longest:,} tokens: only their beginning will be read"
+        way_out = "" if classifier else "; `too_long: leave_out` under `train` does not train on them"
+        yield (
+            f"{rehearsal.cut:.0%} of the rows are longer than {longest:,} tokens: only their beginning will be read"
+            f"{way_out}"
+        )
     if not classifier:
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={profile} TASK={task.name}"
+
+
+_MARKS = {"none": "they are text", "multiline": "they enclose fields, also with line ends"}
+
+
+def _unusable(corpus: Corpus, texts: Sequence[str]) -> Iterator[str]:
+    """Say which rows cannot be used, as the download will, before anything is concluded from the others."""
+    for split, parts in corpus.splits.items():
+        left_out = LeftOut("skip")
+        if split != UNSUPERVISED:
+            for _ in checked_rows(parts, lambda row: {name: clean_text(row, name) for name in texts}, left_out):
+                pass
+        yield from left_out.lines(split)
 
 
 def _parameters(train: Path, labels: Mapping[str, int], columns: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -18,8 +18,11 @@ from transformer.core.errors import UserError
 
 _BLOCK = 1 << 20
 _PART = ".part"
-_PASSING = ("__pycache__", ".ipynb_checkpoints", ".DS_Store", "*.swp", "*.swo", "*~", ".#*", "py.typed")
-"""Temporary files and folders of Python, editors and desktops; .dvcignore has them too."""
+_PASSING = (
+    *("__pycache__", ".ipynb_checkpoints", "py.typed", "*.swp", "*.swo", "*~", ".#*", ".~lock.*#", "~$*"),
+    *(".DS_Store", "._*", "Thumbs.db", "desktop.ini"),
+)
+"""Temporary files and folders of Python, editors, offices and desktops; .dvcignore has them too."""
 
 
 @contextmanager
@@ -107,12 +110,13 @@ def _alive(process: int) -> bool:
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """Yield the file itself, or all files in a folder except temporary files of Python, editors and desktops."""
+    """Yield the file itself, or all files in a folder except temporary ones (`is_passing`)."""
     found = path.rglob("*") if path.is_dir() else (path,)
-    return (file for file in found if file.is_file() and not _passing(file.relative_to(path)))
+    return (file for file in found if not is_passing(file.relative_to(path)) and file.is_file())
 
 
-def _passing(path: Path) -> bool:
+def is_passing(path: Path) -> bool:
+    """True for a temporary file of Python, an editor, an office program or a desktop."""
     return any(fnmatch(part, pattern) for part in path.parts for pattern in _PASSING)
 
 

@@ -125,6 +125,17 @@ def refuse_other_repository(path: Path) -> None:
         )
 
 
+def refuse_around_project(path: Path) -> None:
+    """Raise UserError for a folder that contains the current one, such as `.`, `..` or the system's root.
+
+    DVC would hash all of it for each stage, results included, which would make the stages stale again.
+    """
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise UserError(
+            f"{path} contains this project: name a folder with nothing but the data, such as data/local/mine"
+        )
+
+
 def _repository_of_clone() -> Path | None:
     """Return the repository that the current folder is a temporary clone of; None in the repository itself."""
     here = Path.cwd()

@@ -19,12 +19,18 @@ Check = Callable[[Row], Row]
 """Returns the row as it is to be stored; raises ValueError with the reason if it is invalid."""
 
 
+LONGEST_FIELD = 10_000_000
+"""Characters of a text: a novel has one million. Beyond it, something is wrong with the file, and memory at risk."""
+
+
 class Fault(NamedTuple):
     """Placeholder for a row or a line that cannot be read."""
 
     reason: str
     text: str = ""
     """A line that is not UTF-8, as far as it can be decoded."""
+    line: int | None = None
+    """Its line, if rows are not numbered by lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +85,11 @@ class LeftOut:
         if len(self.shown) < _SHOWN:
             self.shown.append(f"{place}: {reason}")
 
+    def lines(self, split: str) -> list[str]:
+        """Say how many rows were left out, and where the first ones are."""
+        counts = [f"{split}: {count:,} rows left out: {reason}" for reason, count in self.counts.items()]
+        return [*counts, *(f"  {line}" for line in self.shown)]
+
 
 class PlacedRow(dict[str, Any]):
     """A row with its position in the source's split, from 0 on, counting rows that are left out."""
@@ -110,7 +121,7 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
                 checked = PlacedRow(check(row))
                 checked.place, checked.part, checked.number = place, part, number
             except ValueError as error:
-                where = _where(part, number)
+                where = _where(part, number, line=row.line if isinstance(row, Fault) else None)
                 left_out.add(where, str(error))
                 bad += 1
                 first += [f"{where}: {error}"] if bad <= _SHOWN else []
@@ -123,20 +134,23 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
             raise UserError(f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`")
 
 
-def _where(part: Part, number: int) -> str:
-    return f"{part.name}, {part.unit} {number}"
+def _where(part: Part, number: int, *, line: int | None = None) -> str:
+    return f"{part.name}, line {line}" if line else f"{part.name}, {part.unit} {number}"
 
 
 def clean_text(row: Row, column: str) -> str:
     """Return one column's text, stripped and on one line: runs of tabs or line separators become a space.
 
-    Raises ValueError when it is missing, not text, empty, or contains what cannot be stored (NUL, a lone surrogate).
+    Raises ValueError when it is missing, not text, empty, longer than LONGEST_FIELD, or contains what cannot be stored
+    (NUL, a lone surrogate).
     """
     if column not in row:
         raise ValueError(f"`{column}` is missing")
     text = row[column]
     if not isinstance(text, str):
         raise ValueError(f"`{column}` must be text, not {type(text).__name__}")
+    if len(text) > LONGEST_FIELD:
+        raise ValueError(f"`{column}` has more than {LONGEST_FIELD:,} characters: split the text into rows")
     text = one_line(text)
     if not text:
         raise ValueError(f"`{column}` is empty")

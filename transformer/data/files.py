@@ -1,6 +1,5 @@
 """The source `files`: stream the rows of a local folder; also reads rows from Arrow record batches."""
 
-import csv
 import gzip
 import json
 import zlib
@@ -15,28 +14,30 @@ from typing import Any
 from transformer.core.errors import UserError
 from transformer.core.task import UNSUPERVISED
 from transformer.data.corpus import Corpus, Fault, Part, Row
-from transformer.data.layouts import Available, Columns, Quoting, SplitFiles, find_splits
+from transformer.data.layouts import Available, Columns, SplitFiles, find_splits
+from transformer.data.tables import Quotes, records
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
-_LONGEST_FIELD = 1 << 30  # of a CSV file; Python's own limit is 128 KB
+_SEPARATORS = {"tsv": "\t", "csv": ",;\t"}
+LONGEST_LINE = 1 << 26
+"""Bytes of a line: small compressed files may hold gigabytes."""
 # By default whole columns of a row group are prefetched, and a file may be a single row group.
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-def read_folder(folder: Path, *, columns: Columns) -> Corpus:
-    """Open the corpus in a folder, in any of the layouts that `corpora.layouts` describes.
+def read_folder(folder: Path, *, columns: Columns, quotes: Quotes = "csv") -> Corpus:
+    """Open the corpus in a folder, in any of the layouts that `data.layouts` describes.
 
-    columns: the columns of a row; others are ignored, and `unsupervised` may lack `label`. Raises UserError when the
-    folder matches no layout.
+    columns: the columns of a row; others are ignored, and `unsupervised` may lack `label`; quotes: what quotation marks
+    mean in tables. Raises UserError when the folder matches no layout.
     """
     found, ignored = find_splits(folder, columns=columns.theirs)
-    quoting = Quoting([path for each in found.values() if each.kind == "tsv" for path in each.paths], read_lines)
     files = {split: [path.relative_to(folder).as_posix() for path in each.paths] for split, each in found.items()}
     return Corpus(
         name=f"the folder {folder}",
         splits={
-            split: _parts(each, replace(columns, optional="label") if split == UNSUPERVISED else columns, quoting)
+            split: _parts(each, replace(columns, optional="label") if split == UNSUPERVISED else columns, quotes)
             for split, each in found.items()
         },
         origin={"source": "files", "files": files},
@@ -59,18 +60,16 @@ def _label_names(path: Path, columns: Columns) -> Sequence[str]:
         return ()
 
 
-def _parts(files: SplitFiles, columns: Columns, quoting: Quoting) -> list[Part]:
+def _parts(files: SplitFiles, columns: Columns, quotes: Quotes) -> list[Part]:
     if files.kind == "text":
         name = " and ".join([str(files.paths[0]), *(path.name for path in files.paths[1:])])
         return [Part(name=name, read=partial(_parallel_rows, files.paths, columns.theirs))]
     if files.kind == "jsonl":
         return [Part(name=str(path), read=partial(_json_rows, path)) for path in files.paths]
-    if files.kind == "tsv":
-        return [Part(name=str(path), read=partial(_tsv_rows, path, columns, quoting), first=2) for path in files.paths]
-    if files.kind == "csv":
-        return [
-            Part(name=str(path), read=partial(_csv_rows, path, columns), unit="row", first=2) for path in files.paths
-        ]
+    if files.kind in _SEPARATORS:
+        read = partial(_table_rows, separators=_SEPARATORS[files.kind], columns=columns, quotes=quotes)
+        unit = "row" if quotes == "multiline" else "line"
+        return [Part(name=str(path), read=partial(read, path), unit=unit, first=2) for path in files.paths]
     return [
         Part(
             name=str(path),
@@ -85,10 +84,16 @@ def _parts(files: SplitFiles, columns: Columns, quoting: Quoting) -> list[Part]:
 def read_lines(path: Path) -> Iterator[str | Fault]:
     r"""Stream the lines of a UTF-8 text file; `.gz` means compressed. Only \n and \r\n end a line.
 
-    A Fault is in place of a line that is not UTF-8. Raises UserError when the file is damaged.
+    A Fault is in place of a line that is not UTF-8 or has more than LONGEST_LINE bytes. Raises UserError when the file
+    is damaged.
     """
     with _reading(path), gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), start=1):
+            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    pass
+                yield Fault(f"a line of more than {LONGEST_LINE:,} bytes: end its rows with line feeds")
+                continue
             content = line.removesuffix(b"\n").removesuffix(b"\r")
             if number == 1:
                 content = content.removeprefix(_BOM)
@@ -138,51 +143,22 @@ def _json_rows(path: Path) -> Iterator[Row | Fault]:
         yield row if isinstance(row, dict) else Fault("not a JSON object; each line must be one row")
 
 
-def _tsv_rows(path: Path, columns: Columns, quoting: Quoting) -> Iterator[Row | Fault]:
-    yield from _table_rows(path, quoting.rows(path), columns)
+def _table_rows(path: Path, separators: str, columns: Columns, quotes: Quotes) -> Iterator[Row | Fault]:
+    """Stream the rows of a table; separators: those that it may have, of which its header has the first one found.
 
-
-def _csv_rows(path: Path, columns: Columns) -> Iterator[Row | Fault]:
-    """Stream rows of RFC 4180, whose quoted fields may contain line ends.
-
-    Fields are separated by what the header has: commas, or, as some countries' Excel writes, semicolons, or tabs.
+    For CSV these are commas, or, as some countries' Excel writes, semicolons, or tabs.
     """
-    header = next(read_lines(path), "")
-    separator = next((each for each in ",;\t" if isinstance(header, str) and each in header), ",")
-
-    def decoded(faults: list[Fault]) -> Iterator[str]:
-        for line in read_lines(path):
-            faults += [line] if isinstance(line, Fault) else []
-            yield f"{line.text if isinstance(line, Fault) else line}\n"
-
-    def rows() -> Iterator[list[str] | Fault]:
-        faults: list[Fault] = []
-        csv.field_size_limit(_LONGEST_FIELD)
-        reader = csv.reader(decoded(faults), delimiter=separator, strict=True)
-        try:
-            for fields in reader:
-                yield faults[0] if faults else fields or Fault("a blank line")
-                faults.clear()
-        except csv.Error as error:
-            raise UserError(
-                f"{path}, line {reader.line_num}: not CSV ({error}): quote its fields, or use JSON lines"
-            ) from error
-
-    yield from _table_rows(path, rows(), columns)
-
-
-def _table_rows(path: Path, rows: Iterator[list[str] | Fault], columns: Columns) -> Iterator[Row | Fault]:
-    header = next(rows, [""])
-    if isinstance(header, Fault):
-        raise UserError(f"{path}, line 1: {header.reason}")
+    first = next(read_lines(path), "")
+    separator = next((each for each in separators if isinstance(first, str) and each in first), separators[0])
+    rows = records(read_lines(path), separator, quotes)
+    names = next(rows, [""])
+    if isinstance(names, Fault):
+        raise UserError(f"{path}, line 1: {names.reason}")
+    header = [name.strip() for name in names]
     _check_columns(path, dict.fromkeys(header, ()), columns)
     _check_once(path, header, columns)
     for fields in rows:
-        if isinstance(fields, Fault) or len(fields) == len(header):
-            yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
-        else:
-            hint = "; fields must not contain line ends: use JSON lines for those" if '"' in "".join(fields) else ""
-            yield Fault(f"{len(fields)} columns where the header has {len(header)}{hint}")
+        yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
 
 
 def _check_once(path: Path, header: Sequence[str], columns: Columns) -> None:

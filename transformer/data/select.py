@@ -142,18 +142,25 @@ class Selection:
     ) -> dict[str, float]:
         """Write the corpus into the folder `output`; return the rows per split. Otherwise as `splits`.
 
+        What was skipped is reported also where the rest is refused.
+
         finish: called with the folder that holds the rows before they replace what was there; returns what it adds to
         the provenance.
         """
         splits = self.splits(check_of, label=label, text=text)
-        counts = write_corpus(
-            output,
-            {split: self._counted(split, rows, label) for split, rows in splits.items()},
-            origin=self._corpus.origin,
-            more=lambda folder: {**self.provenance(), **finish(folder)},
-            expected_sha256=self._section.expected_sha256,
-            observer=observer,
-        )
+        try:
+            counts = write_corpus(
+                output,
+                {split: self._counted(split, rows, label) for split, rows in splits.items()},
+                origin=self._corpus.origin,
+                more=lambda folder: {**self.provenance(), **finish(folder)},
+                expected_sha256=self._section.expected_sha256,
+                observer=observer,
+            )
+        except UserError:
+            if self._section.bad_rows == "skip":
+                self.report(observer)
+            raise
         self.report(observer)
         return counts
 
@@ -279,7 +286,5 @@ class Selection:
             if left:
                 observer.say(f"{split}: {left:,} rows left out: {reason}")
         for split, each in self.left_out.items():
-            for reason, count in each.counts.items():
-                observer.say(f"{split}: {count:,} rows left out: {reason}")
-            for line in each.shown:
-                observer.say(f"  {line}")
+            for line in each.lines(split):
+                observer.say(line)

@@ -19,6 +19,7 @@ from transformer.data.corpus import Corpus, Fault, Part, Row
 from transformer.data.files import read_folder
 from transformer.data.hub import open_hub
 from transformer.data.layouts import Columns
+from transformer.data.tables import Quotes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -54,6 +55,9 @@ class Download(Section):
     """The `content_sha256` required in provenance.json; null for no check."""
     columns: dict[str, str]
     """The corpus's names for columns that it calls otherwise, such as `{text: review}`; `a.b`: b in the mapping a."""
+    quotes: Quotes
+    """Quotation marks in tables of the source `files`: `none`, they are text; `csv`, they may enclose a field, those in
+    it doubled; `multiline`, such a field may also have line ends."""
     bad_rows: Literal["stop", "skip"]
     """A row that cannot be used ends the stage, or is left out and counted in provenance.json."""
     max_words: int | None = Field(ge=1)
@@ -92,24 +96,26 @@ def open_corpus(
     named = Columns({column: section.columns.get(column, column) for column in columns})
     source: AbstractContextManager[Corpus]
     if section.source == "files":
-        source = nullcontext(named.renamed(read_folder(Path(section.path), columns=named)))
+        source = nullcontext(named.renamed(read_folder(Path(section.path), columns=named, quotes=section.quotes)))
     elif section.source == "hub":
         source = _from_hub(section, named, scratch, progress=progress)
     else:
         source = nullcontext(_sample_corpus(task, section.sample_rows))
-    return _with_added(source, added, columns)
+    return _with_added(source, added, columns, section.quotes)
 
 
 @contextmanager
-def _with_added(source: AbstractContextManager[Corpus], folder: Path, columns: Sequence[str]) -> Iterator[Corpus]:
+def _with_added(
+    source: AbstractContextManager[Corpus], folder: Path, columns: Sequence[str], quotes: Quotes
+) -> Iterator[Corpus]:
     with source as corpus:
-        yield corpus if folder.resolve() == NO_INPUT.resolve() else _joined(corpus, folder, columns)
+        yield corpus if folder.resolve() == NO_INPUT.resolve() else _joined(corpus, folder, columns, quotes)
 
 
-def _joined(corpus: Corpus, folder: Path, columns: Sequence[str]) -> Corpus:
+def _joined(corpus: Corpus, folder: Path, columns: Sequence[str], quotes: Quotes) -> Corpus:
     named = Columns({column: column for column in columns})
     try:
-        further = named.renamed(read_folder(folder, columns=named))
+        further = named.renamed(read_folder(folder, columns=named, quotes=quotes))
     except UserError as error:
         raise UserError(f"the rows to add (`added`) cannot be read: {error}") from error
     if [*further.splits] != ["train"]:

@@ -81,6 +81,8 @@ class Opened:
     compute: Compute
     truncated: int
     """Number of truncated training texts, reported as a metric."""
+    left_out: int = 0
+    """Number of training texts left out for their length, reported as a metric if there are any."""
     read: Sequence[Path] = ()
     """Input folders that determine the result, besides the encoded store and the vocabularies."""
     save_beside: Callable[[Path], None] | None = None

@@ -74,6 +74,8 @@ def train_and_write(
         observer.say("warning: this CPU is slower in bf16 than in fp32; hardware.precision: fp32 is another result")
     counts = {"parameters": count_parameters(opened.trainable.model), "truncated": opened.truncated}
     key = training_key(params, compute, (paths.encoded, paths.vocab, *opened.read), paths.code)
+    if opened.left_out:
+        counts["left_out"] = opened.left_out
     _require_processes(params, compute, observer)
     with (
         resumable(paths.states, key, params.runtime.save_every, observer) as resume,

@@ -15,7 +15,18 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import MOST_CLASSES, UNSUPERVISED, Task, write_labels
 from transformer.core.validation import StageParams
-from transformer.data.corpus import Check, Corpus, Fault, Part, Row, beside, clean_text, storable
+from transformer.data.corpus import (
+    Check,
+    Corpus,
+    Fault,
+    LeftOut,
+    Part,
+    Row,
+    beside,
+    checked_rows,
+    clean_text,
+    storable,
+)
 from transformer.data.select import Selection
 from transformer.data.sources import AddingDownload, open_corpus
 from transformer.data.text import one_line
@@ -42,7 +53,8 @@ class LabelledDownload(AddingDownload):
             raise ValueError(f"must be `train`, null or a list of labels, not {labels!r}")
         names = [label_name(label) for label in labels]
         if None in names or len({*names}) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
-            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {labels}")
+            shown = f"{len(labels):,}" if len(labels) > MOST_CLASSES else labels
+            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {shown}")
         return names
 
 
@@ -235,24 +247,21 @@ def ordered(names: Iterable[str]) -> tuple[str, ...]:
 def learned(corpus: Corpus) -> tuple[str, ...]:
     """Return the distinct labels of train, sorted. Raises UserError unless there are 2 to MOST_CLASSES."""
     names: dict[str, None] = {}
-    for part in corpus.splits["train"]:
-        for row in part.read():
-            if isinstance(row, Fault):
-                continue
-            try:
-                name = label_name(row.get("label"))
-            except ValueError:
-                continue  # reported with its location when the rows are written
-            if name is not None:
-                names[name] = None
-            if len(names) > MOST_CLASSES:
-                raise UserError(
-                    f"train has more than {MOST_CLASSES} different labels, such as {', '.join(list(names)[:3])}: name"
-                    " the column of the labels in `columns`, or join rare ones"
-                )
+    left_out = LeftOut("skip")  # bad rows are reported when the rows are written
+    for row in checked_rows(corpus.splits["train"], lambda row: {"label": label_name(row.get("label"))}, left_out):
+        if row["label"] is not None:
+            names[row["label"]] = None
+        if len(names) > MOST_CLASSES:
+            raise UserError(
+                f"train has more than {MOST_CLASSES} different labels, such as {', '.join(list(names)[:3])}: name"
+                " the column of the labels in `columns`, or join rare ones"
+            )
     if len(names) < 2:
         found = f"only the label {next(iter(names))}" if names else "no label"
-        raise UserError(f"train has {found}: a classifier needs at least two; give it other rows, or another column")
+        bad = f" in the rows that can be read ({left_out.shown[0]})" if left_out.shown else ""
+        raise UserError(
+            f"train has {found}{bad}: a classifier needs at least two; give it other rows, or another column"
+        )
     return ordered(names)
 
 

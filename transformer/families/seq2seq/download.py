@@ -1,12 +1,17 @@
 """download: writes sentence pairs, one column per language."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 from pydantic import Field, field_validator
 
+from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task
@@ -59,8 +64,28 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
             lambda split: check,
             label=lambda row: None,
             text=lambda row: _letters(row[section.languages[0]]),
+            finish=partial(_processed, observer=observer),
             observer=observer,
         )
+
+
+_PROCESSED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|(?<!\S)@[-,./:]@(?!\S)|@@(?!\S)")
+"""What Moses' tokenizer (entities, ` @-@ `) and subword-nmt (`@@` at the end of a piece) leave."""
+_READ = 10_000  # rows
+_MANY = 0.02  # of them
+
+
+def _processed(folder: Path, observer: Observer) -> Mapping[str, Any]:
+    """Say once if many training rows were tokenized or escaped before: answers and BLEU would be of such text."""
+    rows = [*islice(read_rows(folder / "train.jsonl"), _READ)]
+    found = [match[0] for row in rows if (match := _PROCESSED.search("\n".join(row.values())))]
+    if len(found) > _MANY * len(rows):
+        shown = ", ".join(mark for mark, _ in Counter(found).most_common(3))
+        observer.say(
+            f"warning: {len(found):,} of train's first {len(rows):,} rows were tokenized or escaped before ({shown}):"
+            " answers will look like that, and BLEU is not that of plain text; undo it (Moses' detokenizer) first"
+        )
+    return {}
 
 
 def check_pair(row: Row, *, languages: tuple[str, str]) -> Row:

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.data.bpe_dropout import BpeDropout, Column
 from transformer.data.store import EncodedColumn, Ids, padded, sorted_batches
@@ -58,11 +59,30 @@ class EncodedPairs:
         full = np.stack((self.source.lengths, self.target.lengths), axis=1)
         self.lengths = full.clip(max=config.model.max_length)
         """(N, 2): number of source and target tokens, including special ones."""
-        self.truncated = int((full > config.model.max_length).any(axis=1).sum())
-        """Number of truncated pairs."""
+        self.fits: NDArray[np.bool_] = np.all(full <= config.model.max_length, axis=1)
+        """(N,): True for pairs that are not truncated."""
+        self.left_out = 0
+        """Number of pairs of the split that are not in this view."""
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def truncated(self) -> int:
+        """Number of truncated pairs."""
+        return int((~self.fits).sum())
+
+    def fitting(self) -> Self:
+        """Return the pairs that are not truncated. Raises UserError if there is none."""
+        view, rows = copy(self), np.flatnonzero(self.fits)
+        if not len(rows):
+            raise UserError(
+                f"every pair of {self.split} is longer than model.max_length ({self.config.model.max_length}): raise"
+                " it, or set train.too_long to cut"
+            )
+        view.source, view.target = _Selected(self.source, rows), _Selected(self.target, rows)
+        view.lengths, view.fits, view.left_out = self.lengths[rows], self.fits[rows], len(self) - len(rows)
+        return view
 
     @property
     def predicted(self) -> int:
@@ -108,13 +128,32 @@ class EncodedPairs:
         return total / max(count, 1), right / max(count, 1)
 
     def report(self, observer: Observer) -> None:
-        """Report the number of pairs and of truncated ones."""
+        """Report the number of pairs, and of those that are truncated or left out."""
         observer.say(f"{self.split}: {len(self):,} pairs")
-        if self.truncated:
-            observer.say(
-                f"warning: {self.truncated:,} pairs of {self.split} are longer than model.max_length"
-                f" ({self.config.model.max_length}) and were cut"
-            )
+        for count, what in ((self.truncated, "cut"), (self.left_out, "left out")):
+            if count:
+                observer.say(
+                    f"warning: {count:,} pairs of {self.split} are longer than model.max_length"
+                    f" ({self.config.model.max_length}) and were {what}"
+                )
+
+
+class _Selected:
+    """Some rows of a column."""
+
+    def __init__(self, column: Column, rows: Ids) -> None:
+        self._column, self._rows = column, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> Ids:
+        return self._column[int(self._rows[row])]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(N,): length of each sequence."""
+        return self._column.lengths[self._rows]
 
 
 class _Concatenated:

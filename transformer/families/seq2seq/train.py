@@ -111,11 +111,20 @@ def open_training(task: Task, params: Params, paths: Paths, observer: Observer) 
         target_pad_id=target.pad_id,
     )
     train, validation = (EncodedPairs(paths.encoded / split, config) for split in ("train", "validation"))
+    if params.train.too_long == "leave_out":
+        train = train.fitting()
     _require_one_vocabulary(params, source, target)
     dropout = BpeDropout.open(paths.vocab, params.train.seed)
     training = Seq2SeqTraining(train, validation, params.train, compute, dropout)
     train.report(observer)
-    return Opened(trainable=training, config=config, params=params.train, compute=compute, truncated=train.truncated)
+    return Opened(
+        trainable=training,
+        config=config,
+        params=params.train,
+        compute=compute,
+        truncated=train.truncated,
+        left_out=train.left_out,
+    )
 
 
 def _require_one_vocabulary(params: Params, source: Vocabulary, target: Vocabulary) -> None:

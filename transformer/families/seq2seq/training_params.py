@@ -1,6 +1,6 @@
 """Training parameters of translation models."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,9 @@ from transformer.training.schedule import TrainParams
 class Seq2SeqTrainParams(TrainParams):
     """`train` of a translation task."""
 
+    too_long: Literal["cut", "leave_out"]
+    """Training pairs with a side of more than `model.max_length` tokens: `cut` trains on their beginnings, which
+    teaches the model to stop early; `leave_out` does not train on them."""
     bidirectional_epochs: int = Field(ge=0)
     """Number of first epochs that train on every pair in both directions (Ding, Wu and Tao 2021), before training
     continues in the requested direction; needs one vocabulary for both languages."""
