@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands.test_new_corpus import project
 from tests.corpora.cases import write
-from transformer.cli import rehearsal
+from transformer.commands import rehearsal
 from transformer.commands.new_corpus import new_corpus, quoting
 from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
