@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from unicodedata import normalize
 
 _SEPARATORS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 LONGEST_WORD = 500
@@ -12,6 +13,29 @@ _TOO_LONG = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 def one_line(text: str) -> str:
     """Strip a text and replace each run of tabs or line separators by one space."""
     return _SEPARATORS.sub(" ", text.strip())
+
+
+_TURKIC = str.maketrans({"I": "\u0131", "\u0130": "i"})
+_DOTTED = re.compile("([IJ]\u0328?)(?=[\u0300\u0301\u0303])")  # decomposed: I, J or Į before an accent
+
+
+def composed(text: str) -> str:
+    """Return a text in Unicode's normal form NFC: characters written in different ways become the same ones."""
+    return normalize("NFC", text)
+
+
+def lowercased(text: str, language: str | None) -> str:
+    """Return a text of a language in lowercase, in NFC, by the rules of Unicode's SpecialCasing.txt.
+
+    Turkish and Azeri have a dotted and a dotless i, in Lithuanian an i keeps its dot below an accent, and a Greek sigma
+    is another one at the end of a word. language: its code, such as `tr` or `tr-CY`; None if it is unknown.
+    """
+    code = re.split("[-_]", language or "")[0].lower()
+    if code in ("tr", "az"):
+        text = composed(text).translate(_TURKIC)
+    if code == "lt":
+        text = _DOTTED.sub("\\1\u0307", normalize("NFD", text))
+    return composed(text.lower())
 
 
 def given_texts(texts: Iterable[Any]) -> list[str]:

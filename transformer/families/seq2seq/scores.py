@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from transformer.data.text import HAN, KANA, SOUTH_EAST
+from transformer.data.text import HAN, KANA, SOUTH_EAST, composed
 from transformer.evaluation.bootstrap import Floats, bootstrap
 
 Rows = NDArray[np.int64] | NDArray[np.bool_]
@@ -113,5 +113,6 @@ def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def _counted(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Metric:
     # Private, but also the basis of sacreBLEU's own significance tests; its public functions score one sample only.
     # The empty sentence at the end makes it count references even if there are no others.
-    *counts, _ = metric._extract_corpus_statistics([*hypotheses, ""], [[*references, ""]])
+    texts, expected = ([*map(composed, side), ""] for side in (hypotheses, references))
+    *counts, _ = metric._extract_corpus_statistics(texts, [expected])
     return Metric(metric, np.array(counts, dtype=np.float64))
