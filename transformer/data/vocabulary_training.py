@@ -1,11 +1,13 @@
 """Word vocabularies by frequency, and WordPiece vocabularies, trained here or given."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from transformer.core.errors import UserError
 from transformer.core.unchanged import hint_of_clone, refuse_outside_of_clone
@@ -64,6 +66,9 @@ def _counted(texts: list[str]) -> Counter[str]:
 
 
 _PREFIX = "##"
+_SHOWN = normalizers.Sequence(
+    [normalizers.Replace(Regex(r"\p{C}"), ""), normalizers.BertNormalizer(lowercase=False, strip_accents=False)]
+)
 _MASK = "[MASK]"  # BERT's fifth special token; language models use it, and trained vocabularies look like given ones
 
 Texts = Callable[[], Iterator[str]]
@@ -93,11 +98,15 @@ def word_vocabulary(
 def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercase: bool) -> Vocabulary:
     """Train a WordPiece vocabulary of at most `max_size` entries with `tokenizers` (Schuster and Nakajima 2012).
 
+    Characters without a glyph, such as the joiners of Persian, are kept if the texts have them.
+
     Its trainer numbers single characters in the order of a randomly seeded hash map, so two runs would differ. Passing
     all of them as special tokens fixes their numbers.
     """
-    tokenizer = _trained_wordpiece({}, lowercase=lowercase)
-    alphabet = _alphabet(tokenizer, texts())
+    characters = sorted(set(chain.from_iterable(texts())))
+    hidden = "".join(character for character in characters if not _SHOWN.normalize_str(character))
+    tokenizer = _trained_wordpiece({}, lowercase=lowercase, hidden=hidden)
+    alphabet = _alphabet(tokenizer, characters)
     fixed = [*WORDPIECE_SPECIALS, _MASK, *alphabet, *(_PREFIX + character for character in alphabet)]
     if len(fixed) > max_size:
         raise UserError(
@@ -108,7 +117,22 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
         vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
     )
     tokenizer.train_from_iterator(map(cut_words, texts()), trainer)
-    return _finished(_trained_wordpiece(tokenizer.get_vocab(), lowercase=lowercase))
+    return _finished(_trained_wordpiece(tokenizer.get_vocab(), lowercase=lowercase, hidden=hidden))
+
+
+_JOINED = re.compile("[\u0600-\u1aff][\u200c\u200d]")  # Arabic, Indic and other scripts that a joiner belongs to
+_FEW_JOINED = 0.01  # of the texts
+
+
+def require_joiners(vocabulary: Vocabulary, texts: Iterable[str]) -> None:
+    """Raise UserError if the texts' script needs the joiners U+200C and U+200D, and the vocabulary drops them."""
+    joined = [found[0] if (found := _JOINED.search(text)) else "" for text in texts]
+    lost = sum(vocabulary.tokenizer.normalizer.normalize_str(pair) != pair for pair in joined)
+    if lost > _FEW_JOINED * len(joined):
+        raise UserError(
+            f"{lost:,} of {len(joined):,} training texts are spelt with joiners (U+200C, U+200D), and this vocabulary"
+            " drops them: set vocab.source to `trained`"
+        )
 
 
 def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
@@ -128,11 +152,9 @@ def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
     return _finished(_wordpiece({piece: index for index, piece in enumerate(pieces)}, lowercase=lowercase))
 
 
-def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    characters: set[str] = set()
-    for text in texts:
-        characters.update(tokenizer.normalizer.normalize_str(text))
-    return sorted(character for character in characters if not character.isspace())
+def _alphabet(tokenizer: Tokenizer, characters: Iterable[str]) -> list[str]:
+    words = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("".join(characters)))
+    return sorted({character for word, _ in words for character in word})
 
 
 def _finished(tokenizer: Tokenizer) -> Vocabulary:
@@ -141,13 +163,18 @@ def _finished(tokenizer: Tokenizer) -> Vocabulary:
     return Vocabulary(tokenizer)
 
 
-def _trained_wordpiece(vocabulary: dict[str, int], *, lowercase: bool) -> Tokenizer:
+def _trained_wordpiece(vocabulary: dict[str, int], *, lowercase: bool, hidden: str) -> Tokenizer:
     """Make a tokenizer like BERT's, but keep accents when lowercasing: texts in other languages need them.
 
     Words are as long as those that the trainer learns from: scripts without spaces have long ones.
+    hidden: characters without a glyph that are kept, such as joiners; BERT drops all of them.
     """
     tokenizer = _wordpiece(vocabulary, lowercase=lowercase)
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
+    if hidden:
+        others = normalizers.Replace(Regex(rf"[^\P{{C}}{re.escape(hidden)}]"), "")
+        kept = normalizers.BertNormalizer(clean_text=False, lowercase=lowercase, strip_accents=False)
+        tokenizer.normalizer = normalizers.Sequence([others, kept])
     tokenizer.model = models.WordPiece(
         vocabulary, unk_token=WORDPIECE_SPECIALS.unknown, max_input_chars_per_word=LONGEST_WORD
     )
