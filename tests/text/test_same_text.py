@@ -100,6 +100,13 @@ def test_a_given_vocabulary_that_drops_joiners_is_refused(tmp_path: Path) -> Non
     require_joiners(vocabulary("wordpiece", HIDDEN), HIDDEN)
 
 
+def test_scores_lowercase_as_the_model_reads() -> None:
+    expected = "IŞIK DIŞARI İSTANBUL ILIK KIŞ"
+    answers = reader(language="tr", lowercase=True)([expected])
+    found = text_metrics(answers, [expected], cased=False, language="tr")
+    assert [metric.score() for metric in found.values()] == [100, 100]
+
+
 def test_scores_compare_characters_not_their_encoding() -> None:
     found = text_metrics(
         ["schöne Mädchen in Zürich sind hier"], [normalize("NFD", "schöne Mädchen in Zürich sind hier")], cased=True
