@@ -1,6 +1,7 @@
 """download: writes texts labelled with class numbers."""
 
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,11 +40,13 @@ class LabelledDownload(AddingDownload):
         if labels == "train":
             return labels
         if not isinstance(labels, list | dict):
-            raise ValueError(f"must be `train`, a list of labels or a mapping of labels to names, not {labels!r}")
+            raise ValueError(
+                f"must be `train`, a list of labels or a mapping of labels to names, not {reprlib.repr(labels)}"
+            )
         written = [label_name(label) for label in labels]
         names = [label_name(name) for name in labels.values()] if isinstance(labels, dict) else written
         if None in (*written, *names) or len({*written}) < len(written) or not 2 <= len({*names}) <= MOST_CLASSES:
-            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {labels}")
+            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {reprlib.repr(labels)}")
         return dict(zip(written, names, strict=True)) if isinstance(labels, dict) else names
 
 
