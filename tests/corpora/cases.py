@@ -45,7 +45,7 @@ def sentiment(**changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values."""
     return {
         "runtime": RUNTIME,
-        "download": {**_SHARED, **_NOTHING_ADDED, "unsupervised": False, "labels": None, **changes},
+        "download": {**_SHARED, **_NOTHING_ADDED, "unsupervised": False, "labels": "train", **changes},
     }
 
 

@@ -110,7 +110,9 @@ def test_the_hub_gives_the_sentiment_corpus(hub: Hub, tmp_path: Path) -> None:
     assert sorted(stored(output, "train") + stored(output, "validation"), key=str) == sorted(reviews(40), key=str)
 
 
-@pytest.mark.parametrize(("names", "labels", "first"), [(("pos", "neg"), None, 1), (("spam", "ham"), "train", 1)])
+@pytest.mark.parametrize(
+    ("names", "labels", "first"), [(("pos", "neg"), ["neg", "pos"], 1), (("spam", "ham"), "train", 1)]
+)
 def test_the_hubs_own_names_of_labels_count(
     hub: Hub, tmp_path: Path, names: tuple[str, str], labels: Any, first: int
 ) -> None:

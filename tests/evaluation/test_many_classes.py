@@ -8,7 +8,6 @@ from sklearn.metrics import f1_score
 from tests.builders import NGRAMS
 from transformer.data.leakage import Duplicates
 from transformer.families.classifier.classifier import prediction, probabilities_of
-from transformer.families.classifier.download import check_labelled, class_labels
 from transformer.families.classifier.interface import ClassifierConfig
 from transformer.families.classifier.metrics import (
     expected_calibration_error,
@@ -152,19 +151,3 @@ def test_a_prediction_is_the_most_probable_class() -> None:
     assert prediction(GIVEN[2], ("a", "b", "c")) == ("a", 0.5)
     assert prediction(0.25, ("negative", "positive")) == ("negative", 0.75)
     assert prediction(0.5, ("negative", "positive")) == ("positive", 0.5)
-
-
-def test_a_corpus_names_classes_by_number_or_name() -> None:
-    labels = class_labels(("sports", "world", "science"))
-    for given in (2, "2", "science"):
-        assert check_labelled({"label": given, "text": "x"}, labels=labels)["label"] == 2
-    with pytest.raises(ValueError, match=r"the label must be 0 \(sports\) or 1 \(world\) or 2 \(science\), not 'art'"):
-        check_labelled({"label": "art", "text": "x"}, labels=labels)
-
-
-def test_names_that_are_numbers_are_names() -> None:
-    """Stars from 1 to 3: label 1 is the first class, and 0 is not a class."""
-    labels = class_labels(("1", "2", "3"))
-    assert check_labelled({"label": "1", "text": "x"}, labels=labels)["label"] == 0
-    with pytest.raises(ValueError, match="the label must be 1 or 2 or 3, not 0"):
-        check_labelled({"label": 0, "text": "x"}, labels=labels)

@@ -23,6 +23,7 @@ def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
         )
         (corpus / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     changes = {"download.source": "files", "download.path": str(corpus), "train.epochs": 1, "model.max_length": 32}
+    changes |= {"download.labels": {0: "negative", 1: "positive"}}
     stages = Stages(tmp_path, "sentiment", monkeypatch, changes | {"evaluate.bootstrap_samples": 0})
     stages.run("download", "tokenize", "build_vocab", "train")
     positive = "warning: validation has no positive review: its metrics say nothing about that class"

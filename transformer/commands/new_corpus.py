@@ -124,6 +124,7 @@ _TABLE = re.compile(r".*\.[ct]sv(\.gz)?", re.DOTALL)
 _ENCLOSED = re.compile(r'\s*".*"\s*', re.DOTALL)
 _ALIKE = 0.2  # of train: where more rows nearly equal held-out ones, they are kept
 _FEW_CUT = 0.01  # of the rows
+_TURKIC = "\u0131"  # the dotless i, lowercase of I in Turkish and Azeri alone
 
 
 class _Lines(Observer):
@@ -194,10 +195,14 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
         if all(reason == NEAR for counts in provenance.get("left_out", {}).values() for reason in counts):
             del download["bad_rows"]
         if classifier:
-            download["labels"] = list(ordered(labels))
+            download["labels"] = names = list(ordered(labels))
+            if len(names) == 2:
+                yield f"F1, ROC and precision are of the label {names[1]}; of {names[0]} once `labels` has it second"
         if classifier and UNSUPERVISED in provenance["files"]:
             yield f"{UNSUPERVISED} is not used; `unsupervised: true` under `download` in the profile changes that"
         section = {"download": download, **_parameters(paths.corpus / "train.jsonl", labels, [*found])}
+        if classifier and any(_TURKIC in row["text"] for row in read_rows(paths.corpus / "train.jsonl")):
+            yield f"texts have the letter {_TURKIC}: set `language` under `tokenize` to tr or az, so that I becomes it"
         rehearsal = rehearse(
             merged_values(root, profile, {task.name: section}), task, paths.corpus, Path(place, "rehearsal")
         )

@@ -88,6 +88,6 @@ def scores_table(task: str, evaluation: Mapping[str, Split]) -> str:
     rows = [
         [printable(split), *(with_interval(name, evaluation[split]) for name in names)] for split in splits(evaluation)
     ]
-    header = [f"{task}, 95 % intervals", *map(metric_label, names)]
+    header = [f"{task}, 95 % intervals", *(metric_label(name, evaluation) for name in names)]
     table: str = tabulate(rows, headers=header, tablefmt="simple", disable_numparse=True)
     return table

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -21,7 +22,13 @@ from transformer.data.subwords import train_bpe, train_unigram
 from transformer.data.text import LONGEST_WORD
 from transformer.data.tokenization import PreTokenizerParams, read_pretokenizers
 from transformer.data.vocabulary import Vocabulary, read_vocabularies, write_bpe_dropout
-from transformer.data.vocabulary_training import built_vocabulary, given_wordpiece, train_wordpiece, word_vocabulary
+from transformer.data.vocabulary_training import (
+    built_vocabulary,
+    given_wordpiece,
+    require_joiners,
+    train_wordpiece,
+    word_vocabulary,
+)
 from transformer.data.workers import OrderedMap, chunks, worker_processes
 
 _BUILT = re.compile(r"data/[^/]+/vocab/?")
@@ -164,6 +171,8 @@ def _vocabularies(tokens: Path, params: VocabParams, runtime: Runtime, observer:
         else:
             with worker_processes(runtime, initializer=_nothing, arguments=()) as ordered_map:
                 vocabulary = _vocabulary(tokens / "train.jsonl", sides, params, pretokenizers, ordered_map)
+        if params.source != "trained" and params.kind == "wordpiece":
+            require_joiners(vocabulary, _texts(tokens / "train.jsonl", sides))
         vocabularies |= dict.fromkeys(sides, vocabulary)
     return vocabularies
 
@@ -175,9 +184,7 @@ def _vocabulary(
     pretokenizers: Mapping[str, PreTokenizerParams],
     ordered_map: OrderedMap,
 ) -> Vocabulary:
-    def texts() -> Iterator[str]:
-        return chain.from_iterable((row[side] for row in read_rows(train)) for side in sides)
-
+    texts = partial(_texts, train, sides)
     lowercase, limit, rare = pretokenizers[sides[0]].lowercase, params.max_size or 0, params.min_frequency
     if params.source != "trained":
         return given_wordpiece(_given(params), lowercase=lowercase)
@@ -189,6 +196,10 @@ def _vocabulary(
     return train_lossless(
         texts(), min_frequency=rare, max_size=limit, byte_fallback=params.byte_fallback, ordered_map=ordered_map
     )
+
+
+def _texts(train: Path, sides: Sequence[str]) -> Iterator[str]:
+    return chain.from_iterable((row[side] for row in read_rows(train)) for side in sides)
 
 
 def _given(params: VocabParams) -> Path:

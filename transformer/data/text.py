@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from unicodedata import normalize
 
 _SEPARATORS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 LONGEST_WORD = 500
@@ -12,6 +13,46 @@ _TOO_LONG = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 def one_line(text: str) -> str:
     """Strip a text and replace each run of tabs or line separators by one space."""
     return _SEPARATORS.sub(" ", text.strip())
+
+
+def composed(text: str) -> str:
+    """Return a text in Unicode's normal form NFC: characters written in different ways become the same ones."""
+    return normalize("NFC", text)
+
+
+_IGNORABLE = (  # control characters, and Unicode's Default_Ignorable_Code_Point without the joiners
+    "\x01-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSEEN = re.compile(
+    f"[{_IGNORABLE}]|(?<![\u0600-\u1aff\u2190-\U0001ffff])[\u200c\u200d]|[\u200c\u200d](?!\\w|[\u2190-\U0001ffff])"
+)
+
+
+def visible(text: str) -> str:
+    """Return what can be seen of a text, in NFC: without characters that have no glyph, with single spaces.
+
+    A joiner stays between letters that it shapes, and within an emoji.
+    """
+    return composed(" ".join(_UNSEEN.sub("", text).split()))
+
+
+_TURKIC = str.maketrans({"I": "\u0131", "\u0130": "i"})
+_DOTTED = re.compile("([IJ]\u0328?)(?=[\u0300\u0301\u0303])")  # decomposed: I, J or Į before an accent
+
+
+def lowercased(text: str, language: str | None) -> str:
+    """Return a text of a language in lowercase, in NFC, by the rules of Unicode's SpecialCasing.txt.
+
+    Turkish and Azeri have a dotted and a dotless i, in Lithuanian an i keeps its dot below an accent, and a Greek sigma
+    is another one at the end of a word. language: its code, such as `tr` or `tr-CY`; None if it is unknown.
+    """
+    code = re.split("[-_]", language or "")[0].lower()
+    if code in ("tr", "az"):
+        text = composed(text).translate(_TURKIC)
+    if code == "lt":
+        text = _DOTTED.sub("\\1\u0307", normalize("NFD", text))
+    return composed(text.lower())
 
 
 def given_texts(texts: Iterable[Any]) -> list[str]:

@@ -11,7 +11,7 @@ from transformer.core.errors import UserError
 from transformer.core.files import read_json, write_json
 from transformer.core.validation import Section, validate
 from transformer.data.spacy_rules import RuleTokenizer, rules_of
-from transformer.data.text import cut_words
+from transformer.data.text import composed, cut_words, lowercased
 
 PRETOKENIZERS = "pretokenizer.json"
 RULES = "rules.json"
@@ -27,9 +27,9 @@ class PreTokenizerParams(Section):
     """spaCy's rule-based tokenizer for the language (words longer than 500 characters are split), white space, or raw
     text for subword vocabularies."""
     language: str | None
-    """The language code for spaCy's rules, such as `de`; may be null for the other kinds."""
+    """The language code for spaCy's rules and for lowercasing, such as `de`; may be null for the other kinds."""
     lowercase: bool
-    """Lowercase the text, so that answers are lowercase as well."""
+    """Lowercase the text by the rules of its language, so that answers are lowercase as well."""
     html_breaks: Literal["keep", "space"]
     """`space` reads HTML's `<br />`, which would otherwise be glued to the words beside it, as a space."""
 
@@ -86,8 +86,9 @@ def write_rules(folder: Path, pretokenizers: Iterable[PreTokenizerParams]) -> No
 
 
 class PreTokenizer:
-    """Splits text as `params` say. Splitting never changes, adds or drops a character other than spaces and, if asked,
-    HTML's line breaks.
+    """Reads text as `params` say, in training as in asking: in normal form NFC, split, and lowercased if asked.
+
+    Splitting never changes, adds or drops a character other than spaces and, if asked, HTML's line breaks.
     """
 
     def __init__(self, params: PreTokenizerParams, rules: dict[str, Any] | None = None) -> None:
@@ -101,10 +102,11 @@ class PreTokenizer:
 
     def __call__(self, texts: list[str]) -> list[str]:
         """Tokenize: one string per text, its tokens separated by single spaces; with kind `none`, the text itself."""
+        texts = [composed(text) for text in texts]
         if self.params.html_breaks == "space":
             texts = [_BREAKS.sub(" ", text).strip() for text in texts]
         split = [self._split(text) for text in texts]
-        return [text.lower() for text in split] if self.params.lowercase else split
+        return [lowercased(text, self.params.language) for text in split] if self.params.lowercase else split
 
     def __reduce__(self) -> tuple[type[Self], tuple[PreTokenizerParams, dict[str, Any] | None]]:
         """Pickle only the parameters and rules: the tokenizer is recreated on unpickling."""

@@ -1,6 +1,7 @@
 """One interface to every vocabulary, stored as a tokenizer.json of the `tokenizers` library."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -37,6 +38,8 @@ PREFIX = "##"
 """Begins the WordPiece pieces within a word."""
 MASK = "[MASK]"
 """BERT's fifth special token; language models use it, and trained vocabularies look like given ones."""
+_HIDDEN = r"[^\P{C}"
+"""Begins the pattern of characters without a glyph, but for some."""
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 """The UTF-8 byte pieces that spell characters unknown to a vocabulary with byte fallback."""
 
@@ -127,11 +130,12 @@ def words(entries: dict[str, int]) -> Tokenizer:
     return tokenizer
 
 
-def wordpiece(entries: dict[str, int], *, lowercase: bool, trained: bool) -> Tokenizer:
+def wordpiece(entries: dict[str, int], *, lowercase: bool, trained: bool, hidden: str = "") -> Tokenizer:
     """Make a tokenizer like BERT's. entries: numbers by piece, with any special tokens.
 
     trained: from texts, not given. Then it keeps accents when lowercasing, which texts in other languages need, and
     words are as long as those that the trainer learns from: scripts without spaces have long ones.
+    hidden: characters without a glyph that are kept, such as joiners; BERT drops all of them.
     """
     unknown = WORDPIECE_SPECIALS.unknown
     tokenizer = Tokenizer(models.WordPiece(entries, unk_token=unknown))
@@ -139,6 +143,10 @@ def wordpiece(entries: dict[str, int], *, lowercase: bool, trained: bool) -> Tok
     if trained:
         tokenizer.model = models.WordPiece(entries, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
         tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
+    if hidden:
+        others = normalizers.Replace(Regex(rf"{_HIDDEN}{re.escape(hidden)}]"), "")
+        kept = normalizers.BertNormalizer(clean_text=False, lowercase=lowercase, strip_accents=False)
+        tokenizer.normalizer = normalizers.Sequence([others, kept])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=PREFIX)
     tokenizer.add_special_tokens([special for special in (*WORDPIECE_SPECIALS, MASK) if special in entries])
@@ -184,8 +192,12 @@ def _with_own_components(content: dict[str, Any]) -> Tokenizer:
     if kind == "WordLevel":
         return words(entries)
     if kind == "WordPiece":
+        hidden = ""
+        if normalizer["type"] == "Sequence":
+            others, normalizer = normalizer["normalizers"]
+            hidden = re.sub(r"\\(.)", r"\1", others["pattern"]["Regex"].removeprefix(_HIDDEN)[:-1], flags=re.DOTALL)
         trained = normalizer["strip_accents"] is not None
-        return wordpiece(entries, lowercase=normalizer["lowercase"], trained=trained)
+        return wordpiece(entries, lowercase=normalizer["lowercase"], trained=trained, hidden=hidden)
     fallback = model["byte_fallback"]
     if kind == "Unigram":
         pieces = [(piece, score) for piece, score in entries]

@@ -1,11 +1,13 @@
 """Word vocabularies by frequency, and WordPiece vocabularies, trained here or given."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
-from tokenizers import Tokenizer, trainers
+from tokenizers import Regex, Tokenizer, normalizers, trainers
 
 from transformer.core.errors import UserError
 from transformer.core.unchanged import hint_of_clone, refuse_outside_of_clone
@@ -63,6 +65,10 @@ def _counted(texts: list[str]) -> Counter[str]:
     return counts
 
 
+_SHOWN = normalizers.Sequence(
+    [normalizers.Replace(Regex(r"\p{C}"), ""), normalizers.BertNormalizer(lowercase=False, strip_accents=False)]
+)
+
 Texts = Callable[[], Iterator[str]]
 """Starts a fresh pass over the training texts."""
 
@@ -87,11 +93,15 @@ def word_vocabulary(
 def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercase: bool) -> Vocabulary:
     """Train a WordPiece vocabulary of at most `max_size` entries with `tokenizers` (Schuster and Nakajima 2012).
 
+    Characters without a glyph, such as the joiners of Persian, are kept if the texts have them.
+
     Its trainer numbers single characters in the order of a randomly seeded hash map, so two runs would differ. Passing
     all of them as special tokens fixes their numbers.
     """
-    tokenizer = wordpiece({}, lowercase=lowercase, trained=True)
-    alphabet = _alphabet(tokenizer, texts())
+    characters = sorted(set(chain.from_iterable(texts())))
+    hidden = "".join(character for character in characters if not _SHOWN.normalize_str(character))
+    tokenizer = wordpiece({}, lowercase=lowercase, trained=True, hidden=hidden)
+    alphabet = _alphabet(tokenizer, characters)
     fixed = [*WORDPIECE_SPECIALS, MASK, *alphabet, *(PREFIX + character for character in alphabet)]
     if len(fixed) > max_size:
         raise UserError(
@@ -102,7 +112,22 @@ def train_wordpiece(texts: Texts, *, min_frequency: int, max_size: int, lowercas
         vocab_size=max_size, min_frequency=min_frequency, special_tokens=fixed, show_progress=False
     )
     tokenizer.train_from_iterator(map(cut_words, texts()), trainer)
-    return Vocabulary(wordpiece(tokenizer.get_vocab(), lowercase=lowercase, trained=True))
+    return Vocabulary(wordpiece(tokenizer.get_vocab(), lowercase=lowercase, trained=True, hidden=hidden))
+
+
+_JOINED = re.compile("[\u0600-\u1aff][\u200c\u200d]")  # Arabic, Indic and other scripts that a joiner belongs to
+_FEW_JOINED = 0.01  # of the texts
+
+
+def require_joiners(vocabulary: Vocabulary, texts: Iterable[str]) -> None:
+    """Raise UserError if the texts' script needs the joiners U+200C and U+200D, and the vocabulary drops them."""
+    joined = [found[0] if (found := _JOINED.search(text)) else "" for text in texts]
+    lost = sum(vocabulary.tokenizer.normalizer.normalize_str(pair) != pair for pair in joined)
+    if lost > _FEW_JOINED * len(joined):
+        raise UserError(
+            f"{lost:,} of {len(joined):,} training texts are spelt with joiners (U+200C, U+200D), and this vocabulary"
+            " drops them: set vocab.source to `trained`"
+        )
 
 
 def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
@@ -123,8 +148,6 @@ def given_wordpiece(path: Path, *, lowercase: bool) -> Vocabulary:
     return Vocabulary(wordpiece(entries, lowercase=lowercase, trained=False))
 
 
-def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    characters: set[str] = set()
-    for text in texts:
-        characters.update(tokenizer.normalizer.normalize_str(text))
-    return sorted(character for character in characters if not character.isspace())
+def _alphabet(tokenizer: Tokenizer, characters: Iterable[str]) -> list[str]:
+    words = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("".join(characters)))
+    return sorted({character for word, _ in words for character in word})

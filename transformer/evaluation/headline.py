@@ -63,9 +63,15 @@ _MANY_CUT = 0.1  # of the texts
 _LEAK = 1.0  # points by which known texts must raise a score to be a headline
 
 
-def metric_label(name: str) -> str:
-    """Return a metric's display name."""
-    return _WORDS[name][0] if name in _WORDS else name.replace("_", " ")
+OF_LABEL = "label:"
+"""Prefix of the signature of a metric that is about one of two labels."""
+
+
+def metric_label(name: str, evaluation: Mapping[str, Any] | None = None) -> str:
+    """Return a metric's display name, with the label that it is about, if any: `F1 of spam`."""
+    words = _WORDS[name][0] if name in _WORDS else name.replace("_", " ")
+    signature = str((evaluation or {}).get("signatures", {}).get(name, ""))
+    return f"{words} of {signature.removeprefix(OF_LABEL)}" if signature.startswith(OF_LABEL) else words
 
 
 def value(name: str, number: float, further: int = 0) -> str:
@@ -143,7 +149,7 @@ def headline(name: str, evaluation: Mapping[str, Split]) -> str:
         return ""
     between = interval(name, evaluation[split])
     sure = f", 95 % interval {between}" if between else ""
-    line = f"{metric_label(name)} {value(name, evaluation[split][name])} on {split}{sure}"
+    line = f"{metric_label(name, evaluation)} {value(name, evaluation[split][name])} on {split}{sure}"
     return line[0].upper() + line[1:]
 
 

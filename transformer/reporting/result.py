@@ -101,7 +101,8 @@ def score_table(result: Files, names: Sequence[str]) -> Section:
     evaluation = result.evaluation
     rows = [[split, *(with_interval(name, evaluation[split]) or "–" for name in names)] for split in splits(evaluation)]
     text = "Validation is there to choose by; the test splits say what a choice is worth."
-    table = Table("Scores, with 95 % bootstrap intervals", ["split", *map(metric_label, names)], rows)
+    header = ["split", *(metric_label(name, evaluation) for name in names)]
+    table = Table("Scores, with 95 % bootstrap intervals", header, rows)
     return Section("Scores", text, tables=[table])
 
 

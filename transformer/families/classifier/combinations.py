@@ -14,10 +14,8 @@ class Params(StageParams):
 
 
 def check(task: Task, params: Params) -> None:
-    """Raise ValueError (one line) if no section names the classes, or if the class weights name different ones."""
-    labels = params.download.labels
-    if not task.classes and labels is None:
-        raise ValueError(f"transformer/tasks/{task.name}.py names no classes: set download.labels")
-    weights, names = params.train.class_weights, task.classes if labels is None else labels
+    """Raise ValueError (one line) if the class weights name other classes than the labels."""
+    labels, weights = params.download.labels, params.train.class_weights
+    names = labels.values() if isinstance(labels, dict) else labels
     if isinstance(weights, dict) and labels != "train" and {*weights} != {*names}:
-        raise ValueError(f"train.class_weights must have exactly the labels {', '.join(names)}")
+        raise ValueError(f"train.class_weights must have exactly the labels {', '.join(dict.fromkeys(names))}")

@@ -1,12 +1,12 @@
 """download: writes texts labelled with class numbers."""
 
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from unicodedata import normalize
 
 from pydantic import field_validator
 
@@ -29,7 +29,7 @@ from transformer.data.corpus import (
 )
 from transformer.data.select import Selection
 from transformer.data.sources import AddingDownload, open_corpus
-from transformer.data.text import one_line
+from transformer.data.text import visible
 
 UNLABELLED = -1
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
@@ -40,22 +40,25 @@ class LabelledDownload(AddingDownload):
 
     unsupervised: bool
     """Keep unlabelled texts, except near-duplicates of validation and test texts."""
-    labels: Literal["train"] | list[str] | None
+    labels: Literal["train"] | list[str] | dict[str, str]
     """The labels as the corpus writes them, in class order, from class 0; with two, the second is the positive class.
-    `train` uses the labels found in train, sorted; null the task's classes, by name or number."""
+    `train` uses the labels found in train, sorted; a mapping such as `{0: negative, 1: positive}` gives them other
+    names, and may give several the same one."""
 
     @field_validator("labels", mode="before")
     @classmethod
     def _as_text(cls, labels: Any) -> Any:
-        if labels is None or labels == "train":
+        if labels == "train":
             return labels
-        if not isinstance(labels, list):
-            raise ValueError(f"must be `train`, null or a list of labels, not {labels!r}")
-        names = [label_name(label) for label in labels]
-        if None in names or len({*names}) < len(names) or not 2 <= len(names) <= MOST_CLASSES:
-            shown = f"{len(labels):,}" if len(labels) > MOST_CLASSES else labels
-            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {shown}")
-        return names
+        if not isinstance(labels, list | dict):
+            raise ValueError(
+                f"must be `train`, a list of labels or a mapping of labels to names, not {reprlib.repr(labels)}"
+            )
+        written = [label_name(label) for label in labels]
+        names = [label_name(name) for name in labels.values()] if isinstance(labels, dict) else written
+        if None in (*written, *names) or len({*written}) < len(written) or not 2 <= len({*names}) <= MOST_CLASSES:
+            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {reprlib.repr(labels)}")
+        return dict(zip(written, names, strict=True)) if isinstance(labels, dict) else names
 
 
 class Params(StageParams):
@@ -75,8 +78,10 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         progress=params.runtime.progress,
         added=Path(section.added),
     ) as corpus:
-        chosen = _named(_required(corpus, unsupervised=section.unsupervised), task, section, observer)
-        classes = _classes(task, section, chosen)
+        chosen = _with_names(_required(corpus, unsupervised=section.unsupervised))
+        names = _names(section, chosen)
+        classes = tuple(dict.fromkeys(names.values()))
+        labels = {label: classes.index(name) for label, name in names.items()}
         selection = Selection(chosen, section, unlabelled=UNSUPERVISED)
 
         def finish(folder: Path) -> Mapping[str, Any]:
@@ -86,7 +91,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
 
         counts = selection.write(
             paths.corpus,
-            partial(_check_of, classes=classes),
+            partial(_check_of, labels=labels),
             label=lambda row: classes[row["label"]] if row["label"] != UNLABELLED else "none",
             text=lambda row: row["text"],
             finish=finish,
@@ -104,84 +109,30 @@ def _required(corpus: Corpus, *, unsupervised: bool) -> Corpus:
     return replace(corpus, splits=splits)
 
 
-def _named(corpus: Corpus, task: Task, section: LabelledDownload, observer: Observer) -> Corpus:
-    """Replace numeric labels by the label names of their part, if these match the classes.
-
-    IMDB's `neg` is `negative`. If the names match no class, such as `ham` and `spam` when the task defines the classes,
-    the numbers are kept and read as class numbers. Each part has its own names.
-    """
-    parts = [*(part for parts in corpus.splits.values() for part in parts), *corpus.added]
-    given = {tuple(part.label_names) for part in parts if part.label_names}
-    if not given:
-        return corpus
-    used = {names: _used(names, task, section, corpus, observer) for names in sorted(given)}
-    if any(used.values()) and (unnamed := [part.name for part in parts if not part.label_names]):
-        observer.say(f"labels of {unnamed[0]} have no names there, unlike others: numbers are those of the classes")
-
-    return with_names(corpus, used)
-
-
-def with_names(corpus: Corpus, used: Mapping[tuple[str, ...], Sequence[str]] | None = None) -> Corpus:
-    """Replace numeric labels by names in the parts that have label names.
-
-    used: maps a part's names to labels, empty to keep its numbers; None to use the names themselves.
-    """
+def _with_names(corpus: Corpus) -> Corpus:
+    """Replace numeric labels by names in the parts that name their numbers, as data sets of the Hub do."""
 
     def named(parts: Sequence[Part]) -> list[Part]:
-        each = [(part, (*part.label_names,)) for part in parts]
-        found = [(part, names if used is None else used.get(names)) for part, names in each]
-        return [replace(part, read=partial(_with_names, part, names)) if names else part for part, names in found]
+        return [replace(part, read=partial(_named_rows, part)) if part.label_names else part for part in parts]
 
     splits = {split: named(parts) for split, parts in corpus.splits.items()}
     return replace(corpus, splits=splits, added=named(corpus.added))
 
 
-def _used(
-    given: Sequence[str], task: Task, section: LabelledDownload, corpus: Corpus, observer: Observer
-) -> Sequence[str]:
-    """Return the labels that a part's label names map to; empty if its numbers are used."""
-    if section.labels == "train":
-        return given
-    classes = _classes(task, section, corpus)
-    names = [_class_of(name, classes) or name for name in given]
-    if len({*names}) < len(names):  # `neg` and `negative` side by side are two labels
-        names = list(given)
-    if _are_of(names, classes):
-        return names
-    read = ", ".join(f"{number} (`{name}`)" for number, name in enumerate(names))
-    observer.say(f"labels are read by number: {read} are {in_words(class_labels(classes))}")
-    return ()
-
-
-def _are_of(names: Sequence[str], classes: Sequence[str]) -> bool:
-    """True if label names match the classes; numbers only if all do, since 1 to 5 may mean classes 0 to 4."""
-    given, wanted = {*names}, {*classes}
-    if all(map(is_number, given | wanted)):
-        return given <= wanted or wanted <= given
-    return bool(given & wanted)
-
-
-def _class_of(name: str, classes: Sequence[str]) -> str | None:
-    """Return the class with this name, ignoring case, or the only one with this prefix, such as `pos`; else None."""
-    given = name.casefold()
-    same = [each for each in classes if each.casefold() == given]
-    longer = [each for each in classes if len(given) > 2 and each.casefold().startswith(given)]
-    return next(iter(same or (longer if len(longer) == 1 else ())), None)
-
-
-def _with_names(part: Part, names: Sequence[str]) -> Iterator[Row | Fault]:
+def _named_rows(part: Part) -> Iterator[Row | Fault]:
     for row in part.read():
         if not isinstance(row, Fault):
             number = row.get("label")
-            if isinstance(number, int) and 0 <= number < len(names):
-                row = row | {"label": names[number]}
+            if isinstance(number, int) and 0 <= number < len(part.label_names):
+                row = row | {"label": part.label_names[number]}
         yield row
 
 
-def _classes(task: Task, section: LabelledDownload, corpus: Corpus) -> tuple[str, ...]:
-    if section.labels == "train":
-        return learned(corpus)
-    return task.classes if section.labels is None else tuple(section.labels)
+def _names(section: LabelledDownload, corpus: Corpus) -> Mapping[str, str]:
+    """Return the name of each label that a row may have, in class order."""
+    if isinstance(section.labels, dict):
+        return section.labels
+    return {label: label for label in (learned(corpus) if section.labels == "train" else section.labels)}
 
 
 def _counted(selection: Selection, classes: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -197,8 +148,8 @@ def _counted(selection: Selection, classes: Sequence[str]) -> dict[str, dict[str
     return {split: {name: found[name] for name in classes if name in found} for split, found in rows.items()}
 
 
-def _check_of(split: str, *, classes: Sequence[str]) -> Check:
-    return _check_unlabelled if split == UNSUPERVISED else partial(check_labelled, labels=class_labels(classes))
+def _check_of(split: str, *, labels: Mapping[str, int]) -> Check:
+    return _check_unlabelled if split == UNSUPERVISED else partial(check_labelled, labels=labels)
 
 
 def _check_unlabelled(row: Row) -> Row:
@@ -215,22 +166,22 @@ def check_labelled(row: Row, *, labels: Mapping[str, int]) -> Row:
     found = row.get("label")
     name = label_name(found)
     if name is None or name not in labels:
-        raise ValueError(f"the label must be {in_words(labels)}, not {found!r} (`labels` may name others)")
+        raise ValueError(f"the label must be {' or '.join(labels)}, not {found!r} (`labels` may name others)")
     return {"label": labels[name], "text": clean_text(row, "text")}
 
 
 def label_name(label: Any) -> str | None:
     """Return a label as text, or None for no label (null, NaN or an empty text).
 
-    Whole floats lose their fraction, since a column with missing values turns integers into floats. Text is normalised
-    to NFC, so that labels that look the same are the same.
+    Whole floats lose their fraction, since a column with missing values turns integers into floats. Labels that look
+    the same are the same: they are in NFC, each run of spaces of any kind is one, and what cannot be seen is left out.
     Raises ValueError for a list or a mapping, and for text that cannot be stored.
     """
     if label is None or label != label:  # NaN
         return None
     if isinstance(label, list | dict | bytes):
         raise ValueError(f"`label` must be a text or a number, not {type(label).__name__}")
-    text = storable(one_line(normalize("NFC", str(label))), "label")
+    text = storable(visible(str(label)), "label")
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text or None
 
@@ -263,27 +214,3 @@ def learned(corpus: Corpus) -> tuple[str, ...]:
             f"train has {found}{bad}: a classifier needs at least two; give it other rows, or another column"
         )
     return ordered(names)
-
-
-def class_labels(classes: Sequence[str]) -> dict[str, int]:
-    """Return class numbers by label as written in a corpus: number or name, or only the name if names are numbers."""
-    names = {name: number for number, name in enumerate(classes)}
-    numbers = {str(number): number for number in range(len(classes))}
-    return names if any(is_number(name) for name in classes) else numbers | names
-
-
-def is_number(name: str) -> bool:
-    """True if a label is a number."""
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
-
-
-def in_words(labels: Mapping[str, int]) -> str:
-    """List the accepted labels in a sentence, grouped by class."""
-    written: dict[int, list[str]] = {}
-    for text, number in labels.items():
-        written.setdefault(number, []).append(text)
-    return " or ".join(" ".join((first, *(f"({name})" for name in others))) for first, *others in written.values())

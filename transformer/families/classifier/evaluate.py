@@ -25,10 +25,12 @@ from transformer.evaluation.baseline import (
     evaluated_splits,
 )
 from transformer.evaluation.bootstrap import Floats
+from transformer.evaluation.headline import OF_LABEL
 from transformer.families.classifier.classifier import ClassificationParams, prediction, probabilities_of
 from transformer.families.classifier.interface import LONGEST
 from transformer.families.classifier.metrics import Bin, fitted_temperature, linear_baseline, reliability, split_figures
 from transformer.families.classifier.scores import (
+    OF_THE_SECOND,
     Labels,
     accuracy_by_length,
     by_class,
@@ -115,7 +117,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     temperature = fitted_temperature(answers["validation"].labels, answers["validation"].probabilities)
     linear, commonest = _linear_answers(splits, classifier, paths, params.evaluate.linear_ngrams, observer)
     leakage = LeakageCheck(_texts(paths, "train"))
-    figures: dict[str, dict[str, float]] = {}
+    figures: dict[str, Any] = {}
     for split, given in answers.items():
         others = {"linear": linear[split]}
         if baseline and (rows := baseline.of_split(split, {"text": given.texts}, observer)):
@@ -141,6 +143,9 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
     else:
         (paths.tables / "ngrams.tsv").unlink(missing_ok=True)  # left by an earlier manual run; DVC empties the folder
     _write_plots(paths.plots, answers["test"], task)
+    if len(task.classes) == 2:
+        figures["signatures"] = dict.fromkeys(OF_THE_SECOND, f"{OF_LABEL}{task.classes[1]}")
+        observer.say(f"{', '.join(OF_THE_SECOND)}: of the label {task.classes[1]}")
     write_json(paths.evaluation, figures)
     write_table(paths.predictions, COLUMNS, _rows(answers, task.classes))
     return _main(figures["validation"])

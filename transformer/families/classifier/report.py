@@ -199,4 +199,5 @@ def _charts(task: Task, result: Files) -> Iterator[Picture]:
         label = y.replace("_", " ")
         points = result.columns(f"plots/{name}.tsv")
         if points:  # empty for a split with one class
-            yield line_chart(title, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)
+            of_label = f"{title}, of the label {task.classes[1]}"
+            yield line_chart(of_label, points, x=x, ys={y: label}, x_label=x.replace("_", " "), y_label=label)

@@ -32,6 +32,8 @@ CERTAIN = 5e-7
 """Half a unit in the last digit of rounded probabilities; clipping to it keeps the log of a rounded 0 finite."""
 RESAMPLED = ("accuracy", "f1", "roc_auc")
 """Metrics with an interval, for two classes."""
+OF_THE_SECOND = ("f1", "roc_auc", "pr_auc")
+"""Metrics that are about one label of two, the second."""
 RESAMPLED_OF_MANY = ("accuracy", "macro_f1")
 """Metrics with an interval, for more classes."""
 

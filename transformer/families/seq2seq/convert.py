@@ -136,7 +136,8 @@ class Verification:
 
     def _scored(self, answers: _Answers) -> dict[str, Metric]:
         references = [row["reference"] for row in self._rows]
-        return text_metrics(answers.texts, references, cased=not self._exported.pretokenizers["target"].lowercase)
+        target = self._exported.pretokenizers["target"]
+        return text_metrics(answers.texts, references, cased=not target.lowercase, language=target.language)
 
 
 def forced(generator: Generator, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:

@@ -200,6 +200,7 @@ def _translated(
         hypothesis_tokens=tokens.hypotheses,
         cased=not target.lowercase,
         tokenizer=tokens.tokenizer,
+        language=target.language,
     )
 
 
@@ -230,7 +231,7 @@ def _attainable(
     if translator.pretokenizers["target"].kind != "spacy" or not texts.references:
         return {}
     joined = [translator.text(row["target"]) for row in read_rows(paths.tokens / f"{split}.jsonl")]
-    metrics = text_metrics(joined, texts.references, cased=texts.cased)
+    metrics = text_metrics(joined, texts.references, cased=texts.cased, language=texts.language)
     bleu = next(metric.score() for name, metric in metrics.items() if name.startswith("bleu"))
     if bleu >= _JOINS:
         return {}

@@ -206,13 +206,15 @@ class Texts:
     """True if the model writes capital letters."""
     tokenizer: str = GIVEN
     """Tokenizer that split the tokens; one of sacreBLEU's if spaCy has none for the language."""
+    language: str | None = None
+    """The target language, which lowercasing depends on."""
 
     def metrics(self) -> dict[str, Metric]:
         """Compute `bleu` on tokens; `chrf` and `bleu_13a_cased`, `bleu_zh_lowercased` or similar on texts."""
         given = self.tokenizer == GIVEN  # else sacreBLEU splits the texts itself, and its signature names the tokenizer
         sides = (self.hypothesis_tokens, self.reference_tokens) if given else (self.hypotheses, self.references)
         by_token = token_metrics(*sides, self.tokenizer)
-        return by_token | text_metrics(self.hypotheses, self.references, cased=self.cased)
+        return by_token | text_metrics(self.hypotheses, self.references, cased=self.cased, language=self.language)
 
 
 def split_figures(
@@ -250,12 +252,12 @@ def _baseline_figures(
 ) -> dict[str, float]:
     """Compare plain-text metrics with the baseline; lowercased if it lacks capitals that the references have."""
     if not texts.cased or writes_capitals(baseline) or not writes_capitals(texts.references):
-        theirs = text_metrics(baseline, texts.references, cased=texts.cased)
+        theirs = text_metrics(baseline, texts.references, cased=texts.cased, language=texts.language)
         ours = {name: (metrics[name].score(), resampled[name]) for name in theirs}
         added = {}
     else:
-        theirs = _lowercased(baseline, texts.references)
-        lowercased = _lowercased(texts.hypotheses, texts.references)
+        theirs = _lowercased(baseline, texts.references, texts.language)
+        lowercased = _lowercased(texts.hypotheses, texts.references, texts.language)
         ours = {name: (metric.score(), metric.resampled(samples)) for name, metric in lowercased.items()}
         added = {name: score for name, (score, _) in ours.items()}
     return added | comparison_figures(
@@ -266,9 +268,9 @@ def _baseline_figures(
     )
 
 
-def _lowercased(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Metric]:
+def _lowercased(hypotheses: Sequence[str], references: Sequence[str], language: str | None) -> dict[str, Metric]:
     """Return lowercased metrics of texts, under names distinct from the cased ones."""
-    found = text_metrics(hypotheses, references, cased=False)
+    found = text_metrics(hypotheses, references, cased=False, language=language)
     return {f"{name.removesuffix(_LOWERCASED)}{_LOWERCASED}": metric for name, metric in found.items()}
 
 

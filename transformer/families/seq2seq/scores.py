@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from transformer.data.text import HAN, KANA, SOUTH_EAST
+from transformer.data.text import HAN, KANA, SOUTH_EAST, composed, lowercased
 from transformer.evaluation.bootstrap import Floats, bootstrap
 
 Rows = NDArray[np.int64] | NDArray[np.bool_]
@@ -53,12 +53,16 @@ class Metric:
         return float(self.metric._compute_score_from_stats(sums.astype(int).tolist()).score)
 
 
-def text_metrics(hypotheses: Sequence[str], references: Sequence[str], *, cased: bool) -> dict[str, Metric]:
-    """Return BLEU and chrF of plain text: cased, or lowercased if the model is uncased.
+def text_metrics(
+    hypotheses: Sequence[str], references: Sequence[str], *, cased: bool, language: str | None = None
+) -> dict[str, Metric]:
+    """Return BLEU and chrF of plain text: cased, or lowercased by the rules of its language if the model is uncased.
 
     BLEU's name includes its tokenizer: 13a, or another one for scripts without word separators.
     """
     tokenizer = text_tokenizer(references)
+    if not cased:
+        hypotheses, references = ([lowercased(text, language) for text in side] for side in (hypotheses, references))
     name = f"bleu_{tokenizer.replace('-', '_')}_{'cased' if cased else 'lowercased'}"
     return {
         name: _counted(BLEU(tokenize=tokenizer, lowercase=not cased, force=True), hypotheses, references),
@@ -113,5 +117,6 @@ def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def _counted(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Metric:
     # Private, but also the basis of sacreBLEU's own significance tests; its public functions score one sample only.
     # The empty sentence at the end makes it count references even if there are no others.
-    *counts, _ = metric._extract_corpus_statistics([*hypotheses, ""], [[*references, ""]])
+    texts, expected = ([*map(composed, side), ""] for side in (hypotheses, references))
+    *counts, _ = metric._extract_corpus_statistics(texts, [expected])
     return Metric(metric, np.array(counts, dtype=np.float64))

@@ -1,0 +1,114 @@
+"""A text reads the same however it is written: normal forms, case, characters without a glyph."""
+
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+
+from transformer.core.errors import UserError
+from transformer.data.subwords import train_bpe, train_unigram
+from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
+from transformer.data.vocabulary import Vocabulary
+from transformer.data.vocabulary_training import given_wordpiece, require_joiners, train_wordpiece, word_vocabulary
+from transformer.families.seq2seq.scores import text_metrics
+
+
+def reader(**changes: Any) -> PreTokenizer:
+    base: dict[str, Any] = {"kind": "none", "language": None, "lowercase": False, "html_breaks": "keep"}
+    return PreTokenizer(PreTokenizerParams(**(base | changes)))
+
+
+def vocabulary(kind: str, texts: list[str]) -> Vocabulary:
+    if kind == "word":
+        return word_vocabulary(texts, min_frequency=1, max_size=None)
+    if kind == "wordpiece":
+        return train_wordpiece(lambda: iter(texts), min_frequency=1, max_size=400, lowercase=False)
+    train = {"bpe": train_bpe, "unigram": train_unigram}[kind]
+    return train(texts, min_frequency=1, max_size=400, byte_fallback=False)
+
+
+@pytest.mark.parametrize("split", ["none", "whitespace", "spacy"])
+@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe", "unigram"])
+def test_a_decomposed_text_has_the_ids_of_the_composed_one(kind: str, split: str) -> None:
+    read, text = reader(kind=split, language="de"), "schöne Mädchen, Việt Nam"
+    composed = read([text])
+    found = vocabulary(kind, composed * 5).encode([*composed, *read([normalize("NFD", text)])])
+    assert found[0].tolist() == found[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "lower"),
+    [
+        ("tr", "IŞIK İSTANBUL", "ışık istanbul"),
+        ("tr-CY", "I\u0307ZMI\u0307R", "izmir"),
+        ("az", "DIŞ", "dış"),
+        ("de", "IGEL", "igel"),
+        (None, "IGEL", "igel"),
+        ("lt", "Ì J\u0301 Į\u0303 I", "i\u0307\u0300 j\u0307\u0301 į\u0307\u0303 i"),
+        ("el", "ΟΔΟΣ, ΣΑΣ", "οδος, σας"),
+        (None, "J\u030c", "ǰ"),  # no composed capital exists
+    ],
+)
+def test_capitals_give_the_lowercase_word(language: str | None, text: str, lower: str) -> None:
+    read = reader(language=language, lowercase=True)
+    assert read([text]) == read([lower]) == [lower]
+
+
+def test_wordpiece_lowercases_no_other_way() -> None:
+    read = reader(language="tr", lowercase=True)
+    texts = read(["IŞIK İSTANBUL ΟΔΟΣ"])
+    found = train_wordpiece(lambda: iter(texts * 5), min_frequency=1, max_size=200, lowercase=True)
+    assert found.decode(found.encode(texts)[0].tolist()) == "ışık istanbul οδος"
+
+
+HIDDEN = [
+    "می\u200cخواهم",
+    "ශ්\u200dරී",
+    "a family 👨\u200d👩\u200d👧 here",
+    "so\u00adft ze\u200bro w\u2060j \u200frtl",
+    "🫨",
+]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_characters_without_a_glyph_are_kept(kind: str, lowercase: bool) -> None:
+    texts = reader(lowercase=lowercase)(HIDDEN)
+    found = vocabulary(kind, texts * 5)
+    assert [found.decode(ids.tolist()) for ids in found.encode(texts)] == texts
+
+
+def test_wordpiece_drops_those_that_its_texts_lack() -> None:
+    """As BERT's does; with them the word would be unknown."""
+    found = vocabulary("wordpiece", HIDDEN * 5)
+    assert found.decode(found.encode(["a fam\u2061ily\u0007 here"])[0].tolist()) == "a family here"
+
+
+def test_texts_without_them_have_berts_own_normalizer() -> None:
+    assert '"BertNormalizer","clean_text":true' in vocabulary("wordpiece", ["ein Mädchen"]).tokenizer.to_str()
+
+
+def test_a_given_vocabulary_that_drops_joiners_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", encoding="utf-8")
+    given = given_wordpiece(tmp_path / "vocab.txt", lowercase=False)
+    require_joiners(given, ["a", "👨\u200d👩", "Auf\u200clage"] + ["a"] * 98 + HIDDEN[:1])
+    with pytest.raises(
+        UserError, match=r"^2 of 5 training texts are spelt with joiners .* set vocab\.source to `trained`"
+    ):
+        require_joiners(given, HIDDEN)
+    require_joiners(vocabulary("wordpiece", HIDDEN), HIDDEN)
+
+
+def test_scores_lowercase_as_the_model_reads() -> None:
+    expected = "IŞIK DIŞARI İSTANBUL ILIK KIŞ"
+    answers = reader(language="tr", lowercase=True)([expected])
+    found = text_metrics(answers, [expected], cased=False, language="tr")
+    assert [metric.score() for metric in found.values()] == [100, 100]
+
+
+def test_scores_compare_characters_not_their_encoding() -> None:
+    found = text_metrics(
+        ["schöne Mädchen in Zürich sind hier"], [normalize("NFD", "schöne Mädchen in Zürich sind hier")], cased=True
+    )
+    assert [metric.score() for metric in found.values()] == [100, 100]
