@@ -1,8 +1,9 @@
 """One interface to every vocabulary, stored as a tokenizer.json of the `tokenizers` library."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -17,6 +18,12 @@ from transformer.data.store import Sequences
 Ids = NDArray[np.int64]
 _SAMPLING = "sampling.json"
 _FRAME = (0,)  # a place for the first id of a text, and for the last
+
+_INSIDE = re.compile(r"##|['’/%-]|n['’]t$")  # continues a word of WordPiece, or of spaCy
+_OPENING = re.compile(r"[(\[{«„‘「『/-]$")
+_CLOSING = re.compile(r"[.,;:!?…。！？、，；：)\]}»”’」』]")
+_FULL_STOP = re.compile(r"[.!?…。！？।؟][\"'”’»)\]」』]*$")
+_WIDE_FULL_STOP = re.compile(r"[。！？][”’」』]*$")  # no space follows
 
 
 class Specials(NamedTuple):
@@ -89,6 +96,20 @@ class Vocabulary:
         reserved = {self.pad_id, self.begin_id, self.end_id}
         text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
         return text
+
+    def breaks(self, ids: Ids) -> NDArray[np.int64]:
+        """Rank the places in ids (N,) of a text, (N + 1,): 2 at the end of a sentence, 1 before a word, else 0.
+
+        Place k is before the k-th id. A script that does not separate words has sentences only.
+        """
+        entries = self.entries(ids)
+        spaced = SPACE in self.tokenizer.get_vocab()
+        ranks = np.zeros(len(ids) + 1, dtype=np.int64)
+        for place, (before, after) in enumerate(pairwise(entries), start=1):
+            word = after.startswith(SPACE) if spaced else not (_INSIDE.match(after) or _OPENING.search(before))
+            ended = _FULL_STOP.search(before) if word else _WIDE_FULL_STOP.search(before)
+            ranks[place] = 0 if _CLOSING.match(after.removeprefix(SPACE)) else 2 if ended else int(word)
+        return ranks
 
     def entries(self, ids: Iterable[int]) -> list[str]:
         """Return the vocabulary entry of each id, including special tokens."""

@@ -122,7 +122,8 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         translator = opened_translator()
         if runtime.workers:
             search = partial(search_with, ordered_map)
-            translator.decoder = Search(translator.generator, translator.vocabularies["target"], search)
+            source, target = translator.vocabularies["source"], translator.vocabularies["target"]
+            translator.decoder = Search(translator.generator, source, target, search)
         return _evaluated(params, translator, ordered_map, baseline, paths, observer)
 
 
