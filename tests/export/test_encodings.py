@@ -29,3 +29,4 @@ def test_an_answer_is_utf_8_in_any_locale(
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().split("\t")[2] == f"{TEXT}\n"
+    assert "schön" in done.stderr.decode(), "a note names what the vocabulary lacks: the text was read as UTF-8"

@@ -111,6 +111,16 @@ class Vocabulary:
             ranks[place] = 0 if _CLOSING.match(after.removeprefix(SPACE)) else 2 if ended else int(word)
         return ranks
 
+    def unknown_words(self, text: str, ids: Ids) -> dict[str, None]:
+        """Return what ids, an encoded text or its beginning, stand for as unknown: words, or characters of subwords."""
+        places = np.flatnonzero(ids[1:-1] == self.unknown_id)
+        if not len(places):
+            return {}
+        offsets = self.tokenizer.encode(text, add_special_tokens=False).offsets
+        found = dict.fromkeys(text[slice(*offsets[place])].strip(f" {SPACE}") for place in places)
+        found.pop("", None)  # spaces
+        return found
+
     def entries(self, ids: Iterable[int]) -> list[str]:
         """Return the vocabulary entry of each id, including special tokens."""
         return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
