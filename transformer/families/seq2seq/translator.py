@@ -118,7 +118,7 @@ class Translator:
         yield from unknown_words(self._source, tokens, source)
 
     def _translation(self, found: Hypothesis, notes: Notes) -> Translation:
-        translation = Translation(self.text(one_line(self._target.decode(found.ids))), found.score)
+        translation = Translation(self.text(self.line(found)), found.score)
         translation.notes = notes if found.finished else (*notes, _UNFINISHED)
         return translation
 
@@ -143,11 +143,19 @@ class Translator:
 
         The result is always a single line, whatever bytes the model generates.
         """
-        return [one_line(self._target.decode(ids)) for ids in self.decode_ids(sources, observer)]
+        return [self.line(found) for found in self.best_of_each(sources, observer)]
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
         """Return the best target ids of each encoded source, without begin and end token."""
-        return [found[0].ids for found in self._hypotheses(sources, self.decoding, observer)]
+        return [found.ids for found in self.best_of_each(sources, observer)]
+
+    def best_of_each(self, sources: Sequence[Ids], observer: Observer) -> list[Hypothesis]:
+        """Return the best hypothesis of each encoded source."""
+        return [found[0] for found in self._hypotheses(sources, self.decoding, observer)]
+
+    def line(self, found: Hypothesis) -> str:
+        """Return a hypothesis as `decode` does."""
+        return one_line(self._target.decode(found.ids))
 
     def best(self, source: Ids) -> Hypothesis:
         """Return the best hypothesis of one encoded source."""
