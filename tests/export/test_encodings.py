@@ -12,6 +12,13 @@ TEXT = "schön 漢字 „quoted“"
 IN_C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+def test_an_argument_that_is_not_utf_8_is_refused(bundles: dict[str, Path]) -> None:
+    command = [sys.executable, "-m", "transformer", "classify", "-m", bundles["sentiment"], "fine", b"sch\xf6n"]
+    done = subprocess.run(command, env=clean_environment(PYTHONPATH=str(ROOT), **IN_C_LOCALE), capture_output=True)
+    assert done.returncode == 1 and done.stdout == b""
+    assert done.stderr == b"error: text 2 is not UTF-8: convert it first, or give a file that is\n"
+
+
 @pytest.mark.parametrize("variables", [IN_C_LOCALE, {"PYTHONIOENCODING": "latin-1"}], ids=["locale", "streams"])
 @pytest.mark.parametrize("by", ["argument", "file", "stdin"])
 def test_an_answer_is_utf_8_in_any_locale(

@@ -55,6 +55,11 @@ def ask(arguments: Namespace) -> None:
     """Answer the texts given as arguments, in a file or on stdin, one line per text. Raises UserError."""
     if arguments.texts and arguments.file:
         raise UserError("give texts or --file, not both")
+    for number, text in enumerate(arguments.texts, start=1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"text {number} is not UTF-8: convert it first, or give a file that is") from error
     model = opened(arguments)
     if model.family != arguments.family:
         own = " or ".join(f"`transformer {name}`" for name, _ in families()[model.family].commands)
