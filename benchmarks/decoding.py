@@ -92,7 +92,7 @@ def _decoder(contender: str, translator: TorchTranslator, options: Options) -> D
     model, (source, target) = translator.model, (translator.vocabularies[side] for side in ("source", "target"))
     assert isinstance(model, Seq2SeqTransformer)
     if contender == OURS:
-        return Search(translator.generator, target)
+        return Search(translator.generator, source, target)
     if contender == CTRANSLATE2:
         positions, threads = translator.generator.positions, options.hardware.threads
         with tempfile.TemporaryDirectory() as name:

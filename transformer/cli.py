@@ -1,6 +1,7 @@
 """The console command `transformer`, described by `transformer --help`."""
 
 import argparse
+import codecs
 import os
 import sys
 from errno import ENOSPC, EPIPE
@@ -59,8 +60,23 @@ def _is_root(folder: Path) -> bool:
 _SHOWN = 3  # changes of a stage
 
 
+def use_utf8() -> None:
+    """Restart the command in Python's UTF-8 mode unless arguments, file names and output are UTF-8, as in any locale.
+
+    Otherwise a C locale would read arguments as ASCII, and print answers as it can.
+    """
+    encodings = [
+        sys.getfilesystemencoding(),
+        *(getattr(stream, "encoding", None) for stream in (sys.stdout, sys.stderr)),
+    ]
+    if {codecs.lookup(name).name for name in encodings if name} != {"utf-8"}:
+        os.environ.update(PYTHONUTF8="1", PYTHONIOENCODING="utf-8")
+        os.execv(sys.executable, (sys.executable, "-X", "utf8", *sys.orig_argv[1:]))
+
+
 def main() -> None:
-    """Run one command with the code of the clone that the user is in."""
+    """Run one command in UTF-8, with the code of the clone that the user is in."""
+    use_utf8()
     run_own_code()
     run_command()
 

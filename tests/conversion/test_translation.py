@@ -182,7 +182,7 @@ def test_of_ctranslate2s_beam_the_one_with_the_most_expected_utility_answers(uti
     found = translator(sources, settings, Observer(), None)
     assert [each[0].ids for each in found[:-1]] == expected
     assert expected != [each[0].ids for each in whole], "nothing was chosen anew"
-    parts, _ = fit_sources(sources[-1:], POSITIONS, "split")
+    parts, _ = fit_sources(sources[-1:], POSITIONS, "split", vocabulary(model.config.source_size))
     alone = translator(parts, settings, Observer(), None)
     assert found[-1][0].ids == [token for (best,) in alone for token in best.ids]
 

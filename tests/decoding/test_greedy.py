@@ -42,7 +42,7 @@ def test_a_text_without_tokens_is_not_translated(tmp_path: Path) -> None:
     answers = vocabulary(30)
     side = {"kind": "none", "language": "en", "lowercase": True, "html_breaks": "keep"}
     write_json(tmp_path / "pretokenizer.json", {"source": side, "target": side})
-    search = Search(TorchGenerator(trained("post"), answers), answers)
+    search = Search(TorchGenerator(trained("post"), answers), answers, answers)
     translator = Translator(search, {"source": words, "target": answers}, tmp_path, params(max_length=5))
     found = translator.translate(["\ufeff", "a dog", "", " \u00ad\u200b "])
     assert found[0] == found[2] == found[3] == ""

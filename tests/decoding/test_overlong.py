@@ -15,7 +15,7 @@ def source(length: int) -> Ids:
 
 @pytest.mark.parametrize("length", [3, 31, 32, 33, 62, 63, 500])
 def test_parts_hold_every_token_once_and_fit(length: int) -> None:
-    parts, owners = fit_sources([source(5), source(length)], 32, "split")
+    parts, owners = fit_sources([source(5), source(length)], 32, "split", None)
     mine = [part for part, owner in zip(parts, owners, strict=True) if owner == 1]
     assert np.concatenate([part[1:-1] for part in mine]).tolist() == source(length)[1:-1].tolist()
     assert all(len(part) <= 32 and part[0] == 2 and part[-1] == 3 for part in mine)
@@ -25,7 +25,7 @@ def test_parts_hold_every_token_once_and_fit(length: int) -> None:
 @pytest.mark.parametrize("method", ["greedy", "beam"])
 def test_a_split_source_is_translated_in_parts(method: str) -> None:
     model, long = trained("post"), source(80)
-    parts, _ = fit_sources([long], 32, "split")
+    parts, _ = fit_sources([long], 32, "split", None)
     (whole,) = run(model, [long], method=method, long_sources="split")
     alone = [run(model, [part], method=method)[0] for part in parts]
     assert whole[0].ids == [token for found in alone for token in found[0].ids]
@@ -35,7 +35,7 @@ def test_a_split_source_is_translated_in_parts(method: str) -> None:
 def test_the_parts_of_a_split_source_are_sampled_apart() -> None:
     model, inner = tiny(3, target_size=12), np.array([5, 7, 4] * 10)
     alike = np.concatenate(([2], inner, inner, [3]))
-    parts, _ = fit_sources([alike], 32, "split")
+    parts, _ = fit_sources([alike], 32, "split", None)
     assert np.array_equal(parts[0], parts[1]), "only the random numbers of the parts can differ"
     settings = {"method": "sample", "n_best": 8, "max_length": 6, "length_normalization": "none"}
     (drawn,), (alone,) = (run(model, [each], long_sources="split", **settings) for each in (alike, parts[0]))

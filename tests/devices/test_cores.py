@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.nn.device import quota
+from transformer.core.process import quota
 
 
 def write(root: Path, files: dict[str, str]) -> None:

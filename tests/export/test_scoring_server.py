@@ -116,6 +116,10 @@ def expected(workspace: Path) -> list[str]:
     return [str(answer) for answer in answers]
 
 
+def without_notes(content: Any) -> list[dict[str, str]]:
+    return [{name: value for name, value in row.items() if name != "notes"} for row in content["predictions"]]
+
+
 @pytest.fixture
 def healthy(server: Server, expected: list[str]) -> Iterator[None]:
     """Whatever a test sends, the next good request is answered."""
@@ -130,13 +134,21 @@ def test_the_printed_command_is_answered(server: Server, expected: list[str]) ->
     )
     (line,) = re.findall(r"^    (curl .*)$", said, re.MULTILINE)
     done = subprocess.run(["curl", "-s", *shlex.split(line)[1:]], capture_output=True, check=True)
-    assert json.loads(done.stdout) == {"predictions": [{TASK: expected[0]}]}
+    assert without_notes(json.loads(done.stdout)) == [{TASK: expected[0]}]
 
 
 def test_both_forms_of_json_are_answered_alike(server: Server, expected: list[str]) -> None:
     assert server.answers(TEXTS) == expected
     records = json.dumps({"dataframe_records": [{"text": text} for text in TEXTS]}).encode()
-    assert server.post(records) == (200, {"predictions": [{TASK: answer} for answer in expected]})
+    status, content = server.post(records)
+    assert status == 200 and without_notes(content) == [{TASK: answer} for answer in expected]
+
+
+def test_an_answer_says_what_was_not_read(server: Server) -> None:
+    status, content = server.ask(["", "ein 犬"])
+    assert status == 200
+    empty, unknown = (row["notes"] for row in content["predictions"])
+    assert empty == "" and unknown.startswith("words that the vocabulary lacks: 犬")
 
 
 @pytest.mark.parametrize("engine", ["best", "torch", "onnx"])

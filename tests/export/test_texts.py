@@ -14,7 +14,11 @@ from tests.kit import TASKS
 from transformer.cli import main
 from transformer.inference.bundle import open_bundle
 
-COLUMNS = {"translation": ["translation"], "sentiment": ["label", "probability"], "language": ["answer"]}
+COLUMNS = {
+    "translation": ["translation", "notes"],
+    "sentiment": ["label", "probability", "notes"],
+    "language": ["answer", "notes"],
+}
 
 
 def method(task: str, bundles: dict[str, Path]) -> Callable[[Any], list[Any]]:
@@ -80,7 +84,8 @@ def test_an_empty_text_has_an_empty_translation_and_a_label_with_a_note(
     assert ask("classify", "sentiment", "good\n")[1] == ""
     lines, note = ask("classify", "sentiment", "good\n\n \n")
     assert [line.count("\t") for line in lines] == [2, 2, 2]
-    assert note == "note: an empty text gives no evidence: its label is what the model answers without any word\n"
+    said = "an empty text gives no evidence: its label is what the model answers without any word"
+    assert note == f"note: {said} (2 of 3 texts)\n"
 
 
 @pytest.fixture(scope="module")

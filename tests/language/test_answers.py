@@ -206,7 +206,8 @@ def test_what_cannot_fill_a_gap_is_no_answer(tmp_path: Path) -> None:
     found = model(tmp_path, "masked")
     answers = found.fill("[MASK]", found.vocabulary.size)
     assert all(each.probability > 0 for each in answers) and len(answers) < found.vocabulary.size
-    lines = [*LanguageCommands().answering(found, Namespace(command="fill", n_best=1000))(["the [MASK]", "no gap"])]
+    answered = LanguageCommands().answering(found, Namespace(command="fill", n_best=1000))(["the [MASK]", "no gap"])
+    lines = [line for each in answered for line in each.lines]
     assert len(lines) == 2000
     assert lines[1000:1002] == ["1.0000\tno gap", "0.0000\t"]
 

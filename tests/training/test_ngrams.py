@@ -167,7 +167,8 @@ def test_an_ngram_is_a_reason(stages: Stages) -> None:
     every = classifier.reasons(REVIEW, "positive", 10_000)
     logits = classifier.model.logits(classifier.encode([REVIEW]))[0] - classifier.model.bias
     assert sum(lead for _, lead in every) == pytest.approx(logits[1] - logits[0], abs=1e-5)
-    answer, *lines = options.ClassifierCommands().answering(classifier, Namespace(ngrams=5, model="bundle"))([REVIEW])
+    (found,) = options.ClassifierCommands().answering(classifier, Namespace(ngrams=5, model="bundle"))([REVIEW])
+    answer, *lines = found.lines
     assert answer.endswith(REVIEW)
     assert lines == [f"\t{lead:+.4f}\t{name}" for name, lead in reasons]
     with pytest.raises(UserError, match="must be 0 or more"):

@@ -2,11 +2,12 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from transformer.core.errors import UserError
+from transformer.core.errors import UserError, printable
+from transformer.core.family import Answering
 from transformer.core.task import families, task_names
 
 _BLOCK = 1 << 16  # maximum bytes of input answered in one batch
@@ -48,42 +49,21 @@ def _blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-_WORDS_SHOWN = 10
-
-
 def ask(arguments: Namespace) -> None:
     """Answer the texts given as arguments, in a file or on stdin, one line per text. Raises UserError."""
     if arguments.texts and arguments.file:
         raise UserError("give texts or --file, not both")
+    for number, text in enumerate(arguments.texts, start=1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"text {number} is not UTF-8: convert it first, or give a file that is") from error
     model = opened(arguments)
     if model.family != arguments.family:
         own = " or ".join(f"`transformer {name}`" for name, _ in families()[model.family].commands)
         raise UserError(f"{arguments.model} is a model for {own}: choose another with --model")
     options = families()[model.family].command_line()
     _answer(arguments, options.answering(model, arguments))
-    if arguments.texts:
-        for line in _notes(*options.read_by(model, arguments.texts)):
-            print(f"note: {line}", file=sys.stderr)
-
-
-def _notes(vocabulary: Any, texts: list[str], most: int | None) -> Iterator[str]:
-    """Yield warnings about parts of texts that the model does not read; most: its maximum number of tokens, if any."""
-    for number, ids in enumerate(vocabulary.encode(texts), start=1):
-        if most is not None and len(ids) > most:
-            which = f"text {number}" if len(texts) > 1 else "the text"
-            yield f"{which} has {len(ids) - 2} tokens, of which the network reads only the first {most - 2}"
-    # A word vocabulary has one token per word.
-    read = texts if most is None else [" ".join(text.split()[: most - 2]) for text in texts]
-    if unknown := _unknown(vocabulary, read):
-        yield f"words that the vocabulary lacks: {', '.join(unknown)}"
-
-
-def _unknown(vocabulary: Any, tokens: list[str]) -> list[str]:
-    """Return out-of-vocabulary words of a word vocabulary, at most a few; subwords can spell any."""
-    words = dict.fromkeys(word for text in tokens for word in text.split())
-    ids = vocabulary.encode([*words])
-    found = [word for word, each in zip(words, ids, strict=True) if each[1:-1].tolist() == [vocabulary.unknown_id]]
-    return [*found[:_WORDS_SHOWN], *(["..."] if len(found) > _WORDS_SHOWN else [])]
 
 
 def opened(arguments: Namespace) -> Any:
@@ -110,13 +90,15 @@ def _warn_of_another_result(model: Path) -> None:
         print(f"warning: {not_as_locked(root, own)}", file=sys.stderr)
 
 
-def _answer(arguments: Namespace, answer: Callable[[list[str]], Iterable[str]]) -> None:
-    """Print the answers as they become available, one line per text."""
-    if arguments.texts:
-        for line in answer(arguments.texts):
-            print(line)
-        return
-    for chunk in available_lines(arguments.file):
-        for line in answer(chunk):
-            print(line)
+def _answer(arguments: Namespace, answering: Answering) -> None:
+    """Print the answers as they become available, then the notes of all on stderr."""
+    from transformer.inference.notes import Tally
+
+    tally = Tally()
+    for texts in [arguments.texts] if arguments.texts else available_lines(arguments.file):
+        for answer in answering(texts):
+            print(*answer.lines, sep="\n")
+            tally.add(answer.notes)
         sys.stdout.flush()
+    for line in tally.lines():
+        print(f"note: {printable(line)}", file=sys.stderr)

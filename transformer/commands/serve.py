@@ -66,7 +66,7 @@ def serve(root: Path, task: str, model: str | None, port: int) -> None:
     print(f"    curl {address} -H 'Content-Type: application/json' -d {shlex.quote(request)}\n", flush=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # MLflow runs uvicorn
     command = ("models", "serve", "--model-uri", uri, "--env-manager", "local", "--host", _HOST, "--port", str(port))
-    _become(*command, PATH=path, MLFLOW_TRACKING_URI=store_uri(root))
+    _become(*command, PATH=path)  # in the store that open_store has set
 
 
 def _become(*command: str, **environment: str) -> NoReturn:

@@ -33,6 +33,19 @@ class Combinations(NamedTuple):
     """`check(task, params)` raises ValueError, one line, for values that do not fit together."""
 
 
+class Answer(NamedTuple):
+    """What a console command says about one text."""
+
+    lines: list[str]
+    """The answer."""
+    notes: tuple[str, ...]
+    """Notes for stderr (inference/notes.py)."""
+
+
+Answering = Callable[[list[str]], Iterable[Answer]]
+"""A function that answers a chunk of texts."""
+
+
 class CommandLine(ABC):
     """Console commands that ask a family's models."""
 
@@ -45,12 +58,8 @@ class CommandLine(ABC):
         """Add the options of one command."""
 
     @abstractmethod
-    def answering(self, model: Any, arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
-        """Return a function from a chunk of texts to lines to print. Raises UserError for invalid options."""
-
-    @abstractmethod
-    def read_by(self, model: Any, texts: list[str]) -> tuple[Any, list[str], int | None]:
-        """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
+    def answering(self, model: Any, arguments: Namespace) -> Answering:
+        """Return a function from a chunk of texts to their answers. Raises UserError for invalid options."""
 
 
 class Reporting(ABC):

@@ -1,4 +1,9 @@
-"""Parameters of the current folder's params.yaml, and the digest that ties outputs to those they were made with."""
+"""Reading of params.yaml, and the digest of parameters that ties a stage's outputs to those that it ran with.
+
+DVC's own parser reads the file (ruamel.yaml with libyaml), where 1e-4 is a float. `dvc commit --force` and `dvc exp
+save` can write a dvc.lock that claims outputs for parameters that were never run; the digest in a stage's record
+(`unchanged.py`) covers those that were.
+"""
 
 import hashlib
 import json

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +19,12 @@ from transformer.data.text import LONGEST_WORD
 Ids = NDArray[np.int64]
 _SAMPLING = "sampling.json"
 _FRAME = (0,)  # a place for the first id of a text, and for the last
+
+_INSIDE = re.compile(r"##|['’/%-]|n['’]t$")  # continues a word of WordPiece, or of spaCy
+_OPENING = re.compile(r"[(\[{«„‘「『/-]$")
+_CLOSING = re.compile(r"[.,;:!?…。！？、，；：)\]}»”’」』]")
+_FULL_STOP = re.compile(r"[.!?…。！？।؟][\"'”’»)\]」』]*$")
+_WIDE_FULL_STOP = re.compile(r"[。！？][”’」』]*$")  # no space follows
 
 
 class Specials(NamedTuple):
@@ -116,6 +122,30 @@ class Vocabulary:
         reserved = {self.pad_id, self.begin_id, self.end_id}
         text: str = self.tokenizer.decode([i for i in ids if i not in reserved], skip_special_tokens=False)
         return text
+
+    def breaks(self, ids: Ids) -> NDArray[np.int64]:
+        """Rank the places in ids (N,) of a text, (N + 1,): 2 at the end of a sentence, 1 before a word, else 0.
+
+        Place k is before the k-th id. A script that does not separate words has sentences only.
+        """
+        entries = self.entries(ids)
+        spaced = SPACE in self.tokenizer.get_vocab()
+        ranks = np.zeros(len(ids) + 1, dtype=np.int64)
+        for place, (before, after) in enumerate(pairwise(entries), start=1):
+            word = after.startswith(SPACE) if spaced else not (_INSIDE.match(after) or _OPENING.search(before))
+            ended = _FULL_STOP.search(before) if word else _WIDE_FULL_STOP.search(before)
+            ranks[place] = 0 if _CLOSING.match(after.removeprefix(SPACE)) else 2 if ended else int(word)
+        return ranks
+
+    def unknown_words(self, text: str, ids: Ids) -> dict[str, None]:
+        """Return what ids, an encoded text or its beginning, stand for as unknown: words, or characters of subwords."""
+        places = np.flatnonzero(ids[1:-1] == self.unknown_id)
+        if not len(places):
+            return {}
+        offsets = self.tokenizer.encode(text, add_special_tokens=False).offsets
+        found = dict.fromkeys(text[slice(*offsets[place])].strip(f" {SPACE}") for place in places)
+        found.pop("", None)  # spaces
+        return found
 
     def entries(self, ids: Iterable[int]) -> list[str]:
         """Return the vocabulary entry of each id, including special tokens."""

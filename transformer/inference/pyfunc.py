@@ -3,7 +3,7 @@
 import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pandas as pd
 from mlflow.environment_variables import MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT
@@ -62,13 +62,46 @@ class BundleModel(_Answers, PythonModel):
     """Predict from raw text: one row per text, in the same order."""
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Find the bundle and its converted models; the first request opens one."""
+        """Find the bundle and its converted models; the first request opens one.
+
+        Raises MlflowException if the process runs other code of this package than the model's.
+        """
+        bundle = Path(context.artifacts["bundle"])
+        _require_own_code(bundle.parents[1])
         from transformer.inference.serving import Serving
 
-        # MLflow's server answers 504 after this time, and leaves the thread that computes to itself.
-        serves = "mlflow.pyfunc.scoring_server.app" in sys.modules
-        seconds = MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT.get() + _GRACE if serves else math.inf
-        self.serving = Serving(Path(context.artifacts["bundle"]), seconds)
+        seconds = math.inf
+        if "mlflow.pyfunc.scoring_server.app" in sys.modules:
+            from mlflow.pyfunc import scoring_server
+
+            scoring_server.parse_csv_input = _parse_csv
+            # MLflow's server answers 504 after this time, and leaves the thread that computes to itself.
+            seconds = MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT.get() + _GRACE
+        self.serving = Serving(bundle, seconds)
+
+
+def _require_own_code(model: Path) -> None:
+    """Raise MlflowException if `import transformer` has loaded other code than the model's: one process has one."""
+    import transformer
+
+    own, running = model / "code" / "transformer", Path(transformer.__file__).parent
+    if own.is_dir() and not own.samefile(running) and _code(own) != _code(running):
+        raise _Refusal(
+            f"{model} has other code than {running}, which this process runs: load it in a process of its own"
+        )
+
+
+def _code(package: Path) -> dict[Path, bytes]:
+    return {path.relative_to(package): path.read_bytes() for path in package.rglob("*.py")}
+
+
+def _parse_csv(csv_input: TextIO, schema: object = None) -> pd.DataFrame:
+    """Read a request in CSV as JSON is read: every field is a text, such as NA and 007, and every row counts."""
+    try:
+        rows = pd.read_csv(csv_input, header=None, dtype=str, na_filter=False, skip_blank_lines=False)
+    except ValueError as error:
+        raise _Refusal(f"the request is not CSV: {' '.join(str(error).split())}") from error
+    return rows[1:].set_axis(rows.iloc[0].tolist(), axis="columns").reset_index(drop=True)
 
 
 set_model(BundleModel())

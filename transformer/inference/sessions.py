@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from transformer.core.errors import UserError
+from transformer.core.process import usable_cores
 from transformer.data.vocabulary import Vocabulary, read_vocabularies, require_size
 from transformer.inference.bundle import CONFIG, MODEL
-from transformer.nn.device import usable_cores
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

@@ -1,7 +1,6 @@
 """Devices, precision, threads: what computes, and how."""
 
 import ctypes
-import math
 import os
 import platform
 import threading
@@ -9,13 +8,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from transformer.core.errors import UserError
+from transformer.core.process import usable_cores
 from transformer.core.validation import Hardware, Runtime
 
 Given = ParamSpec("Given")
@@ -157,43 +156,6 @@ def in_turns(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
                 torch.set_num_threads(before)
 
     return alone
-
-
-def usable_cores() -> int:
-    """Count the processor cores available to the process, as limited by `taskset` and container runtimes.
-
-    A quota of 1.5 cores keeps two threads busy, which then rest for a quarter of the time.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    own = Path("/proc/self/cgroup")
-    return math.ceil(min(cores, quota(own.read_text(), Path("/sys/fs/cgroup")) if own.exists() else math.inf))
-
-
-def quota(groups: str, mounted: Path) -> float:
-    """Return how many cores the process's control groups grant it, version 1 or 2; infinity without a limit.
-
-    groups: the content of /proc/self/cgroup; mounted: where the groups are. A container may see its own group there
-    alone, at the top.
-    """
-    granted = [math.inf]
-    for controllers, group in (line.split(":", 2)[1:] for line in groups.splitlines()):
-        if not controllers or "cpu" in controllers.split(","):
-            top = mounted / "cpu" if controllers else mounted
-            below = [Path(group.lstrip("/")), *Path(group.lstrip("/")).parents]
-            granted += [_granted(top / folder) for folder in below]
-    return min(granted)
-
-
-def _granted(group: Path) -> float:
-    """Return the cores that one control group grants."""
-    try:
-        whole = group / "cpu.max"
-        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        text = whole.read_text() if whole.exists() else " ".join((group / name).read_text() for name in names)
-        time, period = map(int, text.split())
-    except (OSError, ValueError):  # no such group here; `max`
-        return math.inf
-    return time / period if time > 0 else math.inf
 
 
 def with_own_cores(runtime: Runtime, threads: int) -> Runtime:

@@ -164,6 +164,7 @@ def open_store(root: Path, experiment: str) -> Store:
     database = database_of(uri)
     lock = FileLock(f"{database}.lock", timeout=_LOCK_SECONDS) if database else nullcontext()
     mlflow.set_tracking_uri(uri)  # the registry's database looks models up through the global one
+    mlflow.set_registry_uri(uri)  # whatever MLFLOW_REGISTRY_URI says; for processes started from here too
     client = mlflow.MlflowClient(uri, uri)
     with lock:
         return Store(client, _experiment(client, uri, experiment), lock)

@@ -12,7 +12,7 @@ class TextClassifier(Family):
     name = "classifier"
     headline = ("accuracy", "f1", "macro_f1", "roc_auc")
     question = "text"
-    answers = (("string", "label"), ("double", "probability"))
+    answers = (("string", "label"), ("double", "probability"), ("string", "notes"))
     commands = (("classify", "classify texts, one per line: prints label, probability and text"),)
 
     def download_stage(self) -> StageCode:

@@ -14,6 +14,7 @@ from transformer.data.store import Ids, padded, sorted_batches
 from transformer.data.text import given_texts, one_line
 from transformer.data.tokenization import open_pretokenizer, read_pretokenizers
 from transformer.data.vocabulary import Vocabulary, clip
+from transformer.inference.notes import Notes, in_column, unknown_words
 
 
 class Scorer(Protocol):
@@ -79,13 +80,21 @@ class AnsweringParams(ClassificationParams, extra="ignore"):
     """The parameters of `evaluate` that inference needs, without those of scoring."""
 
 
-class Prediction(NamedTuple):
-    """The predicted class of one text."""
-
+class _Predicted(NamedTuple):
     label: str
     """Class name."""
     probability: float
     """Probability of that class."""
+
+
+class Prediction(_Predicted):
+    """The predicted class of one text, which unpacks to `label` and `probability`."""
+
+    notes: Notes = ()
+    """What was not read of the text; one line each."""
+
+
+_EMPTY = "an empty text gives no evidence: its label is what the model answers without any word"
 
 
 class Classifier:
@@ -116,7 +125,20 @@ class Classifier:
 
         Raises TypeError if `texts` is not an iterable of strings.
         """
-        return [prediction(row, self.classes) for row in self.probabilities(self.encode(texts), Observer())]
+        tokens = self.pretokenize(texts)
+        sequences = self.vocabulary.encode(tokens)
+        answers = [prediction(row, self.classes) for row in self.probabilities(sequences, Observer())]
+        for answer, text, ids in zip(answers, tokens, sequences, strict=True):
+            answer.notes = tuple(self._read(text, ids))
+        return answers
+
+    def _read(self, tokens: str, ids: Ids) -> Iterator[str]:
+        """Yield notes about what is read of a text."""
+        if len(ids) <= 2:  # begin and end token
+            yield _EMPTY
+        if len(ids) > (positions := self.scorer.positions):
+            yield f"only the first {positions - 2} tokens of the text were read"
+        yield from unknown_words(self.vocabulary, tokens, clip(ids, positions))
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str] | list[float]]:
         """Return the predictions as columns of a data frame."""
@@ -124,6 +146,7 @@ class Classifier:
         return {
             "label": [answer.label for answer in answers],
             "probability": [answer.probability for answer in answers],
+            "notes": [in_column(answer.notes) for answer in answers],
         }
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:

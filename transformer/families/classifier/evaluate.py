@@ -101,6 +101,8 @@ class _Answers:
     """As in scores.py."""
     truncated: int
     """Number of texts that were truncated for the model."""
+    unknown: float
+    """Share of unknown tokens among those of the texts."""
 
 
 def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[str, float]:
@@ -135,6 +137,8 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         )
         if given.truncated:
             figures[split]["truncated_rate"] = round(given.truncated / len(given.texts), 6)
+        if given.unknown:
+            figures[split]["unknown_rate"] = round(given.unknown, 6)
         observer.say(f"{split}: " + "  ".join(f"{name} {value:g}" for name, value in _main(figures[split]).items()))
     write_table(paths.tables / "duplicates.tsv", LeakageCheck.COLUMNS, leakage.rows)
     write_table(paths.tables / "errors.tsv", _ERRORS, _errors(answers, task.classes))
@@ -181,8 +185,11 @@ def _probabilities(row: Mapping[str, str], classes: Sequence[str], name: str) ->
 def _answered(split: str, task: Task, classifier: TrainedClassifier, paths: Paths, observer: Observer) -> _Answers:
     encoded = EncodedTexts(paths.encoded / split, classifier.model.config)
     encoded.report(task, observer)
-    found = classifier.probabilities(list(encoded.whole()), observer)
-    return _Answers(_texts(paths, split), np.asarray(encoded.labels), found, encoded.truncated)
+    whole = list(encoded.whole())
+    found = classifier.probabilities(whole, observer)
+    ids = np.concatenate([np.zeros(0, dtype=np.int64), *(text[1:-1] for text in whole)])
+    unknown = int((ids == classifier.vocabulary.unknown_id).sum()) / max(len(ids), 1)
+    return _Answers(_texts(paths, split), np.asarray(encoded.labels), found, encoded.truncated, unknown)
 
 
 def _linear_answers(

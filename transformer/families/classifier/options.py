@@ -1,18 +1,13 @@
 """The console command `transformer classify`."""
 
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from transformer.core.family import CommandLine
+from transformer.core.family import Answer, Answering, CommandLine
 
 if TYPE_CHECKING:
-    from transformer.data.vocabulary import Vocabulary
     from transformer.families.classifier.classifier import Classifier
-
-
-_EMPTY = "note: an empty text gives no evidence: its label is what the model answers without any word"
 
 
 class ClassifierCommands(CommandLine):
@@ -32,8 +27,8 @@ class ClassifierCommands(CommandLine):
             help="below each text, the N n-grams that weigh most (kind `ngrams`), and how far each favours the answer",
         )
 
-    def answering(self, model: "Classifier", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-        """Return a function from a chunk of texts to lines to print; it notes the first empty text on stderr."""
+    def answering(self, model: "Classifier", arguments: Namespace) -> Answering:
+        """Return a function from a chunk of texts to their answers. Raises UserError for invalid options."""
         from transformer.core.errors import UserError, printable
         from transformer.data.text import one_line
         from transformer.families.classifier.torch_classifier import NgramClassifier
@@ -42,23 +37,13 @@ class ClassifierCommands(CommandLine):
             raise UserError(f"--ngrams ({arguments.ngrams}) must be 0 or more")
         if arguments.ngrams and not isinstance(model, NgramClassifier):
             raise UserError(f"--ngrams: the model in {arguments.model} is not one of n-grams (model.kind `ngrams`)")
-        noted = False
 
-        def lines(texts: list[str]) -> list[str]:
-            nonlocal noted
-            if not noted and not all(text.strip() for text in texts):
-                print(_EMPTY, file=sys.stderr)
-                noted = True
-            found: list[str] = []
+        def answers(texts: list[str]) -> Iterator[Answer]:
             for answer, text in zip(model.classify(texts), texts, strict=True):
-                found.append(f"{printable(answer.label)}\t{answer.probability:.4f}\t{one_line(text)}")
+                lines = [f"{printable(answer.label)}\t{answer.probability:.4f}\t{one_line(text)}"]
                 if isinstance(model, NgramClassifier):
                     leads = model.reasons(text, answer.label, arguments.ngrams)
-                    found += [f"\t{lead:+.4f}\t{ngram}" for ngram, lead in leads]
-            return found
+                    lines += [f"\t{lead:+.4f}\t{ngram}" for ngram, lead in leads]
+                yield Answer(lines, answer.notes)
 
-        return lines
-
-    def read_by(self, model: "Classifier", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-        """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
-        return model.vocabulary, model.pretokenize(texts), model.scorer.positions
+        return answers

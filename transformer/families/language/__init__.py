@@ -12,7 +12,7 @@ class Language(Family):
     name = "language"
     headline = ("perplexity", "word_perplexity", "bits_per_byte", "accuracy")
     question = "text"
-    answers = (("string", "answer"),)
+    answers = (("string", "answer"), ("string", "notes"))
     commands = (
         ("fill", "fill the gaps of texts, one per line, where [MASK] stands"),
         ("generate", "continue texts, one per line"),

@@ -19,6 +19,7 @@ from transformer.data.vocabulary import SPACE, Vocabulary
 from transformer.families.language.interface import MASK, mask_id
 from transformer.families.language.scoring import AnswerParams, Engine, Floats, TextScore, framed, score, windows
 from transformer.inference.decode import Rows, decode, search
+from transformer.inference.notes import Notes, in_column, unknown_words
 from transformer.inference.search import Generator, Hypothesis, Sources
 from transformer.inference.stepwise import best_first
 
@@ -33,7 +34,7 @@ def continue_texts(
     seeds.
     """
     positions = generator.positions
-    longest = positions + 1 - min(params.max_length, positions // 2)
+    longest = longest_prompt(positions, params)
     kept = [ids if len(ids) <= longest else np.concatenate((ids[:1], ids[1 - longest :])) for ids in prompts]
 
     def batch(rows: Rows) -> Sources:
@@ -48,6 +49,11 @@ def continue_texts(
 
     found = decode(_batches([len(ids) for ids in kept], params.batch_size), batch, searched, Observer())
     return [best_first(each) for each in found] if params.method == "sample" else found
+
+
+def longest_prompt(positions: int, params: AnswerParams) -> int:
+    """Return the maximum number of ids read of a prompt, including the begin token."""
+    return positions + 1 - min(params.max_length, positions // 2)
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
@@ -65,14 +71,31 @@ found unambiguously between other letters."""
 _SHOWN = 60  # characters of a text shown in an error message
 
 
-class Filling(NamedTuple):
-    """A text with its gaps filled."""
-
+class _Filled(NamedTuple):
     text: str
     probability: float
     """Product of the words' probabilities, each with all other gaps masked."""
     words: tuple[str, ...]
     """The word in each gap."""
+
+
+class Filling(_Filled):
+    """A text with its gaps filled, which unpacks to `text`, `probability` and `words`."""
+
+    notes: Notes = ()
+    """What was not read of the text; one line each."""
+
+
+class Continuation(NamedTuple):
+    """A prompt with what was written after it."""
+
+    text: str
+    notes: Notes
+    """What was not read of the prompt, and whether the continuation stops short; one line each."""
+
+
+_NO_GAP = f"a text without {MASK} has no gap: it stays as it is"
+_UNFINISHED = "the continuation reached its maximum length and stops there"
 
 
 def encode_gaps(text: str, vocabulary: Vocabulary, split: Callable[[list[str]], list[str]], mask: int) -> Ids:
@@ -171,6 +194,12 @@ def _filled(text: str, ids: Sequence[int], probability: float, vocabulary: Vocab
     return Filling(text, round(probability, 6), words)
 
 
+def _noted(found: list[Filling], notes: Iterable[str]) -> list[Filling]:
+    for each in found:
+        each.notes = tuple(notes)
+    return found
+
+
 class LanguageModel:
     """A language model on raw text."""
 
@@ -196,18 +225,26 @@ class LanguageModel:
             raise UserError("this is a causal model, which continues texts: use `generate`, or a masked model")
         text = one_line(given_texts([text])[0])
         if MASK not in text:
-            return [Filling(text, 1.0, ())]
-        mask = self.engine.mask_id
-        ids = around_gaps(self.encode_gaps(text), mask, self.engine.positions, text)
+            return _noted([Filling(text, 1.0, ())], [_NO_GAP])
+        mask, whole = self.engine.mask_id, self.encode_gaps(text)
+        ids = around_gaps(whole, mask, self.engine.positions, text)
+        cropped = len(ids) < len(whole)
+        notes = [f"only {len(ids) - 2} tokens around the gaps were read"] if cropped else []
+        (rest,) = self.pretokenize([text.replace(MASK, " ")])
+        notes += unknown_words(self.vocabulary, rest, self.vocabulary.encode([rest])[0])
         found = self.engine.log_probabilities(ids[None], np.flatnonzero(ids == mask)).astype(np.float64)
         found[:, self._never] = -np.inf
-        return fillings(text, found, self.vocabulary, n_best)
+        return _noted(fillings(text, found, self.vocabulary, n_best), notes)
 
     def generate(self, prompt: str) -> str:
         """Return the prompt with its best or a sampled continuation, as set by `decoding`."""
         return self.generate_n_best([prompt])[0][0]
 
     def generate_n_best(self, prompts: Iterable[str], first: int = 0) -> list[list[str]]:
+        """Return the texts of `continuations`."""
+        return [[each.text for each in found] for found in self.continuations(prompts, first)]
+
+    def continuations(self, prompts: Iterable[str], first: int = 0) -> list[list[Continuation]]:
         """Return up to `decoding.n_best` continuations of each prompt, best first. An empty prompt starts a new text.
 
         first: number of the first prompt in the whole input, for sampling seeds. A prompt that fills the model's
@@ -216,12 +253,25 @@ class LanguageModel:
         if not self.engine.causal:
             raise UserError(f"this is a masked model, which fills {MASK}: use `fill`, or a causal model")
         prompts = [one_line(prompt) for prompt in given_texts(prompts)]
-        encoded = [ids[:-1] for ids in self.vocabulary.encode(self._pretokenize(prompts))]
+        tokens = self._pretokenize(prompts)
+        whole = self.vocabulary.encode(tokens)
+        encoded = [ids[:-1] for ids in whole]
         found = continue_texts(self.engine.generator, encoded, self.vocabulary, self.decoding, first)
+        notes = [tuple(self._read(*each)) for each in zip(tokens, whole, strict=True)]
         return [
-            [self._continued(prompt, ids, each.ids) for each in hypotheses]
-            for prompt, ids, hypotheses in zip(prompts, encoded, found, strict=True)
+            [
+                Continuation(self._continued(prompt, ids, each.ids), (*own, *([] if each.finished else [_UNFINISHED])))
+                for each in hypotheses
+            ]
+            for prompt, ids, hypotheses, own in zip(prompts, encoded, found, notes, strict=True)
         ]
+
+    def _read(self, tokens: str, ids: Ids) -> Iterator[str]:
+        """Yield notes about what is read of a prompt."""
+        longest = longest_prompt(self.engine.positions, self.decoding)
+        if len(ids) - 1 > longest:
+            yield f"only the last {longest - 1} tokens of the prompt were read"
+        yield from unknown_words(self.vocabulary, tokens, ids)
 
     def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
         """Return the log probability of each text, or its pseudo-log-likelihood if masked (`scoring.py`).
@@ -259,14 +309,17 @@ class LanguageModel:
             yield from (framed(ids, start, stop) for start, stop, _ in windows(len(ids) - 2, size - 2, None))
 
     def table(self, texts: Iterable[str]) -> dict[str, list[str]]:
-        """Return the continued or filled texts as a column of a data frame."""
+        """Return the continued or filled texts, and their notes, as columns of a data frame."""
+        answers: list[Continuation] | list[Filling]
         if self.engine.causal:
-            return {"answer": [found[0] for found in self.generate_n_best(texts)]}
-        return {"answer": [self._filled(text) for text in given_texts(texts)]}
+            answers = [found[0] for found in self.continuations(texts)]
+        else:
+            answers = [self._filled(text) for text in given_texts(texts)]
+        return {"answer": [each.text for each in answers], "notes": [in_column(each.notes) for each in answers]}
 
-    def _filled(self, text: str) -> str:
+    def _filled(self, text: str) -> Filling:
         check_deadline()
-        return self.fill(text, 1)[0].text
+        return self.fill(text, 1)[0]
 
     def encode(self, texts: Iterable[str]) -> list[Ids]:
         """Return the ids of raw texts, from begin to end token."""

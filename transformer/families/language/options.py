@@ -1,21 +1,18 @@
 """The console commands `transformer fill` and `generate`: options and output."""
 
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
-from transformer.core.family import CommandLine
+from transformer.core.family import Answer, Answering, CommandLine
 from transformer.data.text import written_words
 
 if TYPE_CHECKING:
-    from transformer.data.vocabulary import Vocabulary
     from transformer.families.language.model import LanguageModel
 
 
 FILL, GENERATE = "fill", "generate"
-_NO_GAP = "note: a text without [MASK] has no gap: it stays as it is"
 _LEAVES = (
     ("--max-length", int, "maximum number of new tokens"),
     ("--no-repeat-ngram", int, "no sequence of N tokens occurs twice"),
@@ -54,42 +51,26 @@ class LanguageCommands(CommandLine):
         for name, kind, text in _LEAVES:
             group.add_argument(name, type=kind, metavar={int: "N", float: "A"}[kind], help=text)
 
-    def answering(self, model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
-        """Return a function from a chunk of texts to lines to print. Raises UserError for invalid options."""
+    def answering(self, model: "LanguageModel", arguments: Namespace) -> Answering:
+        """Return a function from a chunk of texts to their answers. Raises UserError for invalid options."""
         return _filling(model, arguments) if arguments.command == FILL else _generating(model, arguments)
 
-    def read_by(self, model: "LanguageModel", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-        """Return the vocabulary, the pre-tokenized texts, and None as the length at which texts are truncated.
 
-        Language models do not truncate: longer texts are read in parts, or rejected.
-        """
-        return model.vocabulary, model.pretokenize([text.replace("[MASK]", " ") for text in texts]), None
-
-
-def _filling(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], Iterable[str]]:
+def _filling(model: "LanguageModel", arguments: Namespace) -> Answering:
     count = 1 if arguments.n_best is None else arguments.n_best
     if count < 1:
         raise UserError(f"--n-best ({count}) must be 1 or more")
 
-    noted = False
-
-    def lines(texts: list[str]) -> Iterator[str]:
-        nonlocal noted
-        if not noted and not all("[MASK]" in text for text in texts):
-            print(_NO_GAP, file=sys.stderr)
-            noted = True
+    def answers(texts: list[str]) -> Iterator[Answer]:
         for text in texts:
             found = model.fill(text, count)
-            if arguments.n_best is None:
-                yield found[0].text
-            else:
-                yield from (f"{each.probability:.4f}\t{each.text}" for each in found)
-                yield from ["0.0000\t"] * (count - len(found))
+            lines = [f"{each.probability:.4f}\t{each.text}" for each in found] + ["0.0000\t"] * (count - len(found))
+            yield Answer([found[0].text] if arguments.n_best is None else lines, found[0].notes)
 
-    return lines
+    return answers
 
 
-def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[str]], list[str]]:
+def _generating(model: "LanguageModel", arguments: Namespace) -> Answering:
     from transformer.core.validation import validate
     from transformer.families.language.scoring import AnswerParams
 
@@ -105,9 +86,10 @@ def _generating(model: "LanguageModel", arguments: Namespace) -> Callable[[list[
         raise UserError(f"--{idle[0].replace('_', '-')} has no effect without --sample")
     answered = 0
 
-    def lines(texts: list[str]) -> list[str]:
+    def answers(texts: list[str]) -> Iterator[Answer]:
         nonlocal answered  # sampling depends on a text's number, not on how texts are chunked
         first, answered = answered, answered + len(texts)
-        return [text for found in model.generate_n_best(texts, first) for text in found]
+        for found in model.continuations(texts, first):
+            yield Answer([each.text for each in found], found[0].notes)
 
-    return lines
+    return answers

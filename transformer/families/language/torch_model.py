@@ -93,7 +93,7 @@ class TorchLanguageModel(LanguageModel):
     """A language model with access to its network."""
 
     engine: TorchEngine
-    generate_n_best = in_turns(LanguageModel.generate_n_best)
+    continuations = in_turns(LanguageModel.continuations)
 
     def __init__(
         self, trained: Path, vocab: Path, pretokenizer: Path, decoding: AnswerParams, device: torch.device

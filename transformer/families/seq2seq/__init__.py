@@ -20,7 +20,7 @@ class Seq2Seq(Family):
     name = "seq2seq"
     headline = ("bleu", "chrf", "perplexity")
     question = "source"
-    answers = (("string", "translation"),)
+    answers = (("string", "translation"), ("string", "notes"))
     commands = (("translate", "translate texts, one per line"),)
 
     def download_stage(self) -> StageCode:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ class DecodingParams(SearchParams):
     max_length_extra: int = Field(ge=0)
     """Tokens added to `max_length_ratio` times the source tokens."""
     long_sources: Literal["cut", "split", "refuse"]
-    """Sources longer than the model's positions: truncate, translate parts of similar length, or fail."""
+    """Sources longer than the model's positions: truncate, translate in parts (sentences where they fit), or fail."""
     mbr_utility: Literal["none", "bleu", "chrf"]
     """Minimum Bayes risk decoding (Kumar and Byrne 2004) for `beam`: answer with the hypothesis of highest expected
     utility among all beam_size ones, instead of the best score; the utility is sentence BLEU on tokens or chrF on text.
@@ -130,12 +130,18 @@ def _overlaps(sequences: Sequence[str] | Sequence[tuple[int, ...]], order: int) 
 
 
 def fit_sources(
-    sources: Sequence[Ids], positions: int, policy: str, *, numbers: Sequence[int] | None = None
+    sources: Sequence[Ids],
+    positions: int,
+    policy: str,
+    vocabulary: Vocabulary | None,
+    *,
+    numbers: Sequence[int] | None = None,
 ) -> tuple[list[Ids], list[int]]:
     """Return sources of at most `positions` ids, each with the index of its original source.
 
-    policy: `cut` truncates; `split` makes parts of similar length, each between begin and end token; `refuse` raises
-    UserError with the text's number, counted from 1.
+    policy: `cut` truncates; `split` makes parts of similar length, each between begin and end token, at the ends of
+    sentences, else between words, else anywhere; `refuse` raises UserError with the text's number, counted from 1.
+    vocabulary: of the sources; None: parts begin at any token.
     """
     fitting: list[Ids] = []
     owners: list[int] = []
@@ -146,18 +152,23 @@ def fit_sources(
                 f"text {number} has {len(source)} tokens and the model {positions} positions: shorten the text, or set"
                 " evaluate.long_sources to `split` or `cut`"
             )
-        parts = _split(source, positions) if policy == "split" else [clip(source, positions)]
+        parts = _split(source, positions, vocabulary) if policy == "split" else [clip(source, positions)]
         fitting += parts
         owners += [index] * len(parts)
     return fitting, owners
 
 
-def _split(source: Ids, positions: int) -> list[Ids]:
+def _split(source: Ids, positions: int, vocabulary: Vocabulary | None) -> list[Ids]:
     if len(source) <= positions:
         return [source]
-    inner = source[1:-1]
-    parts = np.array_split(inner, -(-len(inner) // (positions - 2)))
-    return [np.concatenate((source[:1], part, source[-1:])) for part in parts]
+    inner, size, start = source[1:-1], positions - 2, 0
+    ranks = vocabulary.breaks(inner) if vocabulary else np.zeros(len(inner) + 1)
+    stops = []
+    while (rest := len(inner) - start) > size:
+        even = start + -(-rest // -(-rest // size))  # the end of the next part if all had the same length
+        start = max(range(start + 1, start + size + 1), key=lambda stop: (ranks[stop], -abs(stop - even)))
+        stops.append(start)
+    return [np.concatenate((source[:1], part, source[-1:])) for part in np.split(inner, stops)]
 
 
 def joined(parts: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
@@ -194,19 +205,20 @@ def translate(
     params: DecodingParams,
     observer: Observer,
     *,
+    vocabulary: Vocabulary | None = None,
     numbers: Sequence[int] | None = None,
     searched: TranslationSearch | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses for each source, in source order, independent of the batch size.
 
-    sources: ids between begin and end token. numbers: the sources' numbers, which seed sampling; default: their
-    indices.
+    sources: ids between begin and end token. vocabulary: of the sources, as in `fit_sources`. numbers: the sources'
+    numbers, which seed sampling; default: their indices.
     searched: replaces `model` in this process, such as to search in others. Each source has `n_best` hypotheses, or
     fewer if no more exist. Raises UserError if `long_sources` is `refuse` and a source has more ids than the model has
     positions.
     """
     positions = model.positions
-    fitting, owners = fit_sources(sources, positions, params.long_sources, numbers=numbers)
+    fitting, owners = fit_sources(sources, positions, params.long_sources, vocabulary, numbers=numbers)
     seeds = _seeds(owners, numbers)
     batches = sorted_batches(np.array([len(source) for source in fitting], dtype=np.int64), params.batch_size)
 
@@ -245,9 +257,11 @@ class Search:
 
     knows_stopping = True
 
-    def __init__(self, generator: Generator, target: Vocabulary, searched: TranslationSearch | None = None) -> None:
-        """searched: as in `translate`."""
-        self.generator, self.target, self.searched = generator, target, searched
+    def __init__(
+        self, generator: Generator, source: Vocabulary, target: Vocabulary, searched: TranslationSearch | None = None
+    ) -> None:
+        """source, target: the vocabularies; searched: as in `translate`."""
+        self.generator, self.source, self.target, self.searched = generator, source, target, searched
 
     @property
     def positions(self) -> int:
@@ -258,9 +272,8 @@ class Search:
         self, sources: Sequence[Ids], params: DecodingParams, observer: Observer, numbers: Sequence[int] | None
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses for each source; arguments as in `translate`."""
-        return translate(
-            self.generator, sources, self.target, params, observer, numbers=numbers, searched=self.searched
-        )
+        more: dict[str, Any] = {"vocabulary": self.source, "numbers": numbers, "searched": self.searched}
+        return translate(self.generator, sources, self.target, params, observer, **more)
 
 
 def _seeds(owners: Sequence[int], numbers: Sequence[int] | None) -> list[tuple[int, ...]]:

@@ -60,7 +60,7 @@ class CTranslate2Decoder:
         """
         if params.method == "sample":
             raise UserError("CTranslate2 cannot seed samples by sentence: use the engine onnx or torch")
-        fitting, owners = fit_sources(sources, self.positions, params.long_sources, numbers=numbers)
+        fitting, owners = fit_sources(sources, self.positions, params.long_sources, self._source, numbers=numbers)
         found: list[list[Hypothesis]] = [[] for _ in fitting]
         by_limit = defaultdict(list)
         for row, source in enumerate(fitting):
@@ -230,7 +230,7 @@ def open_converted(folder: Path, config: dict[str, Any], threads: int | None) ->
     source, target = vocabularies["source"], vocabularies["target"]
     if config["engine"].startswith("onnx"):
         generator = OnnxGenerator(folder / "model", positions=positions, source_pad_id=source.pad_id, threads=threads)
-        decoder: Decoder = Search(generator, target)
+        decoder: Decoder = Search(generator, source, target)
     else:
         decoder = CTranslate2Decoder(folder / "model", source, target, positions=positions, threads=threads)
     return Translator(decoder, vocabularies, folder, decoding)

@@ -122,7 +122,8 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         translator = opened_translator()
         if runtime.workers:
             search = partial(search_with, ordered_map)
-            translator.decoder = Search(translator.generator, translator.vocabularies["target"], search)
+            source, target = translator.vocabularies["source"], translator.vocabularies["target"]
+            translator.decoder = Search(translator.generator, source, target, search)
         return _evaluated(params, translator, ordered_map, baseline, paths, observer)
 
 
@@ -145,7 +146,8 @@ def _evaluated(
     for split in evaluated_splits(paths, "source"):
         pairs = EncodedPairs(paths.encoded / split, translator.model.config)
         pairs.report(observer)
-        texts = _translated(split, pairs, translator, paths, observer)
+        found = translator.best_of_each([pairs.source[row] for row in range(len(pairs))], observer)
+        texts = _translated(split, [translator.line(each) for each in found], translator, paths, observer)
         metrics = texts.metrics()
         expected = {"source": texts.sources, "reference": texts.references}
         given = baseline.of_split(split, expected, observer) if baseline else None
@@ -156,8 +158,10 @@ def _evaluated(
             baseline=[row["hypothesis"] for row in given] if given else None,
             samples=params.evaluate.bootstrap_samples,
         ) | _perplexities(pairs, texts, params.evaluate.batch_size, ordered_map)
-        own |= {"unknown_rate": _unknown_rate(pairs, translator)} | _attainable(
-            split, texts, translator, paths, observer
+        own |= (
+            {"unknown_rate": _unknown_rate(pairs, translator)}
+            | _unread(pairs, translator, found)
+            | _attainable(split, texts, translator, paths, observer)
         )
         observer.say(f"{split}: " + "  ".join(f"{name} {own[name]:g}" for name in _MAIN if name in own))
         figures[split] = own
@@ -177,10 +181,7 @@ def _column(corpus: Path, split: str, translator: TorchTranslator, side: str) ->
     return [row[language] for row in read_rows(corpus / f"{split}.jsonl")]
 
 
-def _translated(
-    split: str, pairs: EncodedPairs, translator: TorchTranslator, paths: Paths, observer: Observer
-) -> Texts:
-    decoded = translator.decode([pairs.source[row] for row in range(len(pairs))], observer)
+def _translated(split: str, decoded: list[str], translator: TorchTranslator, paths: Paths, observer: Observer) -> Texts:
     hypotheses = [translator.text(text) for text in decoded]
     references = _column(paths.corpus, split, translator, "target")
     target = translator.pretokenizers["target"]
@@ -219,6 +220,24 @@ def _unknown_rate(pairs: EncodedPairs, translator: TorchTranslator) -> float:
     unknown = translator.vocabularies["target"].unknown_id
     counts = [(len(ids), int((ids == unknown).sum())) for row in range(len(pairs)) for ids in [pairs.target[row][1:-1]]]
     return round(sum(found for _, found in counts) / max(sum(length for length, _ in counts), 1), 6)
+
+
+def _unread(pairs: EncodedPairs, translator: TorchTranslator, found: Sequence[Hypothesis]) -> dict[str, float]:
+    """Return the shares of sources that were cut or split, of translations that reached their maximum length, and of
+    unknown tokens among those of the sources; without those that are 0.
+    """
+    sources, unknown = (
+        [pairs.source[row][1:-1] for row in range(len(pairs))],
+        translator.vocabularies["source"].unknown_id,
+    )
+    tokens = np.concatenate([np.zeros(0, dtype=np.int64), *sources])
+    long = sum(len(source) > translator.decoder.positions - 2 for source in sources)
+    shares = {
+        "truncated_rate" if translator.decoding.long_sources == "cut" else "split_rate": long / max(len(pairs), 1),
+        "unfinished_rate": sum(not each.finished for each in found) / max(len(pairs), 1),
+        "source_unknown_rate": int((tokens == unknown).sum()) / max(len(tokens), 1),
+    }
+    return {name: round(share, 6) for name, share in shares.items() if share}
 
 
 def _attainable(

@@ -1,14 +1,13 @@
 """The console command `transformer translate`: options and output."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
-from transformer.core.family import CommandLine
+from transformer.core.family import Answer, Answering, CommandLine
 
 if TYPE_CHECKING:
-    from transformer.data.vocabulary import Vocabulary
     from transformer.families.seq2seq.decode import DecodingParams
     from transformer.families.seq2seq.translator import Translation, Translator
 
@@ -48,27 +47,21 @@ class TranslationCommands(CommandLine):
         for name, kind, text in _LEAVES:
             group.add_argument(name, type=kind, metavar={int: "N", float: "A", str: "KIND"}[kind], help=text)
 
-    def answering(self, model: "Translator", arguments: Namespace) -> Callable[[list[str]], list[str]]:
-        """Return a function from a chunk of texts to lines to print. Raises UserError as `overridden` does."""
+    def answering(self, model: "Translator", arguments: Namespace) -> Answering:
+        """Return a function from a chunk of texts to their answers. Raises UserError as `overridden` does."""
         model.decoding = overridden(model.decoding, arguments)
         if arguments.stopping is not None and not model.decoder.knows_stopping:
             raise UserError("--stopping has no effect on CTranslate2's search: use the engine onnx or torch")
         count, answered = model.decoding.n_best, 0
 
-        def lines(texts: list[str]) -> list[str]:
+        def answers(texts: list[str]) -> Iterator[Answer]:
             nonlocal answered  # sampling depends on a text's number, not on how texts are chunked
             first, answered = answered, answered + len(texts)
-            if count == 1 and arguments.n_best is None:
-                return model.translate(texts, first=first)
-            found = model.translate_n_best(texts, first=first)
-            return [line for translations in found for line in scored_lines(translations, count)]
+            for found in model.translate_n_best(texts, first=first):
+                scored = count > 1 or arguments.n_best is not None
+                yield Answer(scored_lines(found, count) if scored else [found[0].text], found[0].notes)
 
-        return lines
-
-    def read_by(self, model: "Translator", texts: list[str]) -> "tuple[Vocabulary, list[str], int | None]":
-        """Return the vocabulary, the pre-tokenized texts, and the length in tokens at which they are truncated."""
-        most = model.decoder.positions if model.decoding.long_sources == "cut" else None
-        return model.vocabularies["source"], model.pretokenize(texts), most
+        return answers
 
 
 def overridden(decoding: "DecodingParams", arguments: Namespace) -> "DecodingParams":

@@ -53,7 +53,8 @@ class TorchTranslator(Translator):
         require_size(vocabularies["source"], config.source_size, vocab)
         require_size(vocabularies["target"], config.target_size, vocab)
         self.generator = TorchGenerator(self.model, vocabularies["target"])
-        super().__init__(_Search(self.generator, vocabularies["target"]), vocabularies, pretokenizer, decoding)
+        decoder = _Search(self.generator, vocabularies["source"], vocabularies["target"])
+        super().__init__(decoder, vocabularies, pretokenizer, decoding)
 
 
 def open_exported(bundle: Path, decoding: dict[str, Any], device: str) -> TorchTranslator:

@@ -1,6 +1,6 @@
 """Translation of raw text, independent of the inference backend."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -8,8 +8,9 @@ from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.data.text import given_texts, one_line
 from transformer.data.tokenization import detokenize, open_pretokenizer, read_pretokenizers
-from transformer.data.vocabulary import Vocabulary
+from transformer.data.vocabulary import Vocabulary, clip
 from transformer.families.seq2seq.decode import DecodingParams
+from transformer.inference.notes import Notes, in_column, unknown_words
 from transformer.inference.search import Hypothesis
 
 
@@ -33,12 +34,20 @@ class Decoder(Protocol):
         """Return the hypotheses for each source, in source order; arguments as in `decode.decode`."""
 
 
-class Translation(NamedTuple):
-    """One translation of a text."""
-
+class _Scored(NamedTuple):
     text: str
     score: float
     """Log probability, normalized according to the decoding parameters."""
+
+
+class Translation(_Scored):
+    """One translation of a text, which unpacks to `text` and `score`."""
+
+    notes: Notes = ()
+    """What was not read of the text, and whether the translation stops short; one line each."""
+
+
+_UNFINISHED = "the translation reached its maximum length and stops there"
 
 
 class Translator:
@@ -65,13 +74,16 @@ class Translator:
         return [found[0].text for found in self.translate_n_best(texts, first=first, decoding=decoding)]
 
     def table(self, texts: Iterable[str], decoding: DecodingParams | None = None) -> dict[str, list[str]]:
-        """Return the translations as data frame columns; the second best is `translation_2`, "" if there is none."""
+        """Return the translations as data frame columns; the second best is `translation_2`, "" if there is none.
+
+        `notes` are those of the best one.
+        """
         found = self.translate_n_best(texts, decoding=decoding)
         columns = {}
         for rank in range((decoding or self.decoding).n_best):
             name = f"translation_{rank + 1}" if rank else "translation"
             columns[name] = [each[rank].text if rank < len(each) else "" for each in found]
-        return columns
+        return {**columns, "notes": [in_column(each[0].notes) for each in found]}
 
     def translate_n_best(
         self, texts: Iterable[str], *, first: int = 0, decoding: DecodingParams | None = None
@@ -85,12 +97,29 @@ class Translator:
         own for this call. Raises UserError if `long_sources` is `refuse` and a text is longer than the model's
         positions, and TypeError if `texts` is not an iterable of strings.
         """
-        sources = self._source.encode(self.pretokenize(given_texts(texts)))
-        hypotheses = self._hypotheses(sources, decoding or self.decoding, Observer(), first)
+        decoding = decoding or self.decoding
+        tokens = self.pretokenize(texts)
+        sources = self._source.encode(tokens)
+        read = [tuple(self._read(*each, decoding)) for each in zip(tokens, sources, strict=True)]
+        hypotheses = self._hypotheses(sources, decoding, Observer(), first)
         return [
-            [Translation(self.text(one_line(self._target.decode(ids))), score) for ids, score, *_ in found]
-            for found in hypotheses
+            [self._translation(each, notes) for each in found] for found, notes in zip(hypotheses, read, strict=True)
         ]
+
+    def _read(self, tokens: str, source: Ids, decoding: DecodingParams) -> Iterator[str]:
+        """Yield notes about what is read of a source."""
+        positions = self.decoder.positions
+        if len(source) > positions and decoding.long_sources == "cut":
+            yield f"only the first {positions - 2} tokens of the text were read"
+            source = clip(source, positions)
+        elif len(source) > positions:
+            yield f"the text was translated in parts of at most {positions - 2} tokens"
+        yield from unknown_words(self._source, tokens, source)
+
+    def _translation(self, found: Hypothesis, notes: Notes) -> Translation:
+        translation = Translation(self.text(self.line(found)), found.score)
+        translation.notes = notes if found.finished else (*notes, _UNFINISHED)
+        return translation
 
     def _hypotheses(
         self, sources: Sequence[Ids], decoding: DecodingParams, observer: Observer, first: int = 0
@@ -113,11 +142,19 @@ class Translator:
 
         The result is always a single line, whatever bytes the model generates.
         """
-        return [one_line(self._target.decode(ids)) for ids in self.decode_ids(sources, observer)]
+        return [self.line(found) for found in self.best_of_each(sources, observer)]
 
     def decode_ids(self, sources: Sequence[Ids], observer: Observer) -> list[list[int]]:
         """Return the best target ids of each encoded source, without begin and end token."""
-        return [found[0].ids for found in self._hypotheses(sources, self.decoding, observer)]
+        return [found.ids for found in self.best_of_each(sources, observer)]
+
+    def best_of_each(self, sources: Sequence[Ids], observer: Observer) -> list[Hypothesis]:
+        """Return the best hypothesis of each encoded source."""
+        return [found[0] for found in self._hypotheses(sources, self.decoding, observer)]
+
+    def line(self, found: Hypothesis) -> str:
+        """Return a hypothesis as `decode` does."""
+        return one_line(self._target.decode(found.ids))
 
     def best(self, source: Ids) -> Hypothesis:
         """Return the best hypothesis of one encoded source."""
