@@ -206,6 +206,7 @@ def test_what_was_skipped_is_said_where_the_rest_is_refused(tmp_path: Path) -> N
     content = "label,text\n" + "".join(f"{row['label']},{row['text']}{',x' * row['label']}\n" for row in rows)
     files = {"train.csv": content.encode(), "val.jsonl": json_lines(rows[:9]), "test.jsonl": json_lines(rows[:9])}
     params, said = cases.sentiment(path=str(write(tmp_path / "in", files)), bad_rows="skip"), Said()
+    params["download"]["labels"] = {"0": "negative", "1": "positive"}
     with pytest.raises(UserError, match="every row of train has the label negative"):
         download("sentiment", tmp_path, params, said)
     assert said.lines[0] == "train: 20 rows left out: 3 columns where the header has 2"

@@ -10,11 +10,10 @@ from dvc.repo import Repo
 from tests.conftest import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import files_of
-from transformer.core.params import read_params, stage_params
+from transformer.core.params import read_params
 from transformer.core.task import MOST_CLASSES, Task, open_task
 from transformer.core.unchanged import WORKFLOW, InputSnapshot, refuse_other_repository
 from transformer.families.classifier import FAMILY
-from transformer.families.classifier.combinations import Params, check
 from transformer.workflow.dvc import _recorded_md5, content_md5
 
 NAMES = tuple(f"class {number}" for number in range(MOST_CLASSES))
@@ -36,12 +35,6 @@ def test_a_faulty_declaration_is_one_line(classes: tuple[str, ...], message: str
 
 def test_as_many_classes_as_a_byte_can_tell_apart_are_stored() -> None:
     assert Task(name="t", family=FAMILY, classes=NAMES).classes == NAMES
-
-
-def test_a_classifier_without_classes_is_refused_before_anything_runs() -> None:
-    params = stage_params(read_params(ROOT / "params.yaml"), "sentiment", Params, where=Path("params.yaml"))
-    with pytest.raises(ValueError, match="names no classes"):
-        check(Task(name="t", family=FAMILY), params)
 
 
 def test_what_editors_and_desktops_leave_is_no_code(tmp_path: Path) -> None:

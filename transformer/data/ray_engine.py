@@ -24,7 +24,6 @@ from transformer.core.code import own_code
 from transformer.core.errors import UserError
 from transformer.core.portable import PINS
 from transformer.core.validation import Runtime
-from transformer.data.workers import AHEAD, OrderedMap
 
 _STORE = 256 * 2**20
 """Bytes of shared memory for objects of a private cluster; Ray would take 30 % of the memory."""
@@ -153,15 +152,17 @@ class _Actor:
 
 
 @contextmanager
-def workers(runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[OrderedMap]:
-    """Run worker processes as actors with one core each.
+def workers(
+    runtime: Runtime, initializer: Callable[..., None], arguments: tuple[Any, ...], ahead: int
+) -> Iterator["_Actors"]:
+    """Run worker processes as actors with one core each; ahead: items per actor that are given out before their turn.
 
     Raises UserError when the cluster has too few cores: Ray would wait for them forever.
     """
     with joined(runtime, runtime.workers):
         actor = ray.remote(num_cpus=1)(_Actor)
         given = str(Path.cwd()), own_code(), initializer, arguments
-        actors = _Actors(runtime, lambda: actor.remote(*given))
+        actors = _Actors(runtime, lambda: actor.remote(*given), ahead)
         try:
             yield actors
         finally:
@@ -183,8 +184,8 @@ class _Actors:
     machine available.
     """
 
-    def __init__(self, runtime: Runtime, make: Callable[[], Any]) -> None:
-        self._count, self._retries, self._make = runtime.workers, runtime.retries, make
+    def __init__(self, runtime: Runtime, make: Callable[[], Any], ahead: int) -> None:
+        self._count, self._retries, self._make, self._ahead = runtime.workers, runtime.retries, make, ahead
         self._require_cores(wait=0)
         self._actors = [make() for _ in range(self._count)]
 
@@ -193,7 +194,7 @@ class _Actors:
         waiting: deque[_Held] = deque()
         for number, item in enumerate(items):
             waiting.append(self._given(function, number % self._count, item))
-            if len(waiting) >= self._count * AHEAD:
+            if len(waiting) >= self._count * self._ahead:
                 yield self._first(function, waiting)
         while waiting:
             yield self._first(function, waiting)

@@ -85,7 +85,7 @@ def worker_processes(
         yield map
         return
     if runtime.engine == "ray":
-        opened: AbstractContextManager[OrderedMap] = ray_engine().workers(runtime, initializer, arguments)
+        opened: AbstractContextManager[OrderedMap] = ray_engine().workers(runtime, initializer, arguments, AHEAD)
         with opened as ordered_map:
             yield ordered_map
         return

@@ -57,7 +57,8 @@ class LabelledDownload(AddingDownload):
         written = [label_name(label) for label in labels]
         names = [label_name(name) for name in labels.values()] if isinstance(labels, dict) else written
         if None in (*written, *names) or len({*written}) < len(written) or not 2 <= len({*names}) <= MOST_CLASSES:
-            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {reprlib.repr(labels)}")
+            shown = f"{len(labels):,}" if len(labels) > MOST_CLASSES else reprlib.repr(labels)
+            raise ValueError(f"must be 2 to {MOST_CLASSES} different labels, not {shown}")
         return dict(zip(written, names, strict=True)) if isinstance(labels, dict) else names
 
 
