@@ -239,8 +239,7 @@ def _ask(arguments: argparse.Namespace) -> None:
 
 
 def _attention(arguments: argparse.Namespace) -> None:
-    from transformer.commands.ask import opened
-    from transformer.commands.attention import show_attention
+    from transformer.commands.ask import opened, show_attention
 
     show_attention(lambda: opened(arguments), arguments)
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from transformer.commands.attention import show_attention, text_map
+from transformer.commands.ask import show_attention, text_map
 from transformer.core.errors import UserError
 from transformer.reporting.attention_maps import Axis, Drawing
 

@@ -15,8 +15,7 @@ from transformer.core.observer import Observer
 from transformer.data.store import Ids
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import fit
-from transformer.training.resume import Resume, saved_states
-from transformer.training.run_lock import prune_others
+from transformer.training.resume import Resume, prune_others, saved_checkpoints
 
 _SECONDS = 60
 
@@ -64,15 +63,15 @@ def main(root: Path) -> None:
     fit(Line(), params(epochs=1), CPU, log_every=1, observer=Observer())  # import once what each process would import
     folders = [states / f"training{number}" for number in range(6)]
     processes = [start(states, number, go) for number in range(6)]
-    wait_for(lambda: all(saved_states(folder) for folder in folders))
+    wait_for(lambda: all(saved_checkpoints(folder) for folder in folders))
     for number in range(6, 10):
         assert os.waitpid(start(states, number, root / "now"), 0)[1] == 0
-    assert all(saved_states(folder) for folder in folders), "the states of a live training run were removed"
+    assert all(saved_checkpoints(folder) for folder in folders), "the states of a live training run were removed"
     for process in processes[:3]:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
     prune_others(states / "another", 1)
-    left = [folder for folder in folders if saved_states(folder)]
+    left = [folder for folder in folders if saved_checkpoints(folder)]
     assert len([folder for folder in left if folder in folders[:3]]) == 1, "dead runs beyond `keep` are removed"
     assert left[-3:] == folders[3:], "and no live ones"
     go.touch()

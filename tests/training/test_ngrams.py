@@ -14,7 +14,7 @@ import transformer
 from tests.builders import NGRAMS
 from tests.stages import Stages
 from tests.training.small import outputs
-from transformer.commands.attention import show_attention
+from transformer.commands.ask import show_attention
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
 from transformer.families.classifier import options

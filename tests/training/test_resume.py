@@ -136,7 +136,7 @@ def test_a_state_for_which_there_is_no_memory_does_not_end_training(
     def full(folder: Path, content: object) -> None:
         raise error
 
-    monkeypatch.setattr("transformer.training.resume.write_state", full)
+    monkeypatch.setattr("transformer.training.resume.save_checkpoint", full)
     watcher, settings = Watcher(), TrainParams(**TRAIN | {"epochs": 2})
     with Resume(tmp_path / "key", 1e-9, watcher) as resume:
         fitted = fit(Line(), settings, CPU, log_every=1, observer=watcher, resume=resume)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.warm import with_warm_commands
-from transformer.training.run_lock import _is_locked, prune_others, run_lock
+from transformer.training.resume import _is_locked, prune_others, run_lock
 
 
 def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_training_that_is_taken_up_while_others_are_looked_at_keeps_its_states
             lives.enter_context(run_lock(path))
             return found
 
-        monkeypatch.setattr("transformer.training.run_lock._is_locked", taken_up)
+        monkeypatch.setattr("transformer.training.resume._is_locked", taken_up)
         prune_others(tmp_path / "another", 0)
         assert folder.exists()
     monkeypatch.undo()

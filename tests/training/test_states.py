@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.resuming import TRAINING, Work, data, work
 from tests.training.small import CODE
-from transformer.training.resume import read_state, saved_states, write_state
+from transformer.training.resume import load_checkpoint, save_checkpoint, saved_checkpoints
 
 __all__ = ["data"]  # a fixture
 
@@ -37,12 +37,12 @@ def stopped(twice: Work, tmp_path: Path) -> Work:
 
 def newest(training: Work) -> list[Path]:
     (folder,) = training.states.iterdir()
-    return saved_states(folder)
+    return saved_checkpoints(folder)
 
 
 def test_two_generations_stay(stopped: Work) -> None:
     stopped.run(stop=10)
-    assert [read_state(path)["step"] for path in newest(stopped)] == [10, 8]
+    assert [load_checkpoint(path)["step"] for path in newest(stopped)] == [10, 8]
 
 
 @pytest.mark.parametrize("fault", ["truncated", "one bit", "empty"])
@@ -62,7 +62,7 @@ def test_a_broken_state_is_said_and_the_one_before_is_taken(stopped: Work, fault
 def test_a_broken_state_is_no_generation(stopped: Work) -> None:
     newest(stopped)[0].write_bytes(b"")
     stopped.run(stop=10)
-    assert [read_state(path)["step"] for path in newest(stopped)] == [10, 3]
+    assert [load_checkpoint(path)["step"] for path in newest(stopped)] == [10, 3]
 
 
 def test_without_a_whole_state_training_starts_from_the_beginning(stopped: Work) -> None:
@@ -121,4 +121,4 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(stopped: Work) -> None:
 def test_a_state_may_have_more_than_a_header_holds(tmp_path: Path) -> None:
     """Half a million live points of a long training run are 100 MB, safetensors' limit of a header."""
     state = {"observer": "x" * 101_000_000, "step": 3}
-    assert read_state(write_state(tmp_path, state)) == state
+    assert load_checkpoint(save_checkpoint(tmp_path, state)) == state

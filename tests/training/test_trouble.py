@@ -27,7 +27,7 @@ from transformer.training import loop
 from transformer.training.averaging import State
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import Fitted, fit
-from transformer.training.resume import Resume, saved_states
+from transformer.training.resume import Resume, saved_checkpoints
 
 ROW = 1 << 30  # bytes; they are never touched
 FRESH = get_context("forkserver")
@@ -90,7 +90,7 @@ def test_the_last_good_state_is_named_and_kept(tmp_path: Path) -> None:
     observer = Observer()
     with Resume(tmp_path / "key", 1e-9, observer) as resume, pytest.raises(UserError) as stopped:
         run(Faulty(2), resume=resume, observer=observer)
-    (newest, *_) = saved_states(tmp_path / "key")
+    (newest, *_) = saved_checkpoints(tmp_path / "key")
     assert f"the last good checkpoint is {newest}: " in str(stopped.value)
 
 

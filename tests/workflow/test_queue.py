@@ -9,7 +9,7 @@ from subprocess import DEVNULL
 import pytest
 
 from tests.conftest import Clone, make_clone
-from transformer.training.resume import saved_states
+from transformer.training.resume import saved_checkpoints
 
 pytestmark = pytest.mark.stress
 
@@ -29,7 +29,7 @@ def newest(states: Path) -> dict[str, int]:
     """The number of the newest state, by training run."""
     found = {}
     for folder in states.iterdir() if states.is_dir() else ():
-        if names := [path.name for path in saved_states(folder)]:
+        if names := [path.name for path in saved_checkpoints(folder)]:
             found[folder.name] = int(names[0].partition(".")[0])
     return found
 

@@ -1,14 +1,17 @@
-"""`transformer translate`, `classify`, `fill` and `generate`: answers of a model, line by line."""
+"""`transformer translate`, `classify`, `fill`, `generate` and `attention`: what a model answers and attends to."""
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError, printable
 from transformer.core.family import Answering
 from transformer.core.task import families, task_names
+
+if TYPE_CHECKING:  # answers need no matplotlib
+    from transformer.reporting.attention_maps import Drawing, Weights
 
 _BLOCK = 1 << 16  # maximum bytes of input answered in one batch
 
@@ -102,3 +105,60 @@ def _answer(arguments: Namespace, answering: Answering) -> None:
         sys.stdout.flush()
     for line in tally.lines():
         print(f"note: {printable(line)}", file=sys.stderr)
+
+
+_SHADES = " ░▒▓█"
+_LABEL = 16  # maximum characters of a token's label
+
+
+def show_attention(opened: Callable[[], Any], arguments: Namespace) -> None:
+    """Print or save one map of the model that `opened` loads, as the `arguments` ask. Raises UserError."""
+    from transformer.reporting.attention_maps import attention_figure
+    from transformer.reporting.style import save
+
+    if arguments.output and arguments.output.suffix not in (".png", ".svg"):
+        raise UserError(f"--output {arguments.output} must end in .png or .svg")
+    model = opened()
+    if not hasattr(model, "model"):
+        raise UserError(f"{arguments.model} is a converted model, and attention maps need PyTorch: name the bundle")
+    found = families()[model.family].attention_drawings(model, arguments.text, arguments.layers)
+    drawings = {drawing.name: drawing for drawing in found}
+    if not drawings:
+        raise UserError(f"the model in {arguments.model} has no attention")
+    name = arguments.map or next(iter(drawings))
+    if name not in drawings:
+        raise UserError(f"the model has no map {name!r}: --map is one of {', '.join(drawings)}")
+    drawing = drawings[name]
+    if arguments.output is None:
+        for line in text_map(drawing):
+            print(line)
+        return
+    save(arguments.output, drawing.title, lambda: attention_figure(drawing))
+    print(f"{arguments.output}: {name}")
+
+
+def text_map(drawing: "Drawing") -> Iterator[str]:
+    """Yield the lines of a drawing: panel by panel, one line per query, darker for larger weights.
+
+    Columns are numbered, with a legend first; each line ends with the key of the largest weight.
+    """
+    from transformer.reporting.style import plain
+
+    yield from drawing.title.splitlines()
+    keys = [plain(token, _LABEL) for token in drawing.keys.tokens]
+    yield f"{drawing.keys.label}: " + "  ".join(f"{number} {key}" for number, key in enumerate(keys, start=1))
+    queries = [plain(token, _LABEL) for token in drawing.queries.tokens]
+    width = max(map(len, (*queries, "")))
+    for name, weights in drawing.panels.items():
+        yield ""
+        yield name
+        yield " " * width + "".join(f"{number:>3}" for number in range(1, len(keys) + 1))
+        for query, row in zip(queries, weights, strict=True):
+            best = int(row.argmax())
+            yield f"{query:>{width}}{_shaded(row)}  {keys[best]} {row[best]:.2f}"
+
+
+def _shaded(row: "Weights") -> str:
+    """Format one query's weights, three columns per key."""
+    steps = [min(int(weight * len(_SHADES)), len(_SHADES) - 1) for weight in row]
+    return "".join(" " + _SHADES[step] * 2 for step in steps)

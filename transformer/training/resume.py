@@ -3,14 +3,16 @@
 Ctrl-C and SIGTERM wait until the current update is done: a checkpoint can only be written between updates.
 """
 
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -24,7 +26,89 @@ from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, sha256
 from transformer.core.observer import Observer
 from transformer.training.distributed import rank
-from transformer.training.run_lock import prune_others, run_lock
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Protect this run's checkpoints from pruning while the block runs. Processes with the same folder share the lock.
+
+    Raises UserError when the lock cannot be taken.
+    """
+    try:
+        descriptor = _locked(folder, fcntl.LOCK_SH)
+    except OSError as error:
+        raise UserError(f"cannot lock {_lock_of(folder)}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+        _remove_lock(folder)
+
+
+def prune_others(folder: Path, keep: int) -> None:
+    """Remove sibling checkpoint folders, except those of active runs and the `keep` most recent of the others."""
+    others: list[tuple[float, Path]] = []
+    for path in folder.parent.glob("*"):
+        with suppress(OSError):  # a run that ends removes its folder
+            if path != folder and path.is_dir() and not _is_locked(path):
+                others.append((path.stat().st_mtime, path))
+    for _, old in sorted(others, reverse=True)[keep:]:
+        with suppress(OSError):
+            descriptor = _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it may have been resumed in the meantime
+            try:
+                shutil.rmtree(old, ignore_errors=True)
+                _lock_of(old).unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
+    for lock in folder.parent.glob(f"*{_LOCK}"):
+        if not (states := lock.with_name(lock.name.removesuffix(_LOCK))).exists() and states != folder:
+            _remove_lock(states)
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(folder.name + _LOCK)
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        descriptor = os.open(_lock_of(folder), os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _locked(folder: Path, kind: int) -> int:
+    """Lock the folder's lock file, creating it if needed; return its descriptor. Raises OSError."""
+    path = _lock_of(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, kind)
+            with suppress(FileNotFoundError):
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # another process removed the file before we locked it: later ones would not see our lock
+
+
+def _remove_lock(folder: Path) -> None:
+    """Remove the lock file unless another process holds it; one left by a killed process has no holder."""
+    with suppress(OSError):
+        descriptor = _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock_of(folder).unlink(missing_ok=True)
+        os.close(descriptor)
+
 
 Tree = Any
 """Nested mappings with string keys, lists, numbers, strings, None and tensors."""
@@ -39,24 +123,24 @@ class BrokenStateError(Exception):
     """A checkpoint file is corrupt."""
 
 
-def saved_states(folder: Path) -> list[Path]:
+def saved_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, newest first."""
     return sorted(folder.glob(f"*{_SUFFIX}"), reverse=True)
 
 
-def write_state(folder: Path, state: Tree) -> Path:
+def save_checkpoint(folder: Path, state: Tree) -> Path:
     """Write a state as the folder's newest checkpoint, atomically. Raises UserError when it cannot be written."""
     tensors: dict[str, Tensor] = {}
     rest = json.dumps(_take_out(state, tensors)).encode()
     content = save({**tensors, _REST: torch.frombuffer(bytearray(rest), dtype=torch.uint8)})
-    newest = next((int(path.name.partition(".")[0]) for path in saved_states(folder)), 0)
+    newest = next((int(path.name.partition(".")[0]) for path in saved_checkpoints(folder)), 0)
     path = folder / f"{newest + 1:08d}.{hashlib.sha256(content).hexdigest()}{_SUFFIX}"
     with atomic_write(path) as stream:
         stream.write(content)
     return path
 
 
-def read_state(path: Path) -> Tree:
+def load_checkpoint(path: Path) -> Tree:
     """Read a checkpoint, with tensors on the CPU. Raises BrokenStateError."""
     try:
         if sha256(path) != path.name.split(".")[1]:
@@ -136,9 +220,9 @@ class Resume:
 
     def load(self) -> Tree | None:
         """Return the state in the newest intact checkpoint, if any; warn about each corrupt one."""
-        for path in saved_states(self._folder) if self._folder is not None else ():
+        for path in saved_checkpoints(self._folder) if self._folder is not None else ():
             try:
-                return read_state(path)
+                return load_checkpoint(path)
             except BrokenStateError as error:
                 self._observer.say(f"warning: {error}: falling back to the previous checkpoint, if any")
                 self._broken.add(path)
@@ -167,12 +251,12 @@ class Resume:
 
     def _whole(self, folder: Path) -> list[Path]:
         """Return the checkpoints not known to be corrupt, newest first."""
-        return [path for path in saved_states(folder) if path not in self._broken]
+        return [path for path in saved_checkpoints(folder) if path not in self._broken]
 
     def _save(self, folder: Path, state: Callable[[], Tree]) -> None:
         started = time.monotonic()
         try:
-            write_state(folder, state())
+            save_checkpoint(folder, state())
             for old in (*self._broken, *self._whole(folder)[_GENERATIONS:]):
                 old.unlink(missing_ok=True)
             self._failing = False
