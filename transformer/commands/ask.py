@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError, printable
-from transformer.core.family import Answering
-from transformer.core.task import families, task_names
+from transformer.core.task import Answering, families, task_names
 
 if TYPE_CHECKING:  # answers need no matplotlib
     from transformer.reporting.attention_maps import Drawing, Weights

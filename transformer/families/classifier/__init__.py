@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.core.family import Combinations, CommandLine, Family, Reporting, StageCode
+from transformer.core.task import Combinations, CommandLine, Family, Reporting, StageCode, Task
 
 
 class TextClassifier(Family):
@@ -80,12 +80,12 @@ class TextClassifier(Family):
 
         return drawings_of(model, text, layers=layers)
 
-    def open_exported(self, task: Any, bundle: Path, decoding: dict[str, Any], device: str) -> Any:
+    def open_exported(self, task: Task, bundle: Path, decoding: dict[str, Any], device: str) -> Any:
         from transformer.families.classifier.torch_classifier import open_exported
 
         return open_exported(task, bundle, decoding, device)
 
-    def open_converted(self, task: Any, folder: Path, config: dict[str, Any], threads: int | None) -> Any:
+    def open_converted(self, task: Task, folder: Path, config: dict[str, Any], threads: int | None) -> Any:
         from transformer.families.classifier.engines import open_converted
 
         return open_converted(task, folder, config, threads)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from transformer.core.family import Answer, Answering, CommandLine
+from transformer.core.task import Answer, Answering, CommandLine
 
 if TYPE_CHECKING:
     from transformer.families.classifier.classifier import Classifier

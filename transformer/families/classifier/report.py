@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from transformer.core.family import Reporting
-from transformer.core.task import Task
+from transformer.core.task import Reporting, Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import headline, percent, value
 from transformer.families.classifier.scores import resampled_scores, scores

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
-from transformer.core.family import Answer, Answering, CommandLine
+from transformer.core.task import Answer, Answering, CommandLine
 from transformer.data.text import written_words
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from transformer.core.family import Reporting
-from transformer.core.task import Task
+from transformer.core.task import Reporting, Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import headline, percent, value
 from transformer.families.language.scores import METRICS, of_rows, resampled, scores

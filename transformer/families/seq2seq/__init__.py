@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer.core.errors import UserError
-from transformer.core.family import Combinations, CommandLine, Family, Reporting, StageCode
+from transformer.core.task import Combinations, CommandLine, Family, Reporting, StageCode, Task
 
 if TYPE_CHECKING:
     from transformer.families.seq2seq.decode import DecodingParams
@@ -88,12 +88,12 @@ class Seq2Seq(Family):
 
         return drawings_of(model, text, layers=layers)
 
-    def open_exported(self, task: Any, bundle: Path, decoding: dict[str, Any], device: str) -> Any:
+    def open_exported(self, task: Task, bundle: Path, decoding: dict[str, Any], device: str) -> Any:
         from transformer.families.seq2seq.torch_translator import open_exported
 
         return open_exported(bundle, decoding, device)
 
-    def open_converted(self, task: Any, folder: Path, config: dict[str, Any], threads: int | None) -> Any:
+    def open_converted(self, task: Task, folder: Path, config: dict[str, Any], threads: int | None) -> Any:
         from transformer.families.seq2seq.engines import open_converted
 
         return open_converted(folder, config, threads)

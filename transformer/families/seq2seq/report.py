@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from transformer.core.family import Reporting
-from transformer.core.task import Task
+from transformer.core.task import Reporting, Task
 from transformer.evaluation.bootstrap import Floats
 from transformer.evaluation.headline import TEXT_BLEUS, headline, main_first, percent
 from transformer.families.seq2seq.scores import text_metrics, writes_capitals
