@@ -25,6 +25,7 @@ SHORT = {
     "__main__.py": "`python -m transformer`",
     "core/start.py": "imported for its effect, before any library is loaded",
     "nn/masks.py": "for the layers and for the kernels below them",
+    "workflow/live.py": "a program that a stage starts: its code is none of the stage's",
     "commands/vega.py": "a program, which `make plots` starts",
     **dict.fromkeys(("tasks/language.py", "tasks/sentiment.py", "tasks/translation.py"), "a task is one declaration"),
     **{

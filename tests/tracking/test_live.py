@@ -108,7 +108,7 @@ def test_a_store_that_fails_holds_no_training_up(fault: str, root: Path, monkeyp
 
 def test_an_error_is_one_line(root: Path) -> None:
     """Of the process that writes them."""
-    command = [sys.executable, "-m", "transformer.workflow.recording", "sentiment", "name", "training"]
+    command = [sys.executable, "-m", "transformer.workflow.live", "sentiment", "name", "training"]
     lines = b'{"event": "metrics", "step": 1, "time": 1, "values": {"a": 1}}\n'
     env = {
         "MLFLOW_TRACKING_URI": f"http://user:hunter2@127.0.0.1:{free_port()}",

@@ -8,6 +8,7 @@ from transformer.commands.profiles import profile_values
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
+from transformer.core.paths import Paths
 from transformer.core.task import open_task
 from transformer.data.vocabulary_training import word_vocabulary
 
@@ -16,13 +17,11 @@ from transformer.data.vocabulary_training import word_vocabulary
 def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:
     content = profile_values(Path(__file__).parents[2], "seed")
     content["translation"]["download"].update(source="files", path=str(real_corpora / "multi30k"))
-    for stage, paths in (
-        ("download", {"output": tmp_path / "corpus"}),
-        ("tokenize", {"corpus": tmp_path / "corpus", "tokens": tmp_path / "tokens"}),
-    ):
-        module = open_task("translation").family.stage(stage)
-        params = stage_params(content, "translation", module.Params, where=Path("seed"))
-        module.run(open_task("translation"), params, **paths, observer=Observer())
+    for stage in ("download", "tokenize"):
+        code = open_task("translation").family.stage(stage)
+        params = stage_params(content, "translation", code.Params, where=Path("seed"))
+        paths = Paths(data=tmp_path, models=tmp_path, reports=tmp_path)
+        code.run(open_task("translation"), params, paths, Observer())
     sizes = {}
     for side in ("source", "target"):
         texts = (row[side] for row in read_rows(tmp_path / "tokens" / "train.jsonl"))

@@ -1,19 +1,12 @@
-"""Start writers to MLflow as subprocesses that are given up when MLflow does not respond.
-
-`python -m transformer.workflow.recording TASK NAME TRAINING` is the one that logs the curves of a running training:
-JSON lines on standard input, which go to an experiment of their own, `TASK (live)`.
-"""
+"""Start writers to MLflow as subprocesses that are given up when MLflow does not respond."""
 
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from subprocess import PIPE, STDOUT
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -43,11 +36,11 @@ def record_result(task: str, seconds: float) -> str:
 
 
 class Live:
-    """Send the curves of a running training , without ever blocking it."""
+    """Send the curves of a running training (`live.py`), without ever blocking it."""
 
     def __init__(self, task: str, name: str, training: str) -> None:
         """name: the run's name; training: identifies the training run when it is resumed."""
-        self._command = [sys.executable, "-m", "transformer.workflow.recording", task, name, training]
+        self._command = [sys.executable, "-m", "transformer.workflow.live", task, name, training]
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(_MOST)
         self._started = time.monotonic()
         self._thread: Thread | None = None
@@ -83,31 +76,3 @@ class Live:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-_READ = 1 << 16
-
-
-def batches(stream: Any) -> Iterator[list[dict[str, Any]]]:
-    """Yield batches of available events until the stream ends."""
-    rest = b""
-    while some := stream.read1(_READ):
-        *lines, rest = (rest + some).split(b"\n")
-        if lines:
-            yield [json.loads(line) for line in lines]
-
-
-def main() -> None:
-    """Log the events of a training run; an error ends in one line."""
-    task, name, training = sys.argv[1:]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training reported how it ended
-    from transformer.workflow.mlflow import follow, in_words, open_store  # seconds, in which Ctrl-C may come
-
-    try:
-        follow(open_store(Path.cwd(), f"{task} (live)"), name, training, batches(sys.stdin.buffer))
-    except Exception as error:  # the boundary: what MLflow, its database and the connection raise
-        sys.exit(f"no live curves: {in_words(error)}; the result's run will have them")
-
-
-if __name__ == "__main__":
-    main()

@@ -32,7 +32,7 @@ _QUIET = 60.0  # seconds
 
 
 class StageObserver(Observer):
-    """Show progress on a terminal, and send training curves to MLflow (workflow/recording.py)."""
+    """Show progress on a terminal, and send training curves to MLflow (workflow/live.py)."""
 
     def __init__(self, task: str, stage: str, runtime: Runtime, training: str) -> None:
         """training: identifies the training run when it is resumed."""
