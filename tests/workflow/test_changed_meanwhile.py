@@ -109,10 +109,10 @@ def test_what_dvc_records_may_not_change(clone: Clone, name: str) -> None:
 
 def test_a_module_that_the_fingerprint_does_not_list_is_one_line(clone: Clone) -> None:
     """Its edits would go unnoticed."""
-    done = edit(clone, "from importlib import import_module as by; by('.'.join(('transformer', 'figures', 'style')))")
+    done = edit(clone, "from importlib import import_module as by; by('.'.join(('transformer', 'nn', 'masks')))")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        "error: download@translation: transformer/data/bpe_dropout.py was imported, but DVC would see no change of it"
+        "error: download@translation: transformer/nn/masks.py was imported, but DVC would see no change of it"
     )
 
 

@@ -72,7 +72,7 @@ texts = ["A fine film.", "Never again."]
 model = mlflow.pyfunc.load_model("models:/sentiment-sample@best")
 served = model.predict(pandas.DataFrame({"text": texts}))
 bundle = transformer.load("models/sentiment/bundle").classify(texts)
-assert [tuple(row) for row in served.itertuples(index=False)] == [tuple(answer) for answer in bundle], served
+assert [tuple(row) for row in served[["label", "probability"]].itertuples(index=False)] == [tuple(answer) for answer in bundle], served
 assert str(model.metadata.signature.inputs.input_names()) == "['text']"
 """
     workflow.run("python", "-c", code)

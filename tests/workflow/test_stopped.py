@@ -10,7 +10,7 @@ from tests.conftest import Clone, make_clone
 STOPPED = """
 import os, signal, sys
 from transformer.core.unchanged import InputSnapshot
-from transformer.workflow.stage import main
+from transformer.workflow.stage import StageObserver, main
 
 code, record = sys.argv.pop(), InputSnapshot.record
 InputSnapshot.record = lambda self: (exec(code, globals()), record(self))
@@ -33,8 +33,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     "code",
     [
         pytest.param("send('SIGINT')", id="while it works"),
-        pytest.param("stage.observer.end = lambda status: send('SIGTERM')", id="while its end is recorded"),
-        pytest.param("stage.observer.end = lambda status: send('SIGINT'); send('SIGTERM')", id="twice"),
+        pytest.param("StageObserver.end = lambda *_: send('SIGTERM')", id="while its end is recorded"),
+        pytest.param("StageObserver.end = lambda *_: send('SIGINT'); send('SIGTERM')", id="twice"),
     ],
 )
 def test_a_signal_is_one_line_and_status_130(clone: Clone, code: str) -> None:

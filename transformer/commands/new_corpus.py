@@ -22,8 +22,7 @@ from transformer.data.layouts import Columns, text_extensions
 from transformer.data.leakage import words
 from transformer.data.select import NEAR
 from transformer.data.tables import Quotes
-from transformer.data.tokens import ANY_LANGUAGE
-from transformer.families.classifier.download import ordered
+from transformer.families.classifier.download import ANY_LANGUAGE, ordered
 
 _LABELS = "label labels class category intent topic sentiment rating stars".split()  # noqa: SIM905  # code names no task
 _TEXTS = "text sentence review comment message content body".split()  # noqa: SIM905

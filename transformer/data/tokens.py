@@ -45,10 +45,6 @@ class TextParams(StageParams):
     tokenize: PreTokenizerParams
 
 
-ANY_LANGUAGE = {"language": None}
-"""Overrides for `tokenize` when the language of the texts is unknown."""
-
-
 def tokenize_texts(task: Task, params: TextParams, paths: Paths, observer: Observer) -> dict[str, float]:
     """Write the pre-tokenized corpus of one text a row to `paths.tokens`. Returns the rows per split."""
     sides = {"text": ("text", params.tokenize)}

@@ -32,6 +32,8 @@ from transformer.data.sources import AddingDownload, open_corpus
 from transformer.data.text import visible
 
 UNLABELLED = -1
+ANY_LANGUAGE = {"language": None}
+"""Overrides for `tokenize` when the language of the texts is unknown."""
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
