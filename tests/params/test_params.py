@@ -332,6 +332,14 @@ def test_dvc_reads_the_same(text: str, tmp_path: Path) -> None:
         assert repr(read_params(path)) == repr(values)
 
 
+@pytest.mark.parametrize("labels", ["[a, 2026-01-31]", "{a: b, 2026-01-31: c}", "[a, !!binary aGk=]", "!!set {a, b}"])
+def test_values_that_dvc_cannot_record_are_one_line(labels: str, tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(re.sub(r"labels: train", f"labels: {labels}", (ROOT / "params.yaml").read_text()))
+    with pytest.raises(UserError, match=r"is a (date|bytes|set) in YAML: quote it"):
+        check_params(path)
+
+
 def test_yaml_1_2_numbers(tmp_path: Path) -> None:
     shutil.copy(ROOT / "params.yaml", tmp_path)
     path = tmp_path / "params.yaml"

@@ -8,6 +8,7 @@ save` can write a dvc.lock that claims outputs for parameters that were never ru
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ def read_params(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         require_no_conflict(text.encode(), path)
         content = parse(text)
+        _require_plain(content)
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: restore it with `git checkout {path}`") from error
     except (YAMLError, ValueError, OSError) as error:
@@ -45,6 +47,17 @@ def require_no_conflict(content: bytes, path: Path) -> None:
 def parse(text: str) -> Any:
     """Parse a YAML text to plain values, as DVC does. Raises YAMLError or ValueError."""
     return YAML(typ="safe").load(text)
+
+
+def _require_plain(value: Any) -> None:
+    """Raise ValueError for a value or key of a type that YAML has and dvc.lock cannot hold, such as a date."""
+    if isinstance(value, Mapping):
+        _require_plain([*value, *value.values()])
+    elif isinstance(value, list):
+        for item in value:
+            _require_plain(item)
+    elif isinstance(value, date | bytes | set):
+        raise ValueError(f"{value!s} is a {type(value).__name__} in YAML: quote it to make it text")
 
 
 def stage_params(content: dict[str, Any], task: str, schema: type[Params], *, where: Path) -> Params:
