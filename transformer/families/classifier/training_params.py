@@ -1,5 +1,6 @@
 """Training parameters of classifiers, and class weights of the loss."""
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from pydantic import field_validator
 from torch import Tensor
 
 from transformer.core.errors import UserError
+from transformer.families.classifier.download import label_name
 from transformer.training.schedule import TrainParams
 
 
@@ -23,11 +25,13 @@ class ClassifierTrainParams(TrainParams):
     @field_validator("class_weights", mode="before")
     @classmethod
     def _by_name(cls, weights: Any) -> Any:
-        """Turn numeric labels into text: YAML reads `1` and `1.0`, valid in `download.labels`, as numbers."""
+        """Read the labels as `download.labels` does, which may be numbers, and texts that only look the same."""
         if not isinstance(weights, Mapping):
             return weights
-        whole = {label: int(label) for label in weights if isinstance(label, float) and label.is_integer()}
-        return {str(whole.get(label, label)): weight for label, weight in weights.items()}
+        names = [label_name(label) for label in weights]
+        if None in names or len({*names}) < len(names):
+            raise ValueError(f"must be of different labels, not {reprlib.repr([*weights])}")
+        return dict(zip(names, weights.values(), strict=True))
 
     @field_validator("class_weights")
     @classmethod
