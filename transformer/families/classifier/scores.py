@@ -48,7 +48,7 @@ def scores(labels: Labels, probabilities: Floats) -> dict[str, float]:
     """Compute accuracy, F1, mean cross-entropy in nats and Brier score; with two classes also ROC-AUC and PR-AUC.
 
     Balanced accuracy is the mean recall of the classes that occur (Brodersen et al. 2010).
-    `f1` is the F1 of class 1 of two; `macro_f1` is the mean over more than two classes, where an absent class counts 0.
+    `f1` is the F1 of class 1 of two; with more classes, `macro_f1` is the mean F1 of those that occur.
     The Brier score (Brier 1950) is the mean of (p - y)^2, summed over the classes if there are more than two.
     `pr_auc` is the average precision. The areas are omitted if one class is missing.
     """
@@ -75,7 +75,7 @@ def _scores_of_many(labels: Labels, probabilities: Floats) -> dict[str, float]:
     figures = {
         "accuracy": accuracy_score(labels, predicted),
         "balanced_accuracy": _balanced_accuracy(labels, predicted),
-        "macro_f1": f1_score(labels, predicted, labels=classes, average="macro", zero_division=0),
+        "macro_f1": f1_score(labels, predicted, labels=np.unique(labels), average="macro", zero_division=0),
         "loss": log_loss(labels, whole, labels=classes),
         "brier": ((whole - np.eye(len(classes))[labels]) ** 2).sum(axis=1).mean(),
     }
@@ -96,8 +96,7 @@ def differing(metric: str, one: Floats, two: Floats) -> int:
 def resampled_scores(labels: Labels, probabilities: Floats, samples: int) -> dict[str, Floats]:
     """Return bootstrap samples of accuracy and F1, with two classes also ROC-AUC, (samples,) each.
 
-    ROC-AUC is NaN for a resample without one of the classes. Macro F1 leaves out classes that the split has but the
-    resample lacks: their absence by chance says nothing about the predictions.
+    ROC-AUC is NaN for a resample without one of the classes. Macro F1 is of the classes that occur in the resample.
     """
     if probabilities.ndim == 2:
         return _resampled_of_many(labels, probabilities, samples)
@@ -116,11 +115,10 @@ def _resampled_of_many(labels: Labels, probabilities: Floats, samples: int) -> d
     one_hot = np.eye(probabilities.shape[1])
     actual, predicted = one_hot[labels], one_hot[answers(probabilities)]
     hits, counts = actual * predicted, actual + predicted
-    occurring = actual.any(axis=0).mean()
 
     def score(weights: Floats) -> tuple[float, float]:
         f1 = 2 * (weights @ hits) / np.maximum(weights @ counts, 1)
-        return weights @ hits.sum(axis=1) / len(labels), float(f1[weights @ actual > 0].mean() * occurring)
+        return weights @ hits.sum(axis=1) / len(labels), float(f1[weights @ actual > 0].mean())
 
     table = bootstrap(score, len(labels), samples).reshape(-1, len(RESAMPLED_OF_MANY))
     return dict(zip(RESAMPLED_OF_MANY, table.T, strict=True))
