@@ -1,4 +1,4 @@
-"""Threads of stages and commands wait briefly for each other, unless the user says how long."""
+"""Threads of stages, commands and loaded models wait briefly for each other, unless the user says how long."""
 
 import os
 import re
@@ -16,6 +16,8 @@ from transformer.core.process import ROUNDS, watched
 
 START = "import transformer.core.start"
 COMMAND = "import sys; sys.argv[1:] = ['parameters', 'hardware']; from transformer.cli import main; main()"
+
+LOAD = "import contextlib, transformer\nwith contextlib.suppress(Exception): transformer.load('missing')\n0"
 
 
 def displayed(code: str, **settings: str) -> str:
@@ -37,7 +39,7 @@ def displayed(code: str, **settings: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("code", [START, COMMAND])
+@pytest.mark.parametrize("code", [START, COMMAND, LOAD])
 def test_openmp_reads_the_setting(code: str) -> None:
     """It does not if torch was loaded before."""
     assert f"GOMP_SPINCOUNT = '{ROUNDS}'" in displayed(code)

@@ -18,6 +18,7 @@ from typing import Any
 
 from transformer.core.errors import UserError, is_out_of_memory
 from transformer.core.files import atomic_write, copy_file, copy_folder, files_of, read_json, write_json
+from transformer.core.process import limit_openmp_spin
 from transformer.core.task import ENGINES, Task, families
 from transformer.data.tokenization import PRETOKENIZERS, read_pretokenizers, write_rules
 
@@ -115,6 +116,7 @@ def open_bundle(path: Path, device: str = "auto", engine: str | None = None, thr
     converted model next to the bundle. threads: of a converted model; None for all processors.
     Raises UserError when it is not a bundle of this format, or the device or the engine is not available.
     """
+    limit_openmp_spin()  # before torch is loaded, where the caller has not done so
     config, task = config_of(path)
     own = config.get("engine", "torch")
     if own not in ENGINES:
