@@ -210,11 +210,24 @@ def test_what_is_no_gzip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "says"),
-    [(b"{", "not JSON"), (b"", "a blank line"), (b"[1]", "not a JSON object")],
+    [
+        (b"{", "not JSON"),
+        (b"", "a blank line"),
+        (b"[1]", "not a JSON object"),
+        (b'{"de": "a", "en": "b", "en": "c"}', "the key `en` occurs twice"),
+    ],
 )
 def test_what_is_no_json(line: bytes, says: str, tmp_path: Path) -> None:
     write(tmp_path, {"train.jsonl": json_lines(ROWS[:2]) + line + b"\n"})
     assert f"train.jsonl, line 3: {says}" in fault(tmp_path)
+
+
+def test_text_beyond_the_named_columns_is_no_part_of_a_row(tmp_path: Path) -> None:
+    """A spreadsheet's empty columns may hold the rest of a text that a separator cut; pandas' index has no name."""
+    write(tmp_path, {"train.tsv": b"\tde\ten\t\t\n0\ta\tb\t\t \n1\tc\td\tand e\t\n"})
+    assert "train.tsv, line 3: text beyond the last column with a name" in fault(tmp_path)
+    write(tmp_path, {"train.tsv": b"\tde\ten\t\t\n0\ta\tb\t\t \n"})
+    assert list(read(tmp_path, "train")) == [{"de": "a", "en": "b"}]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +236,10 @@ def test_what_is_no_json(line: bytes, says: str, tmp_path: Path) -> None:
 )
 def test_a_missing_column(name: str, content: bytes, tmp_path: Path) -> None:
     assert re.search(rf"{name} has no column `(en|de)`", fault(write(tmp_path, {name: content})))
+
+
+def test_a_table_with_the_line_ends_of_old_macs(tmp_path: Path) -> None:
+    assert "lines end with carriage returns" in fault(write(tmp_path, {"train.csv": b"de,en\ra,b\rc,d\r"}))
 
 
 def test_two_columns_of_one_name_in_parquet(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +21,7 @@ from transformer.data.tables import Quotes, records
 _BOM = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1000
 _SEPARATORS = {"tsv": "\t", "csv": ",;\t"}
+_BEYOND = "text beyond the last column with a name: name that column, or quote the field that the separator cuts"
 LONGEST_LINE = 1 << 26
 """Bytes of a line: small compressed files may hold gigabytes."""
 # By default whole columns of a row group are prefetched, and a file may be a single row group.
@@ -136,11 +138,26 @@ def _json_rows(path: Path) -> Iterator[Row | Fault]:
             yield line
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
+            row = json.loads(line, object_pairs_hook=_object)
+        except _TwiceError as error:
+            yield Fault(str(error))
+            continue
+        except (ValueError, RecursionError) as error:
             yield Fault(f"not JSON ({error}); each line must be one row" if line.strip() else "a blank line")
             continue
         yield row if isinstance(row, dict) else Fault("not a JSON object; each line must be one row")
+
+
+class _TwiceError(ValueError):
+    pass
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs) and any(row[name] != value for name, value in pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise _TwiceError(f"the key `{twice}` occurs twice, with different values")
+    return row
 
 
 def _table_rows(path: Path, separators: str, columns: Columns, quotes: Quotes) -> Iterator[Row | Fault]:
@@ -150,6 +167,8 @@ def _table_rows(path: Path, separators: str, columns: Columns, quotes: Quotes) -
     """
     first = next(read_lines(path), "")
     separator = next((each for each in separators if isinstance(first, str) and each in first), separators[0])
+    if isinstance(first, str) and "\r" in first:
+        raise UserError(f"{path}: its lines end with carriage returns alone; write line feeds")
     rows = records(read_lines(path), separator, quotes)
     names = next(rows, [""])
     if isinstance(names, Fault):
@@ -157,7 +176,10 @@ def _table_rows(path: Path, separators: str, columns: Columns, quotes: Quotes) -
     header = [name.strip() for name in names]
     _check_columns(path, dict.fromkeys(header, ()), columns)
     _check_once(path, header, columns)
+    named = len(header) - next((number for number, name in enumerate(reversed(header)) if name), 0)
     for fields in rows:
+        if not isinstance(fields, Fault) and any(map(str.strip, fields[named:])):
+            fields = Fault(_BEYOND)
         yield fields if isinstance(fields, Fault) else dict(zip(header, fields, strict=True))
 
 
