@@ -33,6 +33,8 @@ TABLES = {
     "text": (table([f'he said "{text}"' for text in TEXTS], "\t"), "none"),
     "some text": (table([*TEXTS, *(f'he said "{text}"' for text in TEXTS[:3])], "\t"), "none"),
     "line ends": (table([f'"{text}\nand, so on"' for text in TEXTS]), "multiline"),
+    "line ends of dialogues": (table([f'"{text}\n- and so on"' for text in TEXTS], "\t"), "multiline"),
+    "quotations over two rows": (table([*TEXTS, *['"who is it?', 'he asked"'] * 5], "\t"), "none"),
 }
 
 

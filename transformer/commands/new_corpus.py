@@ -93,18 +93,24 @@ _RARE = 0.05  # of the rows
 def quoting(folder: Path) -> Quotes:
     """Return what quotation marks mean in the tables of a folder: the value of `download.quotes`.
 
-    `multiline` only where many rows need it: a single stray mark makes one field of all rows up to the next one.
+    `multiline` only where many rows need it: a single stray mark makes one field of all rows up to the next one. Nor
+    where the lines of its fields are rows themselves, such as subtitles of which one opens a quotation and the next one
+    ends it; commas in texts make such lines of two columns by chance.
     """
     if text_extensions(folder) or not (found := _read(folder, "csv"))["faults"]:
         return "csv"
     text, multiline = _read(folder, "none"), _read(folder, "multiline")
-    if multiline["rows"] - found["rows"] > _RARE * (found["rows"] + found["faults"]):
+    gained, lost = multiline["rows"] - found["rows"], text["faults"] - multiline["faults"]
+    if gained > _RARE * (found["rows"] + found["faults"]) and (lost > gained / 2 or text["chance"]):
         return "multiline"
     return "none" if text["rows"] > found["rows"] and text["loose"] > text["enclosed"] else "csv"
 
 
 def _read(folder: Path, quotes: Quotes) -> Counter[str]:
-    """Count rows and faults, and rows with marks: `enclosed` if a field's first and last characters, else `loose`."""
+    """Count rows and faults, and rows with marks: `enclosed` if a field's first and last characters, else `loose`.
+
+    `chance`: rows of two columns that tabs do not separate.
+    """
     found = Counter[str]()
     for part in (part for parts in _opened(folder, {}, quotes).splits.values() for part in parts):
         if not _TABLE.fullmatch(part.name):
@@ -112,6 +118,7 @@ def _read(folder: Path, quotes: Quotes) -> Counter[str]:
         try:
             for row in part.read():
                 found["faults" if isinstance(row, Fault) else "rows"] += 1
+                found["chance"] += not isinstance(row, Fault) and len(row) == 2 and ".tsv" not in part.name[-7:]
                 if not isinstance(row, Fault) and (marked := [text for text in row.values() if '"' in str(text)]):
                     found["enclosed" if all(_ENCLOSED.fullmatch(str(text)) for text in marked) else "loose"] += 1
         except UserError:  # reported when the columns are recognised
