@@ -61,6 +61,15 @@ def test_the_profile_says_how_tables_are_quoted(project: Path, monkeypatch: pyte
     assert not [line for line in said if "left out" in line]
 
 
+def test_labels_that_are_perhaps_one_are_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
+    labels = ["4.5", "4.50", "good", "Good", "bad"]
+    body = "".join(f"{labels[number % 5]}\t{text}\n" for number, text in enumerate(TEXTS * 2))
+    folder = write(project / "in", {"train.tsv": f"label\ttext\n{body}".encode()})
+    said = [line for line in new_corpus(project, folder, name="labels", columns=None) if "different labels" in line]
+    assert [line.split(" are")[0] for line in said] == ["4.5, 4.50", "Good, good"]
+
+
 def test_rows_that_cannot_be_used_are_said_once_and_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
     folder = write(project / "in", {"train.csv": TABLES["badly escaped"][0]})

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -202,6 +202,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
             del download["bad_rows"]
         if classifier:
             download["labels"] = names = list(ordered(labels))
+            yield from _alike(names)
             if len(names) == 2:
                 yield f"F1, ROC and precision are of the label {names[1]}; of {names[0]} once `labels` has it second"
         if classifier and UNSUPERVISED in provenance["files"]:
@@ -225,6 +226,19 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     if not classifier:
         yield "answers will be in lowercase: set `lowercase: false` under `tokenize` in the profile to keep case"
     yield f"Next: make repro PROFILE={profile} TASK={task.name}"
+
+
+def _alike(labels: Sequence[str]) -> Iterator[str]:
+    """Say which labels are perhaps meant to be one: they differ in case alone, or are the same number."""
+    groups = defaultdict[float | str, list[str]](list)
+    for label in labels:
+        try:
+            groups[float(label.replace(",", "."))].append(label)
+        except ValueError:
+            groups[label.casefold()].append(label)
+    for group in groups.values():
+        if len(group) > 1:
+            yield f"{', '.join(group)} are different labels; a mapping in `labels` gives them one name"
 
 
 _MARKS = {"none": "they are text", "multiline": "they enclose fields, also with line ends"}
