@@ -113,6 +113,7 @@ def test_an_expected_checksum_is_held(tmp_path: Path) -> None:
         ({"de": "x"}, "`en` is missing"),
         ({"de": "x", "en": ""}, "`en` is empty"),
         ({"de": " \u2028\u00a0", "en": "x"}, "`de` is empty"),
+        ({"de": "\u200b \u2060", "en": "x"}, "`de` is empty"),
         ({"de": "x", "en": None}, "`en` must be text, not NoneType"),
         ({"de": 1, "en": "x"}, "`de` must be text, not int"),
         ({"de": "a\0b", "en": "x"}, "`de` has a NUL character"),

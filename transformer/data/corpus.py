@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from transformer.core.errors import UserError
 from transformer.core.files import sha256, write_json, write_rows, writing
 from transformer.core.observer import Observer
-from transformer.data.text import one_line
+from transformer.data.text import one_line, visible
 
 Row = dict[str, Any]
 Check = Callable[[Row], Row]
@@ -138,11 +138,14 @@ def _where(part: Part, number: int, *, line: int | None = None) -> str:
     return f"{part.name}, line {line}" if line else f"{part.name}, {part.unit} {number}"
 
 
+_GLANCE = 100  # characters, in which nearly every text has one that can be seen
+
+
 def clean_text(row: Row, column: str) -> str:
     """Return one column's text, stripped and on one line: runs of tabs or line separators become a space.
 
-    Raises ValueError when it is missing, not text, empty, longer than LONGEST_FIELD, or contains what cannot be stored
-    (NUL, a lone surrogate).
+    Raises ValueError when it is missing, not text, longer than LONGEST_FIELD, has nothing that can be seen, or contains
+    what cannot be stored (NUL, a lone surrogate).
     """
     if column not in row:
         raise ValueError(f"`{column}` is missing")
@@ -152,7 +155,7 @@ def clean_text(row: Row, column: str) -> str:
     if len(text) > LONGEST_FIELD:
         raise ValueError(f"`{column}` has more than {LONGEST_FIELD:,} characters: split the text into rows")
     text = one_line(text)
-    if not text:
+    if not visible(text[:_GLANCE]) and not visible(text):
         raise ValueError(f"`{column}` is empty")
     return storable(text, column)
 
