@@ -61,6 +61,24 @@ def test_the_profile_says_how_tables_are_quoted(project: Path, monkeypatch: pyte
     assert not [line for line in said if "left out" in line]
 
 
+def test_quotation_marks_that_are_taken_off_are_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
+    rows = [f'"{TEXTS[0]}"', f'"{TEXTS[1]}"', *TEXTS]
+    folder = write(project / "in", {"train.tsv": table(rows, "\t")})
+    said = [*new_corpus(project, folder, name="marks", columns=None)]
+    assert "quotation marks around texts (2 rows) are taken off; `quotes: none` keeps them" in said
+
+
+def test_texts_of_two_languages_have_no_tables(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
+    lines = "".join(f'"{text}"\n' for text in TEXTS).encode()
+    said = [
+        *new_corpus(project, write(project / "in", {"train.fr": lines, "train.en": lines}), name="texts", columns=None)
+    ]
+    assert "rows: test 6, train 49, validation 5" in said
+    assert not [line for line in said if "quotation" in line]
+
+
 def test_labels_that_are_perhaps_one_are_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "_SECONDS", 0.1)
     labels = ["4.5", "4.50", "good", "Good", "bad"]

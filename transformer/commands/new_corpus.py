@@ -97,7 +97,7 @@ def quoting(folder: Path) -> Quotes:
     where the lines of its fields are rows themselves, such as subtitles of which one opens a quotation and the next one
     ends it; commas in texts make such lines of two columns by chance.
     """
-    if text_extensions(folder) or not (found := _read(folder, "csv"))["faults"]:
+    if not (found := _read(folder, "csv"))["faults"]:
         return "csv"
     text, multiline = _read(folder, "none"), _read(folder, "multiline")
     gained, lost = multiline["rows"] - found["rows"], text["faults"] - multiline["faults"]
@@ -109,9 +109,11 @@ def quoting(folder: Path) -> Quotes:
 def _read(folder: Path, quotes: Quotes) -> Counter[str]:
     """Count rows and faults, and rows with marks: `enclosed` if a field's first and last characters, else `loose`.
 
-    `chance`: rows of two columns that tabs do not separate.
+    `chance`: rows of two columns that tabs do not separate; `needless`: rows with marks that no writer needs.
     """
     found = Counter[str]()
+    if text_extensions(folder):
+        return found
     for part in (part for parts in _opened(folder, {}, quotes).splits.values() for part in parts):
         if not _TABLE.fullmatch(part.name):
             continue
@@ -120,6 +122,7 @@ def _read(folder: Path, quotes: Quotes) -> Counter[str]:
                 found["faults" if isinstance(row, Fault) else "rows"] += 1
                 found["chance"] += not isinstance(row, Fault) and len(row) == 2 and ".tsv" not in part.name[-7:]
                 if not isinstance(row, Fault) and (marked := [text for text in row.values() if '"' in str(text)]):
+                    found["needless"] += all(_NEEDLESS.fullmatch(str(text)) for text in marked)
                     found["enclosed" if all(_ENCLOSED.fullmatch(str(text)) for text in marked) else "loose"] += 1
         except UserError:  # reported when the columns are recognised
             found["faults"] += 1
@@ -128,6 +131,7 @@ def _read(folder: Path, quotes: Quotes) -> Counter[str]:
 
 _TABLE = re.compile(r".*\.[ct]sv(\.gz)?", re.DOTALL)
 _ENCLOSED = re.compile(r'\s*".*"\s*', re.DOTALL)
+_NEEDLESS = re.compile(r'"[^"]+"')
 _ALIKE = 0.2  # of train: where more rows nearly equal held-out ones, they are kept
 _FEW_CUT = 0.01  # of the rows
 _TURKIC = "\u0131"  # the dotless i, lowercase of I in Turkish and Azeri alone
@@ -171,6 +175,8 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     if quotes != "csv":
         download["quotes"] = quotes
         yield f"quotation marks in tables: {_MARKS[quotes]} (`quotes: {quotes}`)"
+    elif 0 < (marks := _read(folder, "none"))["needless"] < marks["rows"]:
+        yield f"quotation marks around texts ({marks['needless']:,} rows) are taken off; `quotes: none` keeps them"
     if renamed := {ours: theirs for ours, theirs in found.items() if ours != theirs}:
         download["columns"] = renamed
 
