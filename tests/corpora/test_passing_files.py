@@ -18,7 +18,7 @@ from transformer.data.layouts import Columns, text_extensions
 from transformer.families.classifier.download import LabelledDownload
 
 LEFT = [
-    *(".~lock.train.csv#", "~$train.xlsx", "~$Books.de-en.de", ".DS_Store", "._train.jsonl", "Thumbs.db"),
+    *(".~lock.train.csv#", "~$train.xlsx", "~$Books.de-en.de", ".DS_Store", "._train.jsonl", "Thumbs.db", ".directory"),
     *("desktop.ini", ".train.jsonl.swp", "train.jsonl~", "data/._test.jsonl"),
 ]
 

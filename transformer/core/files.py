@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 _PART = ".part"
 _PASSING = (
     *("__pycache__", ".ipynb_checkpoints", "py.typed", "*.swp", "*.swo", "*~", ".#*", ".~lock.*#", "~$*"),
-    *(".DS_Store", "._*", "Thumbs.db", "desktop.ini"),
+    *(".DS_Store", "._*", "Thumbs.db", "desktop.ini", ".directory"),
 )
 """Temporary files and folders of Python, editors, offices and desktops; .dvcignore has them too."""
 
