@@ -72,7 +72,8 @@ texts = ["A fine film.", "Never again."]
 model = mlflow.pyfunc.load_model("models:/sentiment-sample@best")
 served = model.predict(pandas.DataFrame({"text": texts}))
 bundle = transformer.load("models/sentiment/bundle").classify(texts)
-assert [tuple(row) for row in served[["label", "probability"]].itertuples(index=False)] == [tuple(answer) for answer in bundle], served
+rows = served[["label", "probability"]].itertuples(index=False)
+assert [tuple(row) for row in rows] == [tuple(answer) for answer in bundle], served
 assert str(model.metadata.signature.inputs.input_names()) == "['text']"
 """
     workflow.run("python", "-c", code)
