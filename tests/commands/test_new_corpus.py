@@ -232,7 +232,7 @@ def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:
 
 def test_the_time_is_that_of_the_rows_that_train() -> None:
     """500 rows in batches of 32 are 16 updates."""
-    said = rehearsal.Rehearsal(rows=100, seconds=2.0, cut=0.0).told(500, {"batch_size": 32, "epochs": 3})
+    said = rehearsal.Rehearsal(rows=100, seconds=2.0, cut=0.0).estimate(500, {"batch_size": 32, "epochs": 3})
     assert "3 epochs of 16 updates, the most there may be, take about 2 min" in said  # 96 s
 
 

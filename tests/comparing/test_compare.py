@@ -119,10 +119,10 @@ def test_what_both_results_have_is_told() -> None:
     assert in_common([*tables(found, "a", "b")]) == " The same in both: data, code."
 
 
-@pytest.mark.parametrize(("how", "shown"), [("objective:masked|apart:7", True), ("objective:causal", False)])
+@pytest.mark.parametrize(("how", "shown"), [("objective:masked|mask_stride:7", True), ("objective:causal", False)])
 def test_scores_that_were_measured_differently_have_no_difference(repository: Path, how: str, shown: bool) -> None:
     """Such as a language model's pseudo-log-likelihood and another one's log-likelihood."""
-    for signature in ("objective:masked|apart:7|version:1", f"{how}|version:2"):
+    for signature in ("objective:masked|mask_stride:7|version:1", f"{how}|version:2"):
         git(repository, "commit", "-qam", "the one before")
         write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
         path, lock = repository / EVALUATION, repository / "dvc.lock"

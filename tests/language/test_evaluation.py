@@ -65,22 +65,22 @@ def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None
 
     def of(*, causal: bool = False, familiar: bool = True, cut: bool = False, **changes: int) -> dict[str, str]:
         engine: Any = Namespace(causal=causal)
-        params: Any = Namespace(**{"apart": 7, "stride": None, "max_texts": 20} | changes)
+        params: Any = Namespace(**{"mask_stride": 7, "stride": None, "max_texts": 20} | changes)
         inputs: Any = Namespace(vocab=chain / "data/language/vocab", tokens=tokens)
         return _signatures(engine, params, inputs, familiar=familiar, cut=cut)
 
     tokens = chain / "data/language/tokens"
     own, causal = of(), of(causal=True)
     assert own["bits_per_byte"] == own["perplexity"], "what is hidden of a word depends on the vocabulary"
-    assert own["perplexity"].startswith("objective:masked|apart:7|stride:none|texts:all|split:")
-    apart = fresh_profile("smoke")["language"]["evaluate"]["apart"]
-    assert read_json(chain / "reports/language/evaluation.json")["signatures"] == of(apart=apart)
+    assert own["perplexity"].startswith("objective:masked|mask_stride:7|stride:none|texts:all|split:")
+    stride = fresh_profile("smoke")["language"]["evaluate"]["mask_stride"]
+    assert read_json(chain / "reports/language/evaluation.json")["signatures"] == of(mask_stride=stride)
     assert causal["perplexity"].startswith(causal["bits_per_byte"] + "|vocabulary:")
-    for other in (causal, of(apart=3), of(stride=64), of(cut=True)):
+    for other in (causal, of(mask_stride=3), of(stride=64), of(cut=True)):
         assert not own.items() & other.items()
     unknown = of(causal=True, familiar=False)
     assert causal.items() & unknown.items() == {(name, causal[name]) for name in ("perplexity", "accuracy")}
-    assert causal == of(causal=True, apart=3), "a causal model hides nothing"
+    assert causal == of(causal=True, mask_stride=3), "a causal model hides nothing"
     tokens = tmp_path
     content = read_json(chain / "data/language/tokens/pretokenizer.json")
     content["text"]["lowercase"] = not content["text"]["lowercase"]

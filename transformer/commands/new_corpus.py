@@ -221,7 +221,7 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
         )
     written = write_profile(root, profile, {task.name: section}, heading=f"{folder.name}: {what}.")
     yield f"{written.relative_to(root)} written"
-    yield rehearsal.told(rows["train"], section["train"])
+    yield rehearsal.estimate(rows["train"], section["train"])
     if rehearsal.cut > _FEW_CUT:
         longest = section["model"]["max_length"]
         way_out = "" if classifier else "; `too_long: leave_out` under `train` does not train on them"

@@ -57,7 +57,7 @@ class Rehearsal:
     cut: float
     """Share of those rows that exceed the model's maximum length."""
 
-    def told(self, rows: int, train: Mapping[str, Any]) -> str:
+    def estimate(self, rows: int, train: Mapping[str, Any]) -> str:
         """Estimate the training time on this many rows, in one line; train: the section of parameters."""
         updates, epochs = math.ceil(rows / train["batch_size"]), train["epochs"]
         return (

@@ -157,8 +157,8 @@ def shortfall(evaluation: Mapping[str, Split]) -> str:
     """Return one sentence per baseline that the model does not beat on the main test split.
 
     Adds one if seen texts inflate its score, and one if it truncates many texts; empty if none applies. Baselines
-    are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A lead with a p value
-    above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every lead does.
+    are the linear model that `evaluate` trains and the result that `evaluate.baseline` names. A difference with a p
+    value above 0.05 does not count; without a p value (`bootstrap_samples: 0`) every difference does.
     """
     name = splits(evaluation)[0]
     split = evaluation[name]
@@ -175,8 +175,8 @@ def _cut(name: str, split: Split) -> str:
     """Return a sentence if many texts were truncated; else empty."""
     share = split.get("truncated_rate", 0)
     many = percent(share, digits=0)
-    told = f"{many} of the texts of {name} are longer than model.max_length: only their beginning was read."
-    return told if share >= _MANY_CUT else ""
+    line = f"{many} of the texts of {name} are longer than model.max_length: only their beginning was read."
+    return line if share >= _MANY_CUT else ""
 
 
 def _leak(metric: str, name: str, split: Split) -> str:
@@ -186,22 +186,22 @@ def _leak(metric: str, name: str, split: Split) -> str:
     if not known:
         return ""
     texts = "text of {} is" if known == 1 else "texts of {} are"
-    told = f"{known:,} {texts.format(name)} in an earlier split, exactly or nearly"
+    line = f"{known:,} {texts.format(name)} in an earlier split, exactly or nearly"
     if rest is None:
-        return f"{told}: the scores may say little about new texts."
+        return f"{line}: the scores may say little about new texts."
     if split[metric] - rest < (_LEAK / 100 if metric.endswith("accuracy") else _LEAK):
         return ""
     scores = " and not ".join(_apart(metric, rest, split[metric]))
-    return f"{told}: without them, {metric_label(metric)} is {scores}."
+    return f"{line}: without them, {metric_label(metric)} is {scores}."
 
 
 def _behind(metric: str, other: str, name: str, split: Split) -> str:
     """Return a sentence with the metrics if the model does not beat the other system; else empty."""
-    lead, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
-    lead = -lead if metric == _OF_LANGUAGE_MODELS else lead
-    if lead > 0 and (p is None or p < _SIGNIFICANT):
+    difference, p = split[f"{metric}_minus_{other}"], split.get(f"{metric}_minus_{other}_p")
+    difference = -difference if metric == _OF_LANGUAGE_MODELS else difference
+    if difference > 0 and (p is None or p < _SIGNIFICANT):
         return ""
-    judgement = "Does not beat" if lead <= 0 else "Is not significantly better than"
+    judgement = "Does not beat" if difference <= 0 else "Is not significantly better than"
     own, their = _apart(metric, split[metric], split[f"{other}_{metric}"])
     digits = 4 if p is not None and f"{p:.2g}" == f"{_SIGNIFICANT}" else 2
     sure = "" if p is None else f" (p = {p:.{digits}g})"

@@ -143,8 +143,8 @@ def _scores(first: Result, second: Result, answers: Sequence[dict[str, list[Row]
         paired = _paired(task, split, rows, samples) if len(rows) == 2 and same_texts else {}
         found = {}
         for metric in dict.fromkeys((*paired, *task.family.headline)):
-            told = {measured(metric, each) for each in evaluations} - {""}
-            alike = same_texts and len(told) <= 1
+            recorded = {measured(metric, each) for each in evaluations} - {""}
+            alike = same_texts and len(recorded) <= 1
             if metric in paired and (_agrees(paired[metric], one[split], two[split]) if alike else compare.scored_anew):
                 found[metric] = paired[metric]
             elif metric in one[split] and metric in two[split]:
@@ -161,8 +161,8 @@ def languages(pipeline: Pipeline) -> list[str]:
 
 def _agrees(score: Score, one: Mapping[str, float], two: Mapping[str, float]) -> bool:
     """True if a metric computed from predictions equals `evaluate`'s, which knows all labels, also absent ones."""
-    told = (score.first, one.get(score.metric)), (score.second, two.get(score.metric))
-    return all(wrote is None or math.isclose(own, wrote, rel_tol=1e-3, abs_tol=1e-3) for own, wrote in told)
+    recorded = (score.first, one.get(score.metric)), (score.second, two.get(score.metric))
+    return all(wrote is None or math.isclose(own, wrote, rel_tol=1e-3, abs_tol=1e-3) for own, wrote in recorded)
 
 
 def _baselines(first: Result, second: Result) -> Iterator[Score]:

@@ -180,7 +180,7 @@ def _signatures(engine: Engine, params: EvaluateParams, paths: Paths, *, familia
     split = read_pretokenizers(paths.tokens, "text")["text"]
     how = {
         "objective": "causal" if engine.causal else "masked",
-        **({} if engine.causal else {"apart": params.apart}),
+        **({} if engine.causal else {"mask_stride": params.mask_stride}),
         "stride": params.stride or "none",
         "texts": params.max_texts if cut else "all",
         **{"split": split.kind, "lowercase": split.lowercase, "breaks": split.html_breaks},

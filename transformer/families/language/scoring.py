@@ -2,9 +2,9 @@
 
 A causal model yields log p(text), including the end token. A masked one has no such probability; each token is scored
 given the others of its window, except those masked in the same pass: the pseudo-log-likelihood (Salazar et al. 2020)
-with every `apart`-th token masked at a time instead of one token of the text. Where windows overlap, a causal model
-scores the tokens that are new in the later one; a masked model, which also uses right context, scores a token in the
-window where it is farthest from a cut.
+with every `mask_stride`-th token masked at a time instead of one token of the text. Where windows overlap, a causal
+model scores the tokens that are new in the later one; a masked model, which also uses right context, scores a token in
+the window where it is farthest from a cut.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class AnswerParams(SearchParams):
     stride: int | None = Field(ge=1)
     """Texts longer than the context are scored in windows that start this many tokens apart, so that most tokens have a
     long context (with `masked`, on both sides); null for windows that do not overlap."""
-    apart: int = Field(ge=2)
+    mask_stride: int = Field(ge=2)
     """`masked`: tokens are scored in this many passes over a text, each of which masks every
     n-th token, n being this number."""
 
@@ -192,8 +192,8 @@ def passes_over(engine: Engine, text: int, ids: Ids, params: AnswerParams) -> It
     for (start, stop, _), first, last in zip(cut, [0, *halves], [*halves, len(inner)], strict=False):
         whole = framed(ids, start, stop)
         chosen = np.arange(first, last)
-        for number in np.unique(chosen % params.apart):
-            places = chosen[chosen % params.apart == number] - start + 1
+        for number in np.unique(chosen % params.mask_stride):
+            places = chosen[chosen % params.mask_stride == number] - start + 1
             given = whole.copy()
             given[places] = mask
             yield Pass(text, given, places, whole[places])
