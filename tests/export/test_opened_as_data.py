@@ -25,6 +25,7 @@ from transformer.families.seq2seq.network import build_model
 from transformer.inference.bundle import open_bundle
 from transformer.inference.sessions import read_parts
 from transformer.nn.trained import load_model, save_trained, unique_state
+from transformer.workflow.mlflow import save_model
 
 
 @pytest.fixture
@@ -136,9 +137,12 @@ def test_links_inside_the_folder_and_into_dvcs_cache_are_opened(copied: Callable
     (bundle / "model/model.safetensors").symlink_to(cached)
     (bundle / "vocab").rename(bundle / "own")
     (bundle / "vocab").symlink_to("own")
-    linked = tmp_path / "latest"
+    linked = tmp_path / "models/latest"
+    linked.parent.mkdir()
     linked.symlink_to(bundle)
     assert len(open_bundle(linked, "cpu").classify(["a", "b"])) == 2
+    save_model(tmp_path / "saved", linked, "sentiment")
+    assert not [path for path in (tmp_path / "saved").rglob("*") if path.is_symlink()]
     cached.unlink()
     assert "model.safetensors is missing" in refused(bundle)
 

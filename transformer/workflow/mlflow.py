@@ -334,16 +334,18 @@ def save_model(
 
     package, family = Path(__file__).parents[1], open_task(task).family
     packages = (*_PACKAGES, *(["spacy"] if _needs_spacy(bundle) else []))
-    pyfunc.save_model(
-        path=str(local),
-        python_model=str(package / "inference" / "pyfunc.py"),
-        artifacts={_BUNDLE: str(bundle)},
-        code_paths=[str(package)],
-        signature=_signature(task, family.request_params(read_json(bundle / "config.json"))),
-        input_example=None if example is None else pd.DataFrame({"text": [example]}),
-        pip_requirements=[f"{name}=={_public_version(name)}" for name in packages],
-        mlflow_model=model,
-    )
+    with tempfile.TemporaryDirectory(prefix="bundle-") as temporary:
+        copied = shutil.copytree(bundle, Path(temporary, bundle.name))  # MLflow refuses links, as into DVC's cache
+        pyfunc.save_model(
+            path=str(local),
+            python_model=str(package / "inference" / "pyfunc.py"),
+            artifacts={_BUNDLE: str(copied)},
+            code_paths=[str(package)],
+            signature=_signature(task, family.request_params(read_json(bundle / "config.json"))),
+            input_example=None if example is None else pd.DataFrame({"text": [example]}),
+            pip_requirements=[f"{name}=={_public_version(name)}" for name in packages],
+            mlflow_model=model,
+        )
     for cache in [*local.rglob("__pycache__")]:
         shutil.rmtree(cache)
 
