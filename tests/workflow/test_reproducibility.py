@@ -40,14 +40,13 @@ TASK = "translation"
 FORKED = """
 import os
 import sys
-from importlib import import_module
 from transformer.core.portable import PINS
 os.environ.update(PINS)
 from transformer.workflow.stage import main
 import datasets, matplotlib.pyplot, onnx, onnxruntime, sacrebleu, scipy.stats, tokenizers, torch
 for stage in ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert"):
     if not (child := os.fork()):
-        main(stage, getattr(import_module(f"stages.{stage}"), stage))
+        main(stage)
         sys.stderr.flush()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, stage
