@@ -9,7 +9,6 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
-from pydantic import ValidationError
 
 import transformer
 from tests.conftest import ROOT
@@ -220,14 +219,8 @@ def test_the_order_of_names() -> None:
 
 
 def test_weights_name_labels_as_the_labels_do() -> None:
-    section = profile_values(ROOT, "default")["sentiment"]["train"]
-    given = {1.0: 2, 2: 1, "c": 3, "cafe\u0301\u200b": 4, False: 5}
-    weights = ClassifierTrainParams.model_validate(section | {"class_weights": given}).class_weights
-    assert weights == {label_name(label): weight for label, weight in given.items()}
-    assert "caf\u00e9" in weights
-    for same in ({1: 2, "1": 3}, {"a": 1, "a\u200b": 2}, {None: 1, "a": 2}):
-        with pytest.raises(ValidationError, match="must be of different labels"):
-            ClassifierTrainParams.model_validate(section | {"class_weights": same})
+    section = profile_values(ROOT, "default")["sentiment"]["train"] | {"class_weights": {1.0: 2, 2: 1, "c": 3}}
+    assert ClassifierTrainParams.model_validate(section).class_weights == {"1": 2, "2": 1, "c": 3}
 
 
 def test_balanced_weights_make_every_class_weigh_the_same() -> None:

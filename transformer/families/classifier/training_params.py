@@ -1,6 +1,5 @@
 """Training parameters of classifiers, and class weights of the loss."""
 
-import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,7 +10,6 @@ from pydantic import field_validator
 from torch import Tensor
 
 from transformer.core.errors import UserError
-from transformer.families.classifier.download import label_name
 from transformer.training.schedule import TrainParams
 
 
@@ -25,13 +23,11 @@ class ClassifierTrainParams(TrainParams):
     @field_validator("class_weights", mode="before")
     @classmethod
     def _by_name(cls, weights: Any) -> Any:
-        """Read the labels as `download.labels` does, which may be numbers, and texts that only look the same."""
+        """Turn numeric labels into text: YAML reads `1` and `1.0`, valid in `download.labels`, as numbers."""
         if not isinstance(weights, Mapping):
             return weights
-        names = [label_name(label) for label in weights]
-        if None in names or len({*names}) < len(names):
-            raise ValueError(f"must be of different labels, not {reprlib.repr([*weights])}")
-        return dict(zip(names, weights.values(), strict=True))
+        whole = {label: int(label) for label in weights if isinstance(label, float) and label.is_integer()}
+        return {str(whole.get(label, label)): weight for label, weight in weights.items()}
 
     @field_validator("class_weights")
     @classmethod
