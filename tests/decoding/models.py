@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer, models
 
 from tests.builders import LAYERS, seq2seq
 from transformer.core.observer import Observer
 from transformer.data.store import Ids, padded
-from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary
+from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary, words
 from transformer.families.seq2seq.decode import DecodingParams, translate
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqModel, Seq2SeqParams
 from transformer.families.seq2seq.network import Seq2SeqTransformer
@@ -47,8 +46,7 @@ def params(**changes: Any) -> DecodingParams:
 @cache
 def vocabulary(size: int) -> Vocabulary:
     """Padding 0, unknown 1, begin 2, end 3, then words."""
-    words = {word: index for index, word in enumerate([*WORD_SPECIALS, *(f"w{i}" for i in range(size - 4))])}
-    return Vocabulary(Tokenizer(models.WordLevel(words, unk_token="<unk>")))
+    return Vocabulary(words({word: i for i, word in enumerate([*WORD_SPECIALS, *(f"w{i}" for i in range(size - 4))])}))
 
 
 def sources() -> list[Ids]:
