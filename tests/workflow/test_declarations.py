@@ -51,6 +51,25 @@ def test_init_files_hold_docstrings_only() -> None:
             assert len(ast.parse(path.read_text(encoding="utf-8")).body) == 1, path
 
 
+def test_what_a_stage_uses_of_a_family_is_all_in_its_method() -> None:
+    """A fingerprint has the methods that a stage uses, and nothing else of the file: helpers beside do not count."""
+    serving = {"request_params", "requested", "answer"}  # no stage's
+    for family in families():
+        tree = ast.parse((ROOT / f"transformer/families/{family}/__init__.py").read_text(encoding="utf-8"))
+        helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        helpers |= {
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        (declared,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+        for method in (node for node in declared.body if isinstance(node, ast.FunctionDef)):
+            used = {node.id for node in ast.walk(method) if isinstance(node, ast.Name)}
+            assert method.name in serving or not used & helpers, f"{family}: {method.name}"
+
+
 def test_code_outside_of_tasks_names_none_of_them() -> None:
     for path in (ROOT / "transformer").rglob("*.py"):
         room = path.relative_to(ROOT / "transformer").parts[0]

@@ -229,6 +229,6 @@ def _methods(tree: Tree, task: Task, used: set[str]) -> dict[str, tuple[str, lis
 
 def _declared(task: Task) -> dict[str, Any]:
     """Return what a task and its family declare, by name."""
-    family = {name: value for name, value in vars(type(task.family)).items() if isinstance(value, str | tuple)}
+    family = {name: value for name, value in vars(type(task.family)).items() if not callable(value)}
     own = {field.name: getattr(task, field.name) for field in fields(task) if field.name != "family"}
     return {name: value for name, value in family.items() if not name.startswith("_")} | own
