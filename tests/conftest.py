@@ -20,7 +20,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.kit import ROOT as ROOT
 from tests.kit import STAGES, TASKS, clean_environment, copy_working_tree, set_leaves
-from tests.warm import FOLDER, OWNER, with_warm_commands
+from tests.system.warm import FOLDER, OWNER, with_warm_commands
 from transformer.commands.profiles import profile_params
 from transformer.workflow.mlflow import open_store
 
@@ -28,7 +28,7 @@ from transformer.workflow.mlflow import open_store
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 LONG = ("tracking", "workflow", "devices", "training", "corpora", "text", "decoding", "benchmarks", "project")
 """The folders of tests that take the longest, longest first."""
-MEANWHILE = ROOT / "tests/tracking/test_runs.py"
+MEANWHILE = ROOT / "tests/system/tracking/test_runs.py"
 """It takes as long as the first run of `workflow`, and does without: the second process would wait for that."""
 MEMORY, MEMORY_LEFT = 4 << 30, 4 << 30
 """Bytes that the tests' files may take, and that must be left for their processes."""

@@ -10,7 +10,7 @@ from benchmarks.peers.nn_transformer import TorchTranslator
 from benchmarks.peers.straightforward import StraightforwardClassifier, StraightforwardTranslator, load_into_ours
 from tests.benchmarks.weights import load_into_nn_transformer, load_into_straightforward
 from tests.builders import LAYERS, classifier, seq2seq
-from tests.decoding.models import params, vocabulary
+from tests.inference.models import params, vocabulary
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.data.store import Ids, padded

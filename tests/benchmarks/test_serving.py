@@ -7,7 +7,7 @@ from torch import nn
 
 from benchmarks.serving import MARIAN, METHODS, RULE, Turn, open_subject, serve
 from tests.builders import seq2seq
-from tests.decoding.models import PARAMS, vocabulary
+from tests.inference.models import PARAMS, vocabulary
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
 from transformer.core.task import open_task

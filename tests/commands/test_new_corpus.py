@@ -11,9 +11,9 @@ import pyarrow.parquet
 import pytest
 
 from tests.conftest import ROOT
-from tests.corpora.cases import write
+from tests.data.cases import write
 from tests.kit import TASKS
-from tests.workflow.languages import pairs
+from tests.system.workflow.languages import pairs
 from transformer.commands import rehearsal
 from transformer.commands.check import check_params
 from transformer.commands.new_corpus import new_corpus, recognise

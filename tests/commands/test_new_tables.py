@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.commands.test_new_corpus import project
-from tests.corpora.cases import write
+from tests.data.cases import write
 from transformer.commands import rehearsal
 from transformer.commands.new_corpus import new_corpus, quoting
 from transformer.commands.profiles import profile_values

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.export.conftest import ROWS
+from tests.inference.conftest import ROWS
 from tests.training.small import paths_in, prepare, run_stage, smoke, train
 from transformer.core.files import read_json, read_rows
 from transformer.core.observer import Observer

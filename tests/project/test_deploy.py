@@ -1,4 +1,4 @@
-"""What deploy/ starts for a team. Its command runs in tests/tracking/test_shared.py; there are no containers here."""
+"""What deploy/ starts for a team. Its command runs in tests/system/tracking; there are no containers here."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.kit import read_versions
-from tests.tracking.services import composed, make_secrets
+from tests.system.tracking.services import composed, make_secrets
 
 PINNED = re.compile(r"[\w./-]+:\d+(\.\d+)+(-[\w-]+)?")
 SECRET = re.compile(r"password|secret|key|token|credential", re.IGNORECASE)

@@ -13,7 +13,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.conftest import ROOT
-from tests.conversion.converting import BUNDLES
+from tests.inference.converting import BUNDLES
 from transformer.core.files import write_table
 from transformer.core.params import read_params
 from transformer.families.classifier.training_params import ClassifierTrainParams
@@ -92,7 +92,7 @@ def write(folder: Path) -> None:
     save(folder / "attention.svg", "attention", lambda: attention_figure(drawing()))
 
 
-@pytest.mark.stress  # two clones draw the same in tests/workflow/test_reproducibility.py
+@pytest.mark.stress  # two clones draw the same in tests/system/workflow/test_reproducibility.py
 def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.hashsalt: other\nimage.cmap: gray\n")
     write(tmp_path / "here")

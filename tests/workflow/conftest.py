@@ -1,22 +1,21 @@
-"""Fixtures of several tests."""
+"""The repository that comparisons start from."""
 
-from collections.abc import Iterator
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.browser import browser
-from tests.conftest import Clone
-
-__all__ = ["browser"]
-
-QUIET = {"runtime.tracking": False}
-"""For tests that do not look at rows, which take seconds."""
+from tests.kit import git
+from tests.workflow.comparing import BAD, GOOD, write_result
 
 
 @pytest.fixture
-def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone without tracking, reset to its commit afterwards."""
-    workflow.change(QUIET)
-    yield workflow
-    workflow.run("git", "checkout", "-q", "--", ".")
-    workflow.run("dvc", "checkout", "-q", "--force")
+def repository(tmp_path: Path) -> Path:
+    """A commit with one result, and a workspace with another."""
+    subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
+    write_result(tmp_path, rate=1e-3, module="a" * 32, answers=BAD)
+    (tmp_path / ".gitignore").write_text("predictions.tsv\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "first | result")
+    write_result(tmp_path, rate=5e-3, module="b" * 32, answers=GOOD)
+    return tmp_path

@@ -1,7 +1,7 @@
 """DVC internals beyond its commands: hashes, cache, remotes, status. Written for DVC 3.67.
 
 `commands/accept.py` alone also asks dependencies for their state. A test pins the version
-(tests/workflow/test_inside.py), so that an upgrade starts with a review of this file.
+(tests/project/test_inside.py), so that an upgrade starts with a review of this file.
 """
 
 import hashlib

@@ -1,0 +1,352 @@
+import json
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from tests.data.cases import json_lines, pairs, reviews, sentiment, stored, translation, write
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.paths import Paths
+from transformer.core.task import open_task
+from transformer.families.classifier import download as sentiment_stage
+from transformer.families.seq2seq import download as translation_stage
+
+MULTI30K = "8f5a982d8b62bfd05be0ee6a07a6e2ee42d7e4d5b09791f203fb52888fe1847e"
+IMDB = "6b134a1c2bb9775c08c076bd9f4b584d0d82bb415c6f62bca181423a3f021a1a"
+
+
+def places(folder: Path) -> Paths:
+    return Paths(data=folder, models=folder, reports=folder)
+
+
+def translate(tmp_path: Path, observer: Observer | None = None, **changes: Any) -> Path:
+    """Run the stage; gives its output."""
+    params = translation_stage.Params.model_validate(translation(**changes))
+    translation_stage.run(open_task("translation"), params, places(tmp_path / "out"), observer or Observer())
+    return tmp_path / "out" / "corpus"
+
+
+def judge(tmp_path: Path, **changes: Any) -> Path:
+    """Run the stage; gives its output."""
+    params = sentiment_stage.Params.model_validate(sentiment(**changes))
+    sentiment_stage.run(open_task("sentiment"), params, places(tmp_path / "out"), Observer())
+    return tmp_path / "out" / "corpus"
+
+
+def parallel(folder: Path, **changed: list[dict[str, Any]]) -> str:
+    """A folder with the three splits of a translation corpus; returns its path."""
+    splits = {"train": pairs(9), "val": pairs(3), "test": pairs(4), **changed}
+    return str(write(folder, {f"{split}.jsonl": json_lines(rows) for split, rows in splits.items()}))
+
+
+def labelled(folder: Path, **changed: list[dict[str, Any]]) -> str:
+    """A folder with a sentiment corpus without a validation split; returns its path."""
+    splits = {"train": reviews(100), "test": reviews(6, "test film"), **changed}
+    return str(write(folder, {f"{split}.jsonl": json_lines(rows) for split, rows in splits.items()}))
+
+
+def provenance(output: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((output / "provenance.json").read_bytes())
+    return content
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def left(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "out").iterdir()) if (tmp_path / "out").exists() else []
+
+
+def test_the_output_is_the_same_bytes_wherever_the_files_lie(tmp_path: Path) -> None:
+    first = translate(tmp_path / "a", path=parallel(tmp_path / "in"))
+    second = translate(tmp_path / "b", path=parallel(tmp_path / "elsewhere" / "in"))
+    assert content(first) == content(second)
+    assert str(tmp_path) not in (first / "provenance.json").read_text()
+    line = (first / "train.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    assert line == '{"de": "Satz 0 über Ähren.", "en": "Sentence Satz 0."}'
+
+
+def test_provenance(tmp_path: Path) -> None:
+    output = translate(tmp_path, path=parallel(tmp_path / "in", test_own=pairs(2)))
+    found = provenance(output)
+    assert found["source"] == "files"
+    assert found["files"] == {
+        "train": ["train.jsonl"], "validation": ["val.jsonl"], "test": ["test.jsonl"], "test_own": ["test_own.jsonl"],
+    }  # fmt: skip
+    assert found["rows"] == {"train": 9, "validation": 3, "test": 4, "test_own": 2}
+    for split, checksum in found["sha256"].items():
+        assert checksum == sha256((output / f"{split}.jsonl").read_bytes()).hexdigest()
+
+
+def test_the_checksum_is_over_the_rows_of_the_three_splits_in_any_order(tmp_path: Path) -> None:
+    def checksum(name: str, **changed: list[dict[str, Any]]) -> str:
+        path = parallel(tmp_path / name, **changed)
+        return str(provenance(translate(tmp_path / name, path=path))["content_sha256"])
+
+    expected = checksum("a")
+    assert checksum("b", train=pairs(9)[::-1], test_own=pairs(1)) == expected
+    changes = [{"train": pairs(8)}, {"train": pairs(9) + pairs(1)}, {"val": pairs(4), "test": pairs(3)}]
+    assert expected not in [checksum(f"c{number}", **change) for number, change in enumerate(changes)]
+
+
+def test_an_expected_checksum_is_held(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in")
+    expected = provenance(translate(tmp_path, path=path))["content_sha256"]
+    before = content(translate(tmp_path, path=path, expected_sha256=expected))
+    parallel(tmp_path / "in", train=pairs(10))
+    with pytest.raises(UserError, match=f"content_sha256 is [0-9a-f]{{64}}, expected {expected}"):
+        translate(tmp_path, path=path, expected_sha256=expected)
+    assert left(tmp_path) == [tmp_path / "out" / "corpus"]
+    assert content(tmp_path / "out" / "corpus") == before
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"de": "x"}, "`en` is missing"),
+        ({"de": "x", "en": ""}, "`en` is empty"),
+        ({"de": " \u2028\u00a0", "en": "x"}, "`de` is empty"),
+        ({"de": "\u200b \u2060", "en": "x"}, "`de` is empty"),
+        ({"de": "x", "en": None}, "`en` must be text, not NoneType"),
+        ({"de": 1, "en": "x"}, "`de` must be text, not int"),
+        ({"de": "a\0b", "en": "x"}, "`de` has a NUL character"),
+    ],
+)
+def test_a_bad_pair_is_named_and_nothing_is_left(row: dict[str, Any], says: str, tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in", test=[*pairs(3), row])
+    with pytest.raises(UserError) as caught:
+        translate(tmp_path, path=path)
+    assert f"test.jsonl, line 4: {says}" in str(caught.value)
+    assert not left(tmp_path)
+
+
+def test_a_lone_surrogate_is_refused(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in")
+    (tmp_path / "in" / "test.jsonl").write_text('{"de": "a\\ud800", "en": "b"}\n')
+    with pytest.raises(UserError, match=r"`de` has a lone surrogate, U\+D800"):
+        translate(tmp_path, path=path)
+
+
+def test_a_row_is_one_line_for_every_reader(tmp_path: Path) -> None:
+    row = {"de": "\t ein\nzwei\r\n\x85drei\u2028vier ", "en": "a  b\u00a0c"}
+    output = translate(tmp_path, path=parallel(tmp_path / "in", test=[row]))
+    assert stored(output, "test") == [{"de": "ein zwei drei vier", "en": "a  b\u00a0c"}]
+    assert len((output / "test.jsonl").read_text().splitlines()) == 1
+
+
+def test_train_is_the_one_split_that_must_be_there(tmp_path: Path) -> None:
+    path = parallel(tmp_path / "in", train=pairs(60))
+    for split in ("test", "val"):
+        (tmp_path / "in" / f"{split}.jsonl").unlink()
+        assert set(provenance(translate(tmp_path, path=path))["rows"]) == {"train", "validation", "test"}
+    parallel(tmp_path / "in")
+    (tmp_path / "in" / "train.jsonl").unlink()
+    with pytest.raises(UserError, match=f"{path} has no split `train"):
+        translate(tmp_path, path=path)
+
+
+def test_an_empty_split(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="`test` has no rows"):
+        translate(tmp_path, path=parallel(tmp_path / "in", test=[]))
+    assert not left(tmp_path)
+
+
+def test_what_a_killed_run_left_goes(tmp_path: Path) -> None:
+    write(tmp_path / "out" / ".corpus.part", {"junk.jsonl": b"{"})
+    output = translate(tmp_path, path=parallel(tmp_path / "in"))
+    assert left(tmp_path) == [output]
+    assert "junk.jsonl" not in content(output)
+
+
+@pytest.mark.parametrize("languages", [["de", "de"], ["de"], ["de", "../en"], ["de", "en", "fr"]])
+def test_languages_are_two_codes(languages: list[str]) -> None:
+    with pytest.raises(ValidationError, match="languages"):
+        translation_stage.Params.model_validate(translation(languages=languages))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("revision", "main"), ("repository", "../up"), ("expected_sha256", "abc"), ("source", "web"), ("seed", -1)],
+)
+def test_parameters_out_of_range(name: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=name):
+        translation_stage.Params.model_validate(translation(**{name: value}))
+
+
+def test_validation_is_held_out_of_train_by_label(tmp_path: Path) -> None:
+    output = judge(tmp_path, path=labelled(tmp_path / "in"))
+    train, validation = stored(output, "train"), stored(output, "validation")
+    assert Counter(row["label"] for row in validation) == {0: 10, 1: 10}
+    order = [row["text"] for row in reviews(100)]
+    assert sorted(train + validation, key=lambda row: order.index(row["text"])) == reviews(100)
+    for rows in (train, validation):
+        assert rows == sorted(rows, key=lambda row: order.index(row["text"]))
+    assert stored(output, "test") == reviews(6, "test film")
+
+
+def test_the_seed_draws_what_is_held_out_and_the_order_of_the_rows_does_not(tmp_path: Path) -> None:
+    def held_out(name: str, seed: int, rows: list[dict[str, Any]]) -> set[str]:
+        output = judge(tmp_path / name, path=labelled(tmp_path / name, train=rows), seed=seed)
+        return {row["text"] for row in stored(output, "validation")}
+
+    first = held_out("a", 1, reviews(100))
+    assert held_out("b", 1, reviews(100)[::-1]) == first
+    assert held_out("c", 2, reviews(100)) != first
+
+
+def test_identical_texts_stay_on_one_side(tmp_path: Path) -> None:
+    output = judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(60) * 2), validation_fraction=0.5)
+    train, validation = ({row["text"] for row in stored(output, split)} for split in ("train", "validation"))
+    assert not train & validation
+    assert train | validation == {row["text"] for row in reviews(60)}
+
+
+def test_neighbours_are_held_out_together(tmp_path: Path) -> None:
+    rows = reviews(1000)
+    output = judge(tmp_path, path=labelled(tmp_path / "in", train=rows), validation_fraction=0.2, validation_block=50)
+    held_out = stored(output, "validation")
+    blocks = [rows[start : start + 50] for start in range(0, len(rows), 50)]
+    chosen = [block for block in blocks if block[0] in held_out]
+    assert held_out == [row for block in chosen for row in block]
+    assert len(chosen) == 4
+    assert any(block != following for block, following in zip(chosen, blocks, strict=False))  # not just the first ones
+    assert stored(output, "train") == [row for block in blocks if block not in chosen for row in block]
+
+
+def test_too_few_rows_to_hold_out(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="1 row with the label 0: too few or too alike"):
+        judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(2)))
+    assert not left(tmp_path)
+
+
+def test_of_few_rows_one_is_held_out(tmp_path: Path) -> None:
+    """Of a label's two, where the fraction says less than half of one."""
+    output = judge(tmp_path, path=labelled(tmp_path / "in", train=reviews(4)), validation_fraction=0.1)
+    assert sorted(row["label"] for row in stored(output, "validation")) == [0, 1]
+    assert sorted(row["label"] for row in stored(output, "train")) == [0, 1]
+
+
+def test_a_validation_split_of_its_own_is_used(tmp_path: Path) -> None:
+    output = judge(tmp_path, path=labelled(tmp_path / "in", dev=reviews(4, "dev film")))
+    assert stored(output, "train") == reviews(100)
+    assert stored(output, "validation") == reviews(4, "dev film")
+
+
+def test_unlabelled_texts_are_kept_when_asked_for(tmp_path: Path) -> None:
+    unlabelled = [{"label": -1, "text": "Who knows?"}]
+    path = labelled(tmp_path / "in", unsupervised=unlabelled)
+    assert "unsupervised.jsonl" not in content(judge(tmp_path, path=path))
+    assert stored(judge(tmp_path, path=path, unsupervised=True), "unsupervised") == unlabelled
+
+
+def test_an_unlabelled_text_like_one_that_the_model_is_judged_by_is_left_out(tmp_path: Path) -> None:
+    """One equals a test text but for case and punctuation, one a validation text but for a word; a training text may
+    be among them.
+    """
+    long = "this film has a plot that goes nowhere and a cast that does not seem to mind"
+    test, dev = f"{long} at all on a rainy day in the north.", f"{long} very much and a score by somebody else."
+    texts = [test.upper(), dev.replace("somebody", "anybody"), "A film 3.", "Who knows?"]
+    path = labelled(
+        tmp_path / "in",
+        test=[*reviews(4, "test film"), {"label": 1, "text": test}],
+        dev=[*reviews(4, "dev film"), {"label": 0, "text": dev}],
+        unsupervised=[{"text": text} | ({"label": -1} if "1" in text else {}) for text in texts],
+    )
+    output = judge(tmp_path, path=path, unsupervised=True)
+    assert [row["text"] for row in stored(output, "unsupervised")] == texts[2:]
+    assert provenance(output)["left_out"] == {
+        "unsupervised": {"equals or nearly equals a text of validation or test": 2}
+    }
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl"])
+def test_unlabelled_texts_need_no_column_of_labels(kind: str, tmp_path: Path) -> None:
+    path = labelled(tmp_path / "in")
+    frame = pd.DataFrame({"text": [f"quite {another} text" for another in ("one", "two", "three")]})
+    writers: dict[str, Callable[[Path], object]] = {
+        "csv": lambda file: frame.to_csv(file, index=False),
+        "tsv": lambda file: frame.to_csv(file, sep="\t", index=False),
+        "parquet": frame.to_parquet,
+        "jsonl": lambda file: frame.to_json(file, orient="records", lines=True),
+    }
+    writers[kind](Path(path, f"unsupervised.{kind}"))
+    output = judge(tmp_path, path=path, unsupervised=True)
+    assert stored(output, "unsupervised") == [{"label": -1, "text": text} for text in frame["text"]]
+    Path(path, f"unsupervised.{kind}").rename(Path(path, f"test.{kind}"))
+    with pytest.raises(UserError, match="label"):
+        judge(tmp_path, path=path)
+
+
+def test_unlabelled_texts_that_are_all_known(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "in", test=reviews(4, "seen"), unsupervised=[{"label": -1, "text": "A seen 1."}])
+    with pytest.raises(UserError, match=r"every row without a label equals or nearly equals .* set `unsupervised`"):
+        judge(tmp_path, path=path, unsupervised=True)
+
+
+def test_unlabelled_texts_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no split `unsupervised`"):
+        judge(tmp_path, path=labelled(tmp_path / "in"), unsupervised=True)
+
+
+@pytest.mark.parametrize("label", [-1, 2, 1.5, True, None, "pos", "01"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_an_unknown_label(split: str, label: object, tmp_path: Path) -> None:
+    path = labelled(tmp_path / "in", **{split: [*reviews(20), {"label": label, "text": "x"}]})
+    with pytest.raises(UserError) as caught:
+        judge(tmp_path, path=path, labels=[0, 1])
+    assert f"{split}.jsonl, line 21: the label must be 0 or 1, not {label!r}" in str(caught.value)
+    assert not left(tmp_path)
+
+
+def test_a_label_among_the_unlabelled(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "in", unsupervised=reviews(2))
+    with pytest.raises(UserError, match=r"unsupervised\.jsonl, line 1: the label must be -1, not 0"):
+        judge(tmp_path, path=path, unsupervised=True)
+
+
+def test_labels_in_a_table_are_digits(tmp_path: Path) -> None:
+    write(tmp_path / "in", {"test.tsv": b"text\tlabel\nGood.\t1\nBad.\t0\n", "train.jsonl": json_lines(reviews(40))})
+    output = judge(tmp_path, path=str(tmp_path / "in"))
+    assert stored(output, "test") == [{"label": 1, "text": "Good."}, {"label": 0, "text": "Bad."}]
+
+
+@pytest.mark.parametrize("run", [translate, judge])
+def test_the_sample_has_as_many_rows_as_asked_for(run: Any, tmp_path: Path) -> None:
+    output = run(tmp_path, source="sample")
+    found = provenance(output)
+    assert found["rows"] == {"train": 30, "validation": 10, "test": 10}
+    assert found["source"] == "sample"
+    fewer = run(tmp_path / "fewer", source="sample", sample_rows={"train": 20, "validation": 10, "test": 10})
+    assert stored(fewer, "train") == stored(output, "train")[:20]
+
+
+def test_a_sample_without_so_many_rows(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^sample_rows.test is 501, but .*/translation/test.jsonl.gz has 500 rows"):
+        translate(tmp_path, source="sample", sample_rows={"train": 30, "validation": 10, "test": 501})
+
+
+def test_multi30k(real_corpora: Path, tmp_path: Path) -> None:
+    output = translate(tmp_path, path=str(real_corpora / "multi30k"), expected_sha256=MULTI30K)
+    assert provenance(output)["rows"] == {
+        "train": 29000, "validation": 1014, "test": 1000, "test_2017_flickr": 1000, "test_2017_mscoco": 461,
+    }  # fmt: skip
+    assert stored(output, "test")[0] == {
+        "de": "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt.",
+        "en": "A man in an orange hat starring at something.",
+    }
+
+
+def test_imdb(real_corpora: Path, tmp_path: Path) -> None:
+    changes = {"validation_fraction": 0.1, "expected_sha256": IMDB}
+    output = judge(tmp_path, path=str(real_corpora / "imdb"), **changes)
+    labels = {split: Counter(row["label"] for row in stored(output, split)) for split in provenance(output)["rows"]}
+    assert labels == {
+        "train": {0: 11250, 1: 11250}, "validation": {0: 1250, 1: 1250}, "test": {0: 12500, 1: 12500},
+    }  # fmt: skip

@@ -1,0 +1,249 @@
+"""spaCy's rules as data, and the tokenizer that follows them without spaCy."""
+
+import json
+import os
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.data.sentences import imdb, multi30k, sample_rows, sample_sentences
+from transformer.core.errors import UserError
+from transformer.core.files import json_bytes
+from transformer.data.spacy_rules import RuleTokenizer, rules_of
+from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read_rules, write_rules
+
+Tokenize = Callable[[str], list[str]]
+
+OTHERS = (pytest.param("fr", marks=pytest.mark.stress), "es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa")
+
+HARD = (
+    "",
+    " ",
+    "   ",
+    " vorn und hinten ",
+    "zwei  drei   vier    Leerzeichen",
+    "a \t b\n\nc \n d\r\n",
+    "schmal\u00a0und\u2009dünn \u00a0 \u3000",
+    "z.B. ca. 3 km/h, d.h. 5,5kg. S. 12ff. Nr.7 u.s.w...",
+    "z. B. (z.B.) „z.B.“ Dr.-Ing. Prof.Dr. Müller-Lüdenscheidt",
+    "I'm sure you don't; they'll've gone, couldn't've. 'Twas y'all's.",
+    "I’m sure you don’t … it’s 'em",
+    "Geht's? Wie geht's dir's ’n 'n Hans' Hund l'été",
+    "(e.g.:-)) :-( :) ;-) 8-) <3 xD :'-( (: o.O ^_^ (╯°□°)╯︵┻━┻ ¯\\(ツ)/¯",
+    ":-):-( :)) ((: (;:) 8):) =)= (-:8 )-8- 8-)8-0",
+    "http://example.com/a?b=c#d, www.example.de. (https://x.org/(y)) ftp://a.b:8080/",
+    "Mail an max.muster@example.com, <a.b@c.de>; @name #tag mailto:a@b.de!",
+    "3km 3,5kg 10% 20°C -5°C €20 $3.50 £1,000.00 1.234.567,89 10:30pm 10p.m. 2:1 50-60 1/2 m² 5''",
+    "A-B well-known 1990-2000 a--b a---b – — - -a a- Haupt- und Neben-",
+    "'s’n :-):} x/dont :-):}",  # exceptions that overlap
+    "Ende... Ende…. wait...what? !!! ?! ?!? a..b . .. ... ….",
+    "„deutsch“ ‚einfach‘ “english” ‘single’ «fr» ‹fr› 'a' \"b\" ``c''",
+    "😀 😀😀 👨‍👩‍👧 a😀b 🇩🇪 ❤️ © ® ™",
+    "a\u0301 \u0301 x\u0301\u0301 \u200b\u200d \ufeff",
+    'C++ C# .NET a. b. (a.) A. U.S.A. U.S. USA. \\n \\t \\") <space>',
+    "Hund.Katze Hund,Katze Hund:Katze Hund/Katze a=b a>b a_b a*b [x]{y}",
+    "a" * 600,
+    "." * 600,
+    f"({'ab-' * 200})",
+    "¿Qué? EE. UU. ¡No! c'est-à-dire aujourd'hui qu'il Αγ. Γρ. в т.ч. вед. науч. сотр. 1 Kor. ق. م",
+    "हिन्दी। السلام؟ 日本語、中文。 한국어",
+)
+
+
+@cache
+def rules(language: str) -> dict[str, Any]:
+    found = rules_of(language)
+    assert found
+    return found
+
+
+@cache
+def ours(language: str) -> Tokenize:
+    return RuleTokenizer(json.loads(json.dumps(rules(language))))
+
+
+@cache
+def spacys(language: str) -> Tokenize:
+    tokenizer = spacy.blank(language).tokenizer
+    return lambda text: [token.text for token in tokenizer(text)]
+
+
+def differing(language: str, texts: list[str]) -> list[tuple[str, list[str], list[str]]]:
+    found = ((text, ours(language)(text), spacys(language)(text)) for text in texts)
+    return [(text, own, expected) for text, own, expected in found if own != expected]
+
+
+@pytest.mark.parametrize("language", ["de", "en", *OTHERS])
+def test_hard_sentences_are_split_as_spacy_does(language: str) -> None:
+    assert differing(language, [*HARD, " ".join(HARD)]) == []
+
+
+def test_sample_sentences_are_split_as_spacy_does() -> None:
+    texts = [*sample_sentences(), *(row["text"] for row in sample_rows("sentiment", 300))]
+    for language in ("de", "en"):
+        assert differing(language, texts) == []
+
+
+@cache
+def dangerous(language: str) -> st.SearchStrategy[list[str]]:
+    """Texts made of exceptions, their tokens, and characters that patterns look for."""
+    exceptions = list(rules(language)["exceptions"])
+    parts = [token for tokens in rules(language)["exceptions"].values() for token in tokens]
+    pieces = [*" \t\n\u00a0.,;:!?'\"()[]<>-–—…_*+=/&%$€£°#@’‘“”„«»\u0301😀", "  ", "..", "...", "--", "'s", "n't", "km"]
+    words = ["a", "B", "ß", "Ж", "abc", "Hund", "1", "23", "http://a.bc", "www.x.de", "a@b.com"]
+    usual = st.sampled_from(pieces) | st.sampled_from(words) | st.sampled_from(exceptions) | st.sampled_from(parts)
+    text = st.lists(usual | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join)
+    return st.lists(text, min_size=1, max_size=10)
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+@settings(deadline=None, max_examples=200)
+@given(data=st.data())
+def test_dangerous_texts_are_split_as_spacy_does(language: str, data: st.DataObject) -> None:
+    assert differing(language, data.draw(dangerous(language))) == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@settings(deadline=None, max_examples=20)
+@given(data=st.data())
+def test_dangerous_texts_of_other_languages(language: str, data: st.DataObject) -> None:
+    assert differing(language, data.draw(dangerous(language))) == []
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_joined_exceptions_are_split_as_spacy_does(language: str) -> None:
+    """An exception beside another one, and after and before other tokens, in the text or only by its looks."""
+    exceptions = list(rules(language)["exceptions"])
+    texts = [
+        f"({a}{b}{c}) {b} {a}. {' '.join(c)}"
+        for a, b, c in zip(exceptions, exceptions[7:] + exceptions[:7], exceptions[::-1], strict=True)
+    ]
+    assert len(texts) > 400
+    assert differing(language, texts) == []
+
+
+def test_real_corpora_are_split_as_spacy_does(real_corpora: Path) -> None:
+    sentences = multi30k(real_corpora, "train", 2000)
+    assert differing("de", sentences[:2000]) == []
+    assert differing("en", sentences[2000:] + imdb(real_corpora, "test", 200)) == []
+
+
+def test_rules_are_the_same_in_every_process(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from transformer.data.spacy_rules import rules_of; "
+    code += "from transformer.core.files import write_json; write_json(Path(sys.argv[1]), rules_of('en'))"
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "en.json")], check=True, env=environment)
+    assert (tmp_path / "en.json").read_bytes() == json_bytes(rules("en"))
+
+
+@pytest.mark.parametrize("language", ["ja", "zh", "ko", "sw", "qqq"])
+def test_languages_without_such_rules(language: str) -> None:
+    assert rules_of(language) is None
+
+
+NOTHING: dict[str, Any] = dict.fromkeys(("prefix", "suffix", "infix", "token_match", "url_match"))
+
+
+def test_rules_without_patterns_leave_words_whole() -> None:
+    split = RuleTokenizer({"patterns": NOTHING, "exceptions": {"xy": ["x", "y"], "a b": ["a b"]}})
+    assert split("(xy) xy  a b a  b") == ["(xy)", "x", "y", " ", "a b", "a", " ", "b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"patterns": None}, "TypeError"),
+        ({"patterns": {"prefix": None}}, "KeyError: 'suffix'"),
+        ({"patterns": NOTHING | {"infix": "-"}}, "TypeError"),
+        ({"patterns": NOTHING | {"infix": {"pattern": "-"}}}, "KeyError: 'flags'"),
+        (
+            {"patterns": NOTHING | {"infix": {"pattern": "(", "flags": 32}}},
+            r"'\(' with flags 32 is not a pattern of spaCy 3.8",
+        ),
+        ({"patterns": NOTHING | {"infix": {"pattern": "a", "flags": "i"}}}, "is not a pattern of spaCy 3.8"),
+        ({"patterns": NOTHING | {"infix": {"pattern": 1, "flags": 32}}}, "is not a pattern of spaCy 3.8"),
+        ({"exceptions": [["a", ["a"]]]}, "AttributeError"),
+        ({"exceptions": {"ab": "ab"}}, "the tokens of 'ab' are not its parts"),
+        ({"exceptions": {"ab": ["a", "c"]}}, "the tokens of 'ab' are not its parts"),
+        ({"exceptions": {"ab": ["ab", ""]}}, "the tokens of 'ab' are not its parts"),
+        ({"exceptions": {"": []}}, "the tokens of '' are not its parts"),
+        ({"exceptions": {"1": [1]}}, "TypeError"),
+    ],
+)
+def test_malformed_rules_are_refused_in_one_line(changes: dict[str, Any], fault: str) -> None:
+    given = {"patterns": NOTHING, "exceptions": {}} | changes
+    with pytest.raises(UserError, match=rf"^the rules .* are malformed \(.*{fault}.*\): export the model again$"):
+        RuleTokenizer(given)
+
+
+@pytest.mark.parametrize("change", [{"flags": re.UNICODE | re.DEBUG}, {"pattern": "(a+)+$"}])
+def test_a_pattern_or_flag_that_is_not_spacys_is_refused(change: dict[str, Any]) -> None:
+    own = rules("de")
+    patterns = own["patterns"] | {"suffix": own["patterns"]["suffix"] | change}
+    with pytest.raises(UserError, match=r"is not a pattern of spaCy 3\.8"):
+        RuleTokenizer(own | {"patterns": patterns})
+
+
+def test_the_patterns_of_every_language_are_known() -> None:
+    """For another version of spaCy, `_SPACYS` needs the digests of its patterns."""
+    languages = [module.name for module in pkgutil.iter_modules(import_module("spacy.lang").__path__) if module.ispkg]
+    assert len([language for language in languages if rules_of(language)]) == 74
+
+
+@pytest.mark.parametrize("given", [None, [], "de", {}, {"patterns": NOTHING}])
+def test_what_is_no_mapping_with_patterns_and_exceptions_is_refused(given: Any) -> None:
+    with pytest.raises(UserError, match="malformed"):
+        RuleTokenizer(given)
+
+
+def params(**changes: Any) -> PreTokenizerParams:
+    base: dict[str, Any] = {"kind": "spacy", "language": "de", "lowercase": True, "html_breaks": "keep"}
+    return PreTokenizerParams(**(base | changes))
+
+
+def test_the_pretokenizer_gives_the_same_with_rules_also_when_pickled() -> None:
+    split = PreTokenizer(params(), rules("de"))
+    for each in (split, pickle.loads(pickle.dumps(split))):
+        assert each([*HARD]) == PreTokenizer(params())([*HARD])
+    invented = PreTokenizer(params(), {"patterns": NOTHING, "exceptions": {"Hund": ["Hu", "nd"]}})
+    assert pickle.loads(pickle.dumps(invented))(["Hund."]) == ["hund."]
+    assert pickle.loads(pickle.dumps(invented))(["ein Hund"]) == ["ein hu nd"]
+
+
+def test_rules_are_written_for_the_languages_that_have_some(tmp_path: Path) -> None:
+    assert read_rules(tmp_path) == {}
+    write_rules(tmp_path, [params(kind="none"), params(kind="whitespace", language="en"), params(language="zh")])
+    assert list(tmp_path.iterdir()) == []
+    write_rules(tmp_path, [params(language="en"), params(language="zh"), params(), params(lowercase=False)])
+    assert read_rules(tmp_path) == {"de": rules("de"), "en": rules("en")}
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "{"])
+def test_a_damaged_file_of_rules_is_reported(content: str, tmp_path: Path) -> None:
+    (tmp_path / "rules.json").write_text(content)
+    with pytest.raises(UserError, match=rf"^{tmp_path}/rules.json .*again"):
+        read_rules(tmp_path)
+
+
+def test_splitting_with_rules_does_not_load_spacy(tmp_path: Path) -> None:
+    write_rules(tmp_path, [params()])
+    code = (
+        "import sys; from pathlib import Path; from transformer.data.tokenization import *\n"
+        "params = PreTokenizerParams(kind='spacy', language='de', lowercase=False, html_breaks='keep')\n"
+        "split = PreTokenizer(params, read_rules(Path(sys.argv[1]))['de'])\n"
+        "assert split(['Ein Mann (z.B. Hans) schläft.']) == ['Ein Mann ( z.B. Hans ) schläft .']\n"
+        "assert not {'spacy', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

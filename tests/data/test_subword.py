@@ -1,0 +1,207 @@
+"""BPE and Unigram: lossless, deterministic, and learned from words as in the papers."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.data.sentences import sample_sentences
+from transformer.core.errors import UserError
+from transformer.data.subwords import count_words, train_bpe, train_unigram
+from transformer.data.vocabulary import BYTES, SPACE, WORD_SPECIALS, Vocabulary
+
+TRAIN = {"bpe": train_bpe, "unigram": train_unigram}
+KINDS = pytest.mark.parametrize("kind", TRAIN)
+
+
+@cache
+def trained(kind: str, *, byte_fallback: bool) -> Vocabulary:
+    return TRAIN[kind](sample_sentences(), min_frequency=1, max_size=700, byte_fallback=byte_fallback)
+
+
+def pieces(vocabulary: Vocabulary, text: str) -> list[str]:
+    (ids,) = vocabulary.encode([text])
+    return [str(vocabulary.tokenizer.id_to_token(i)) for i in ids[1:-1]]
+
+
+def again(vocabulary: Vocabulary, text: str) -> str:
+    (ids,) = vocabulary.encode([text])
+    return vocabulary.decode(ids.tolist())
+
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]))
+TRICKY = st.lists(
+    st.sampled_from(
+        [
+            " ",
+            "  ",
+            "\u2581",
+            "\ufdd0",
+            "\ufdd1",
+            "0",
+            "1",
+            "<unk>",
+            "<eos>",
+            "<pad>",
+            "<0x41>",
+            "der",
+            "Hund",
+            ".",
+            "👩‍👩‍👧",
+            "שלום",
+            "e\u0301",
+        ]
+    )
+).map("".join)
+
+
+@KINDS
+@settings(deadline=None, max_examples=300)
+@given(text=ANY | TRICKY)
+def test_with_bytes_any_text_comes_back(kind: str, text: str) -> None:
+    vocabulary = trained(kind, byte_fallback=True)
+    (ids,) = vocabulary.encode([text])
+    assert not {vocabulary.pad_id, vocabulary.unknown_id, vocabulary.begin_id, vocabulary.end_id} & {*ids[1:-1]}
+    assert vocabulary.decode(ids.tolist()) == text
+
+
+@KINDS
+@settings(deadline=None)
+@given(text=st.text(sorted(set("".join(sample_sentences(300))))))
+def test_without_bytes_a_text_of_known_characters_comes_back(kind: str, text: str) -> None:
+    assert again(trained(kind, byte_fallback=False), text) == text
+
+
+@KINDS
+def test_an_unknown_character_is_unknown(kind: str) -> None:
+    vocabulary = trained(kind, byte_fallback=False)
+    assert pieces(vocabulary, "der \u2581 Hund") == [
+        "▁der",
+        "▁",
+        WORD_SPECIALS.unknown,
+        *pieces(vocabulary, " Hund")[1:],
+    ]
+    assert again(vocabulary, "der 你 Hund") == "der <unk> Hund"
+
+
+@KINDS
+def test_words_punctuation_and_numbers_are_never_in_one_piece(kind: str) -> None:
+    texts = ["ab1.c (d)."] * 50
+    vocabulary = TRAIN[kind](texts, min_frequency=1, max_size=100, byte_fallback=False)
+    assert pieces(vocabulary, "ab1.c (d).") == ["▁ab", "1", ".", "c", "▁(", "d", ")."]
+
+
+@KINDS
+def test_a_frequent_word_that_only_ends_lines_is_a_piece(kind: str) -> None:
+    vocabulary = TRAIN[kind](["hello world"] * 20, min_frequency=1, max_size=40, byte_fallback=False)
+    assert pieces(vocabulary, "hello world") == ["▁hello", "▁world"]
+
+
+@KINDS
+def test_rare_characters_are_left_out(kind: str) -> None:
+    texts = ["ein Hund"] * 10 + ["ein Hénd"]
+    for byte_fallback, expected in ((False, [WORD_SPECIALS.unknown]), (True, ["<0xC3>", "<0xA9>"])):
+        vocabulary = TRAIN[kind](texts, min_frequency=2, max_size=300, byte_fallback=byte_fallback)
+        assert "é" not in vocabulary.tokenizer.get_vocab()
+        assert pieces(vocabulary, "é") == ["▁", *expected]
+
+
+@KINDS
+def test_size(kind: str) -> None:
+    assert trained(kind, byte_fallback=True).size == 700
+    names = [trained(kind, byte_fallback=True).tokenizer.id_to_token(i) for i in range(4 + 256)]
+    assert names == [*WORD_SPECIALS, *BYTES]
+    with pytest.raises(UserError, match=r"vocab\.max_size is 20, but .* alone take \d+: raise it"):
+        TRAIN[kind](sample_sentences(), min_frequency=1, max_size=20, byte_fallback=False)
+
+
+@KINDS
+@pytest.mark.parametrize("text", ["", " ", "\u2585\u2585 \u2585", "\0\0", "a\tb", "x" * 5000])
+def test_odd_training_texts(kind: str, text: str) -> None:
+    vocabulary = TRAIN[kind]([text, "a b", "a b"], min_frequency=1, max_size=50, byte_fallback=False)
+    assert again(vocabulary, text) == text
+
+
+def test_a_word_longer_than_500_characters_is_several_to_the_trainers() -> None:
+    words = count_words(["a" * 1001], min_frequency=1)
+    assert words.counts == {f"{SPACE}{'a' * 499}": 1, "a" * 500: 1, "aa": 1}
+
+
+@KINDS
+def test_a_saved_vocabulary_opens_as_the_same(kind: str, tmp_path: Path) -> None:
+    vocabulary = trained(kind, byte_fallback=True)
+    vocabulary.save(tmp_path / "tokenizer.json")
+    opened = Vocabulary.load(tmp_path / "tokenizer.json")
+    for text in sample_sentences()[:50]:
+        assert pieces(opened, text) == pieces(vocabulary, text)
+
+
+@KINDS
+def test_the_same_bytes_in_every_process_with_any_number_of_threads(kind: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.data.sentences import sample_sentences;"
+        f"from transformer.data.subwords import train_{kind} as train;"
+        "train(sample_sentences(), min_frequency=2, max_size=600, byte_fallback=True).save(Path(sys.argv[1]))"
+    )
+    contents = set()
+    for number in range(1, 4):
+        path = tmp_path / f"{number}.json"
+        threads = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS"), str(number))
+        environment = os.environ | threads | {"PYTHONHASHSEED": str(number)}
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+
+
+@KINDS
+def test_the_order_of_the_texts_does_not_matter(kind: str) -> None:
+    one, other = (
+        TRAIN[kind](texts, min_frequency=2, max_size=400, byte_fallback=False).tokenizer.to_str()
+        for texts in (sample_sentences(), sample_sentences()[::-1])
+    )
+    assert one == other
+
+
+def sennrich(words: dict[str, int], alphabet: list[str], merges: int) -> list[tuple[str, str]]:
+    """Algorithm 1 of Sennrich, Haddow and Birch (2016); of equally frequent pairs, the one seen first."""
+    known = {character: index for index, character in enumerate(alphabet)}
+    split = {word: list(word) for word in words}
+    learned: list[tuple[str, str]] = []
+    while len(learned) < merges:
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, symbols in split.items():
+            for pair in pairwise(symbols):
+                pairs[pair] += words[word]
+        best = min(pairs, key=lambda pair: (-pairs[pair], known[pair[0]], known[pair[1]]))
+        learned.append(best)
+        known.setdefault("".join(best), len(known))
+        split = {word: merged(symbols, best) for word, symbols in split.items()}
+    return learned
+
+
+def merged(symbols: list[str], pair: tuple[str, str]) -> list[str]:
+    result: list[str] = []
+    for symbol in symbols:
+        if result and (result[-1], symbol) == pair:
+            result[-1] += symbol
+        else:
+            result.append(symbol)
+    return result
+
+
+def test_bpe_learns_the_papers_merges() -> None:
+    texts = sample_sentences()[:80]
+    words = count_words(texts, min_frequency=1)
+    expected = sennrich(words.counts, words.alphabet, 120)
+    size = 4 + len(words.alphabet) + len(expected)
+    vocabulary = train_bpe(texts, min_frequency=1, max_size=size, byte_fallback=False)
+    model = json.loads(vocabulary.tokenizer.to_str())["model"]
+    assert [tuple(merge) for merge in model["merges"]] == expected

@@ -1,0 +1,87 @@
+"""The network: BERT (but for the norm of its embeddings) and GPT-2 at their parameters; all ways to compute agree."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.builders import language
+
+BERT = {"norm": "post", "output": "transformed", "activation": "gelu"}
+GPT2 = {"norm": "pre", "activation": "gelu_tanh"}
+IDS = torch.tensor([[2, 7, 9, 11, 5, 29, 3], [2, 8, 4, 12, 3, 0, 0], [2, 3, 0, 0, 0, 0, 0]])
+
+
+def distinct(model: nn.Module) -> None:
+    """Give every parameter, norms and biases too, values that matter."""
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, mean=0.1, std=0.3)
+
+
+@pytest.mark.parametrize("from_theirs", [True, False])
+@pytest.mark.parametrize(("objective", "params"), [("masked", BERT), ("causal", GPT2)], ids=["bert", "gpt2"])
+def test_one_configuration_is_the_stock_model(objective: str, params: dict[str, Any], from_theirs: bool) -> None:
+    pytest.importorskip("transformers", reason="the stock models need the transformers library (a dev dependency)")
+    from tests.families.language import stock
+
+    make, weights = {"masked": (stock.bert, stock.bert_weights), "causal": (stock.gpt2, stock.gpt2_weights)}[objective]
+    ours = language(objective, scale_embeddings=False, **params).float()
+    theirs = make(ours)
+    distinct(theirs if from_theirs else ours)
+    if objective == "masked":
+        with torch.no_grad():
+            theirs.bert.embeddings.token_type_embeddings.weight.zero_()
+    stock.copy(weights(ours, theirs), from_theirs=from_theirs)
+    real = IDS != 0
+    with torch.no_grad():
+        expected = theirs(IDS, attention_mask=real.long()).logits
+        found = ours.logits(ours(IDS))
+    assert expected.std() > 0.1
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-5)
+    own = {id(parameter) for parameter in ours.parameters()}
+    assert own == {id(tensor) for tensor, _ in weights(ours, theirs) if isinstance(tensor, nn.Parameter)}
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "none"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_steps_with_a_cache_give_the_states_of_the_whole_text(positions: str, norm: str) -> None:
+    model = language("causal", positions=positions, norm=norm)
+    ids = torch.tensor([[2, 7, 9, 11, 5, 29], [2, 8, 6, 12, 3, 7]])
+    with torch.no_grad():
+        whole, cache = model(ids), model.start(ids[:, :2])
+        for place in range(2, ids.shape[1]):
+            torch.testing.assert_close(model.step(ids[:, place], cache), whole[:, place])
+        empty = model.start(ids[:, :0])
+        torch.testing.assert_close(model.step(ids[:, 0], empty), whole[:, 0])
+        rows = torch.tensor([1, 1, 0])
+        cache = model.start(ids[:, :3])
+        cache.select(rows)
+        torch.testing.assert_close(model.step(ids[rows, 3], cache), whole[rows, 3])
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_packed_states_are_the_padded_ones(objective: str, positions: str) -> None:
+    model = language(objective, positions=positions)
+    with torch.no_grad():
+        torch.testing.assert_close(model(IDS, packed=True), model(IDS)[IDS != 0])
+
+
+def test_only_a_causal_model_hides_what_comes_later() -> None:
+    changed = IDS.clone()
+    changed[0, 5] = 6
+    for objective, same in (("causal", True), ("masked", False)):
+        model = language(objective)
+        with torch.no_grad():
+            before, after = model(IDS)[0], model(changed)[0]
+        assert torch.equal(before[:5], after[:5]) is same
+        assert not torch.allclose(before[5], after[5])
+
+
+def test_the_output_layer_is_the_embedding() -> None:
+    model = language("masked", output="transformed")
+    assert model.output.weight is model.embedding.tokens.weight
+    assert np.prod(model.output.weight.shape) == 30 * 16

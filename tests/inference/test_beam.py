@@ -1,0 +1,191 @@
+"""Beam search, compared with exhaustive search, with its definition, and with itself in other batches."""
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.inference import reference
+from tests.inference.models import params, run, sources, tiny, trained, vocabulary
+from transformer.data.store import Ids, padded
+from transformer.families.seq2seq.network import DecoderCache, Seq2SeqTransformer
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.inference.beam import beam_search
+from transformer.inference.search import Sources
+from transformer.inference.stepwise import best
+from transformer.inference.torch_steps import best as torch_best
+
+STOPPING = ["exact", "heuristic", "first"]
+NORMALIZATIONS = [("none", 0.0), ("length", 1.0), ("length", 1.8), ("gnmt", 0.6), ("gnmt", 3.0)]
+
+
+def few_sources(seed: int) -> list[Ids]:
+    generator = np.random.default_rng(seed)
+    return [generator.integers(4, 12, size=length) for length in (2, 6, 4)]
+
+
+@pytest.mark.parametrize(("kind", "alpha"), NORMALIZATIONS)
+def test_a_wide_beam_finds_the_best_of_all_sequences(kind: str, alpha: float) -> None:
+    target, lengths = vocabulary(6), set()
+    for seed in range(4):
+        model, encoded = tiny(seed, sharpness=8.0), few_sources(seed)
+        settings = {"method": "beam", "max_length": 4, "length_normalization": kind, "length_penalty": alpha}
+        wide = run(model, encoded, beam_size=100, n_best=5, **settings)
+        for source, found in zip(encoded, wide, strict=True):
+            all_of_them = reference.everything(model, source, target, 4)
+            assert len(all_of_them) == 1 + 3 + 9 + 27
+            ranked = sorted(((reference.score(p, len(ids), kind, alpha), ids) for p, ids in all_of_them), reverse=True)
+            assert [[*each.ids, 3] for each in found] == [ids for _, ids in ranked[:5]]
+            assert [each.score for each in found] == pytest.approx([value for value, _ in ranked[:5]], abs=1e-10)
+            lengths.add(len(found[0].ids))
+        for beam_size in (1, 2, 3):
+            for narrow, found in zip(run(model, encoded, beam_size=beam_size, **settings), wide, strict=True):
+                assert not narrow[0].finished or narrow[0].score <= found[0].score + 1e-10
+    assert len(lengths) > 1, "all best sequences are equally long: the normalization would not show"
+
+
+@pytest.mark.parametrize("stopping", STOPPING)
+def test_thirty_random_models_against_the_definition(stopping: str) -> None:
+    generator, unfinished, stopped_early = np.random.default_rng(5), 0, 0
+    for seed in range(30):
+        kind, alpha = NORMALIZATIONS[seed % len(NORMALIZATIONS)]
+        beam_size = int(generator.integers(1, 6))
+        settings = params(
+            method="beam",
+            beam_size=beam_size,
+            n_best=int(generator.integers(1, beam_size + 1)),
+            stopping=stopping,
+            length_normalization=kind,
+            length_penalty=alpha,
+            max_length=int(generator.integers(1, 9)),
+            no_repeat_ngram=[None, None, 1, 2][int(generator.integers(4))],
+        )
+        model, encoded = tiny(seed, target_size=9, sharpness=6.0), few_sources(seed)
+        batch = Sources(
+            padded(encoded, 0),
+            first=np.full(len(encoded), 2),
+            limits=[settings.max_length] * len(encoded),
+            seeds=[(0,), (1,), (2,)],
+        )
+        decoded = beam_search(TorchGenerator(model, vocabulary(9)), batch, vocabulary(9), settings)
+        for source, found in zip(encoded, decoded, strict=True):
+            assert [each.ids for each in found] == reference.beam(model, source, vocabulary(9), settings), settings
+            unfinished += sum(not each.finished for each in found)
+            stopped_early += all(len(each.ids) < settings.max_length - 1 for each in found)
+    assert unfinished > 5
+    assert stopped_early > 5
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("kind", ["none", "length", "gnmt"])
+def test_a_beam_of_one_is_greedy_search(norm: str, kind: str) -> None:
+    assert run(trained(norm), sources(), method="beam", beam_size=1, length_normalization=kind) == run(
+        trained(norm), sources(), length_normalization=kind
+    )
+
+
+def test_the_search_itself_with_one_hypothesis_is_greedy_where_nothing_is_normalized() -> None:
+    settings = params(method="beam", beam_size=1, length_normalization="none")
+    batch = Sources(
+        padded(sources(), 0), first=np.full(7, 2), limits=[20] * 7, seeds=[(number,) for number in range(7)]
+    )
+    decoded = beam_search(TorchGenerator(trained("post"), vocabulary(30)), batch, vocabulary(30), settings)
+    greedy = run(trained("post"), sources(), length_normalization="none")
+    assert [found[0].ids for found in decoded] == [found[0].ids for found in greedy]
+    assert [found[0].score for found in decoded] == pytest.approx([found[0].score for found in greedy], abs=1e-10)
+
+
+def test_reported_log_probabilities_are_those_of_one_forward_pass() -> None:
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
+        model = deepcopy(trained("pre")).to(dtype)
+        for source, found in zip(sources(), run(model, sources(), method="beam", n_best=4), strict=True):
+            for each in found:
+                ids = [*each.ids, 3] if each.finished else each.ids
+                expected = reference.log_probability(model, source, ids, vocabulary(30))
+                assert each.log_probability == pytest.approx(expected, abs=tolerance * len(ids))
+                assert each.score == pytest.approx(expected / len(ids), abs=tolerance)
+
+
+def test_the_best_are_sorted_distinct_and_begin_the_longer_list() -> None:
+    five = run(trained("post"), sources(), method="beam", beam_size=5, n_best=5)
+    two = run(trained("post"), sources(), method="beam", beam_size=5, n_best=2)
+    for longer, shorter in zip(five, two, strict=True):
+        assert len({tuple(each.ids) for each in longer}) == 5
+        finished = [each.score for each in longer if each.finished]
+        assert finished == sorted(finished, reverse=True)
+        assert [each.finished for each in longer] == sorted((each.finished for each in longer), reverse=True)
+        assert shorter == longer[:2]
+
+
+class Counting(Seq2SeqTransformer):
+    """Counts its steps and their rows."""
+
+    steps = rows = 0
+
+    def step(self, target_ids: torch.Tensor, cache: DecoderCache) -> torch.Tensor:
+        self.steps += 1
+        self.rows += len(target_ids)
+        return super().step(target_ids, cache)
+
+
+def counted(model: Seq2SeqTransformer, **changes: Any) -> Counting:
+    counting = Counting(model.config).double().eval()
+    counting.load_state_dict(model.state_dict())
+    run(counting, sources(), method="beam", **changes)
+    return counting
+
+
+def test_a_sentence_ends_as_soon_as_nothing_can_change() -> None:
+    without = counted(trained("post"), length_normalization="none", max_length=31)
+    divided = counted(trained("post"), length_normalization="length", max_length=31)
+    assert without.steps < 31, "a log probability that is not normalized cannot rise"
+    assert without.rows < divided.rows, "a longer hypothesis may still win if it is divided by its length"
+    assert without.rows < 4 * 7 * without.steps, "sentences do not leave the batch when they end"
+
+
+def test_each_way_of_stopping_takes_fewer_steps_than_the_one_before() -> None:
+    rows = [counted(trained("post"), max_length=31, stopping=stopping).rows for stopping in STOPPING]
+    assert rows == sorted(rows, reverse=True)
+    assert len(set(rows)) == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_every_batch_size_gives_the_same(dtype: torch.dtype) -> None:
+    model = deepcopy(trained("post")).to(dtype)
+    alone = run(model, sources(), method="beam", n_best=4, batch_size=1)
+    for batch_size in (2, 3, 7):
+        together = run(model, sources(), method="beam", n_best=4, batch_size=batch_size)
+        assert [[each.ids for each in found] for found in together] == [[each.ids for each in f] for f in alone]
+
+
+def test_more_hypotheses_than_are_ranked_at_a_time() -> None:
+    settings: dict[str, Any] = {"method": "beam", "beam_size": 5, "no_repeat_ngram": 2}
+    assert 5 * len(sources()) < 128 < 5 * 5 * len(sources())
+    together = run(trained("post"), sources() * 5, **settings)
+    assert [found[0].ids for found in together] == [
+        found[0].ids for found in run(trained("post"), sources(), **settings)
+    ] * 5
+
+
+def test_equal_scores_come_in_the_order_of_their_indices() -> None:
+    scores = np.array([[0.0, 2.0, 1.0, 2.0, 1.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]])
+    for count, expected in ((1, [1]), (2, [1, 3]), (3, [1, 3, 2]), (4, [1, 3, 2, 4]), (9, [1, 3, 2, 4, 5, 0])):
+        assert best(scores, count)[1][0].tolist() == expected
+        assert torch_best(torch.from_numpy(scores), count)[1][0].tolist() == expected
+    for values, indices in (best(np.zeros((2, 5000)), 4), torch_best(torch.zeros(2, 5000), 4)):
+        assert (values.tolist(), indices.tolist()) == ([[0.0] * 4] * 2, [[0, 1, 2, 3]] * 2)
+
+
+@pytest.mark.parametrize("digits", [1, 9])
+def test_a_few_of_many_are_those_of_all_in_order(digits: int) -> None:
+    """With equal scores among them, for the last place too, and with blocked tokens."""
+    scores = np.random.default_rng(digits).normal(size=(50, 400)).round(digits)
+    scores[:, ::7] = -np.inf
+    for count in (1, 2, 10, 99, 100, 400):
+        values, indices = best(scores, count)
+        for row in range(50):
+            expected = sorted(range(400), key=lambda index: (-scores[row, index], index))[:count]
+            assert indices[row].tolist() == expected
+            assert values[row].tolist() == scores[row, expected].tolist()

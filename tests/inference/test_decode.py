@@ -1,0 +1,118 @@
+"""Properties of every method: batching does not matter, lengths are limited, repeated n-grams are blocked."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.inference.models import params, run, sources, trained, vocabulary
+from tests.inference.reference import repeats
+from transformer.core.observer import Observer
+from transformer.data.store import Ids
+from transformer.families.seq2seq.decode import translate
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+
+METHOD = pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+SENTENCES = st.lists(
+    st.lists(st.integers(4, 39), min_size=1, max_size=32).map(lambda ids: np.array(ids)), min_size=1, max_size=9
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    encoded=SENTENCES,
+    batch_size=st.integers(1, 10),
+    order=st.randoms(use_true_random=False),
+    method=st.sampled_from(["greedy", "beam", "sample"]),
+    kind=st.sampled_from(["none", "length", "gnmt"]),
+    ngram=st.sampled_from([None, 1, 2]),
+    utility=st.sampled_from(["none", "bleu", "chrf"]),
+    ratio=st.sampled_from([None, 0.5, 1.5]),
+)
+def test_neither_batch_size_nor_order_matters(
+    encoded: list[Ids],
+    batch_size: int,
+    order: Any,
+    method: str,
+    kind: str,
+    ngram: int | None,
+    utility: str,
+    ratio: float | None,
+) -> None:
+    changes: dict[str, Any] = {
+        "method": method,
+        "beam_size": 3,
+        "n_best": 1 if method == "greedy" else 2,
+        "length_normalization": kind,
+        "no_repeat_ngram": ngram,
+        "mbr_utility": utility,
+        "max_length_ratio": ratio,
+        "max_length_extra": 2,
+        "max_length": 12,
+    }
+    alone = run(trained("post"), encoded, batch_size=1, **changes)
+    numbers = list(range(len(encoded)))
+    order.shuffle(numbers)
+    shuffled = translate(
+        TorchGenerator(trained("post"), vocabulary(30)),
+        [encoded[number] for number in numbers],
+        vocabulary(30),
+        params(batch_size=batch_size, **changes),
+        Observer(),
+        numbers=numbers,
+    )
+    for number, found in zip(numbers, shuffled, strict=True):
+        assert [each.ids for each in found] == [each.ids for each in alone[number]]
+        assert [each.score for each in found] == pytest.approx([each.score for each in alone[number]], abs=1e-9)
+
+
+@METHOD
+@pytest.mark.parametrize("ngram", [1, 2, 3])
+def test_no_run_of_tokens_occurs_twice(method: str, ngram: int) -> None:
+    def found(blocked: int | None) -> list[list[int]]:
+        n_best = 1 if method == "greedy" else 4
+        decoded = run(
+            trained("post"), sources(), method=method, n_best=n_best, temperature=0.3, no_repeat_ngram=blocked
+        )
+        return [each.ids for hypotheses in decoded for each in hypotheses]
+
+    assert any(repeats(ids, ngram) for ids in found(None)), "nothing to block"
+    assert not any(repeats(ids, ngram) for ids in found(ngram))
+
+
+@METHOD
+def test_lengths_are_kept(method: str) -> None:
+    for found in run(trained("post"), sources(), method=method, max_length=3):
+        assert len(found[0].ids) + found[0].finished <= 3
+    limited = run(trained("post"), sources(), method=method, max_length_ratio=0.5, max_length_extra=1)
+    limits = [max(1, -(-max(len(source) - 2, 0) // 2) + 1) for source in sources()]
+    assert all(len(each[0].ids) + each[0].finished <= limit for each, limit in zip(limited, limits, strict=True))
+    assert any(len(each[0].ids) == limit for each, limit in zip(limited, limits, strict=True))
+
+
+def test_the_greatest_length_follows_from_the_source() -> None:
+    ratio = params(max_length=30, max_length_ratio=1.5, max_length_extra=4)
+    assert [ratio.limit(tokens, 100) for tokens in (0, 1, 2, 10, 1000)] == [4, 6, 7, 19, 30]
+    assert ratio.limit(1000, 20) == 19
+    assert params(max_length=30, max_length_ratio=0.1, max_length_extra=0).limit(0, 20) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "beam", "beam_size": 2, "n_best": 3}, r"n_best \(3\) must not be more than beam_size \(2\)"),
+        ({"method": "greedy", "n_best": 2}, "greedy finds one answer, so n_best must be 1, not 2"),
+        ({"length_penalty": -0.1}, "greater than or equal to 0"),
+        ({"temperature": 0.0}, r"greater than or equal to 0\.000001"),
+        ({"top_p": 0.0}, "greater than 0"),
+        ({"top_p": 1.5}, "less than or equal to 1"),
+        ({"no_repeat_ngram": 0}, "greater than or equal to 1"),
+        ({"length_normalization": "average"}, "'none', 'length' or 'gnmt'"),
+    ],
+)
+def test_illegal_parameters_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        params(**changes)

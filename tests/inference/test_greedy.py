@@ -1,0 +1,81 @@
+"""Greedy decoding: neither the cache nor the batch changes the result."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builders import seq2seq
+from tests.inference import reference
+from tests.inference.models import params, run, sources, trained, vocabulary
+from transformer.core.files import write_json
+from transformer.core.observer import Observer
+from transformer.data.tokenization import detokenize
+from transformer.data.vocabulary_training import train_wordpiece
+from transformer.families.seq2seq.decode import Search
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.families.seq2seq.translator import Translator
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 100])
+def test_cached_decoding_equals_uncached_for_every_batch_size(norm: str, batch_size: int) -> None:
+    model = trained(norm)
+    decoded = [found[0].ids for found in run(model, sources(), batch_size=batch_size)]
+    assert decoded == [reference.greedy(model, source, vocabulary(30), 20) for source in sources()]
+    assert len({len(ids) for ids in decoded}) > 1, "all end together: the test would miss rows that leave early"
+
+
+def test_sources_longer_than_the_positions_are_cut() -> None:
+    for method in ("greedy", "beam", "sample"):
+        decoded = run(trained("post"), [np.full(500, 7)], method=method, max_length=500)
+        assert len(decoded[0][0].ids) <= 31
+
+
+def test_nothing_to_decode() -> None:
+    assert run(seq2seq(), []) == []
+
+
+def test_a_text_without_tokens_is_not_translated(tmp_path: Path) -> None:
+    """BERT's normalizer deletes a byte order mark, a soft hyphen and spaces without a width."""
+    words = train_wordpiece(lambda: iter(["a dog sleeps."] * 9), min_frequency=1, max_size=30, lowercase=True)
+    answers = vocabulary(30)
+    side = {"kind": "none", "language": "en", "lowercase": True, "html_breaks": "keep"}
+    write_json(tmp_path / "pretokenizer.json", {"source": side, "target": side})
+    search = Search(TorchGenerator(trained("post"), answers), answers, answers)
+    translator = Translator(search, {"source": words, "target": answers}, tmp_path, params(max_length=5))
+    found = translator.translate(["\ufeff", "a dog", "", " \u00ad\u200b "])
+    assert found[0] == found[2] == found[3] == ""
+    assert found[1]
+    assert translator.decode(words.encode(["\ufeff", "a dog"]), Observer()) == found[:2], "as it is evaluated"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("a man , who is n't old , sleeps .", "a man, who isn't old, sleeps."),
+        ("the girl 's t - shirt ( red )", "the girl's t-shirt (red)"),
+        ('he says " hello " !', 'he says "hello"!'),
+        ("“ Do n’t , ” he said , “ it ’s # 5 . ”", "“Don’t,” he said, “it’s #5.”"),
+        ("‘ It ’s the dogs ’ ball and / or mine ’", "‘It’s the dogs’ ball and/or mine’"),
+        ("„ Nein “ , sagte er , „ Max heißt ‚ Moritz ‘ . “", "„Nein“, sagte er, „Max heißt ‚Moritz‘.“"),
+        ("„ Wie geht ’s , ‚ Max ‘ ? “ , “ so ”", "„Wie geht’s, ‚Max‘?“, “so”"),
+        ("the dogs ' ball , ( “ # 5 ” )", "the dogs' ball, (“#5”)"),
+        ("Er sagt » Nein « , dann « Ja » .", "Er sagt »Nein«, dann «Ja»."),
+        ("the girls ' ' new ' toys , ' hello there ' , ' dogs '", "the girls' 'new' toys, 'hello there', 'dogs'"),
+        ("Jackson 's ' Thriller ' and the names ' X Y '", "Jackson's 'Thriller' and the names 'X Y'"),
+        ("it 's the dogs ' ball , the ' 90s", "it's the dogs' ball, the '90s"),
+        ("I 'm gon na , you got ta , did nt , y' all , can not", "I'm gonna, you gotta, didnt, y'all, cannot"),
+        ("what s in it , I d say THAT 'S so , we re - enter", "whats in it, Id say THAT'S so, we re-enter"),
+        ("koty i m.in . psy", "koty i m.in. psy"),
+        ("and / or 7 / 10 , Nummer \u00a0 4", "and/or 7 / 10, Nummer\u00a04"),
+        ('( " one " ) , " two"-part , he said : yes . "', '("one"), "two"-part, he said: yes."'),
+        ("is * very * good * * * and _ so _ on", "is *very* good *** and _so_ on"),
+        ("two \u2581 dogs", "two dogs"),
+        ("", ""),
+        ("一 个 男 人 睡 在 公 园 里 。", "一个男人睡在公园里。"),
+        ("他 说 ， Paris is nice", "他说， Paris is nice"),
+    ],
+)
+def test_detokenize(tokens: str, text: str) -> None:
+    assert detokenize(tokens) == text

@@ -1,0 +1,162 @@
+"""What answers say about themselves: what was not read of the text, and where they stop short."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.inference.conftest import ROWS
+from tests.training.small import prepare, smoke, train
+from transformer.cli import main
+from transformer.core.files import read_json
+from transformer.core.observer import Observer
+from transformer.data.subwords import train_bpe, train_unigram
+from transformer.data.vocabulary import Vocabulary, clip
+from transformer.data.vocabulary_training import train_wordpiece, word_vocabulary
+from transformer.families.language.scoring import AnswerParams
+from transformer.families.language.torch_model import TorchLanguageModel
+from transformer.inference.bundle import open_bundle
+from transformer.inference.notes import Tally
+from transformer.nn.device import inference_device
+
+TEXT = "the old dog sees the bridge ."
+VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
+    "word": lambda: word_vocabulary([TEXT], min_frequency=1, max_size=None),
+    "wordpiece": lambda: train_wordpiece(lambda: iter([TEXT]), min_frequency=1, max_size=70, lowercase=True),
+    "bpe": lambda: train_bpe([TEXT] * 2, min_frequency=1, max_size=70, byte_fallback=False),
+    "unigram": lambda: train_unigram([TEXT] * 2, min_frequency=1, max_size=70, byte_fallback=False),
+}
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+def test_what_a_vocabulary_does_not_know_is_named(kind: str) -> None:
+    vocabulary = VOCABULARIES[kind]()
+    text = "the 犬 sees the old 犬 , the 猫 ."
+    (ids,) = vocabulary.encode([text])
+    assert [*vocabulary.unknown_words(text, ids)] == ["犬", ",", "猫"]
+    assert [*vocabulary.unknown_words(text, clip(ids, 6))] == ["犬"], "the rest was not read"
+    assert vocabulary.unknown_words(TEXT, vocabulary.encode([TEXT])[0]) == {}
+
+
+def test_notes_of_a_kind_are_one_line() -> None:
+    tally = Tally()
+    for notes in [("lacks: a, b",), (), ("lacks: b, c", "cut"), ("cut",)]:
+        tally.add(notes)
+    assert [*tally.lines()] == ["lacks: a, b, c (2 of 4 texts)", "cut (2 of 4 texts)"]
+
+
+def test_many_unknown_words_are_not_all_shown() -> None:
+    tally = Tally()
+    for number in range(1000):
+        tally.add((f"lacks: {number}, ...",))
+    (line,) = tally.lines()
+    assert line == "lacks: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (1,000 of 1,000 texts)"
+
+
+@pytest.fixture(scope="module")
+def models(bundles: dict[str, Path]) -> dict[str, Any]:
+    return {task: open_bundle(bundle, "cpu") for task, bundle in bundles.items()}
+
+
+LONG = ". " * 400
+UNREAD = f"{LONG} 犬"
+
+
+def test_a_translation_has_notes(models: dict[str, Any]) -> None:
+    model = models["translation"]
+    model.decoding = model.decoding.model_copy(update={"long_sources": "cut", "method": "greedy", "n_best": 1})
+    size = model.decoder.positions - 2
+
+    def notes(text: str, **changes: Any) -> tuple[str, ...]:
+        decoding = model.decoding.model_copy(update=changes)
+        ((translation,),) = model.translate_n_best([text], decoding=decoding)
+        assert translation == (translation.text, translation.score), "notes are no part of the tuple"
+        found: tuple[str, ...] = translation.notes
+        assert model.table([text], decoding)["notes"] == ["; ".join(found)]
+        return tuple(each for each in found if "maximum length" not in each)
+
+    assert notes(". .") == notes("") == ()
+    assert notes(". 犬 .") == ("words that the vocabulary lacks: 犬",)
+    assert notes(UNREAD) == (f"only the first {size} tokens of the text were read",)
+    assert notes(UNREAD, long_sources="split") == (
+        f"the text was translated in parts of at most {size} tokens",
+        "words that the vocabulary lacks: 犬",
+    )
+
+
+def test_an_unfinished_translation_has_a_note(models: dict[str, Any]) -> None:
+    model = models["translation"]
+    end = model.vocabularies["target"].end_id
+    for length in (1, 8):
+        decoding = model.decoding.model_copy(update={"max_length": length, "method": "greedy", "n_best": 1})
+        (found,) = model._hypotheses(model.vocabularies["source"].encode(["ein hund"]), decoding, Observer())
+        ((translation,),) = model.translate_n_best(["Ein Hund"], decoding=decoding)
+        stops = "the translation reached its maximum length and stops there" in translation.notes
+        assert stops != found[0].finished and end not in found[0].ids
+        assert stops or length == 8
+
+
+def test_a_prediction_has_notes(models: dict[str, Any]) -> None:
+    model = models["sentiment"]
+    texts = ["a fine film", "", "犬 犬", UNREAD]
+    answers = model.classify(texts)
+    assert [len(answer) for answer in answers] == [2] * 4, "notes are no part of the tuple"
+    assert [answer.notes for answer in answers] == [
+        (),
+        ("an empty text gives no evidence: its label is what the model answers without any word",),
+        ("words that the vocabulary lacks: 犬",),
+        (f"only the first {model.scorer.positions - 2} tokens of the text were read",),
+    ]
+    assert model.table(texts)["notes"] == ["; ".join(answer.notes) for answer in answers]
+
+
+def test_a_filling_has_notes(models: dict[str, Any]) -> None:
+    model = models["language"]
+    size = model.engine.positions - 2
+    assert {each.notes for each in model.fill("the [MASK] is", 3)} == {()}
+    assert model.fill("no gap")[0].notes == ("a text without [MASK] has no gap: it stays as it is",)
+    assert model.fill(f"犬 {LONG}[MASK]", 1)[0].notes == (
+        f"only {size} tokens around the gaps were read",
+        "words that the vocabulary lacks: 犬",
+    )
+    assert model.table(["no gap"])["notes"] == ["a text without [MASK] has no gap: it stays as it is"]
+
+
+def test_a_continuation_has_notes(tmp_path: Path) -> None:
+    content = smoke("language", {**ROWS, "model": {"objective": "causal"}})
+    prepare(content, "language", tmp_path)
+    train(content, "language", tmp_path, tmp_path, observer=Observer())
+    decoding = AnswerParams(**{name: content["language"]["evaluate"][name] for name in AnswerParams.model_fields})
+    decoding = decoding.model_copy(update={"max_length": 1, "method": "greedy", "n_best": 1})
+    trained = tmp_path / "models" / "language" / "trained"
+    device = inference_device("cpu")
+    model = TorchLanguageModel(trained, tmp_path / "vocab", tmp_path / "tokens", decoding, device)
+    ((short,), (long,)) = model.continuations(["the 犬", f"{LONG}the"])
+    stops = "the continuation reached its maximum length and stops there"
+    assert short.notes == ("words that the vocabulary lacks: 犬", stops)
+    assert long.notes == (f"only the last {model.engine.positions - 1} tokens of the prompt were read", stops)
+    assert model.generate("the 犬") == short.text and model.table(["the 犬"])["notes"] == ["; ".join(short.notes)]
+
+
+@pytest.mark.parametrize("by", ["arguments", "file"])
+def test_the_command_notes_each_kind_once_on_stderr(
+    by: str,
+    bundles: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = ["a fine film", "犬", "a 猫 犬", UNREAD]
+    (tmp_path / "texts").write_text("\n".join(texts), encoding="utf-8")
+    given = texts if by == "arguments" else ["--file", str(tmp_path / "texts")]
+    monkeypatch.setattr(sys, "argv", ["transformer", "classify", "-m", str(bundles["sentiment"]), *given])
+    main()
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 4
+    positions = read_json(bundles["sentiment"] / "model" / "config.json")["model"]["max_length"]
+    assert printed.err.splitlines() == [
+        "note: words that the vocabulary lacks: 犬, 猫 (2 of 4 texts)",
+        f"note: only the first {positions - 2} tokens of the text were read (1 of 4 texts)",
+    ]

@@ -1,0 +1,161 @@
+"""Sampling: from the model's own distribution, and from the requested part of it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.inference import reference
+from tests.inference.models import params, run, tiny, trained, vocabulary
+from transformer.core.observer import Observer
+from transformer.families.seq2seq.decode import translate
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.inference.stepwise import draw_tokens
+
+SOURCE = np.array([5, 7, 4])
+DRAWS = 4000
+
+
+def first_tokens(seed: int = 1, **changes: object) -> list[int]:
+    """The first tokens of many samples for one sentence."""
+    drawn = run(
+        tiny(3, target_size=12, sharpness=1.5),
+        [SOURCE],
+        method="sample",
+        n_best=DRAWS,
+        max_length=1,
+        seed=seed,
+        **changes,
+    )
+    return [each.ids[0] if each.ids else 3 for each in drawn[0]]
+
+
+def probabilities(temperature: float = 1.0) -> np.ndarray:
+    values = reference.next_log_probabilities(tiny(3, target_size=12, sharpness=1.5), SOURCE, [], vocabulary(12))
+    return torch.tensor(values, dtype=torch.float64).div(temperature).softmax(dim=0).numpy()
+
+
+def chi_square(tokens: list[int], expected: np.ndarray) -> tuple[float, int]:
+    """Pearson's chi-square over tokens with an expected count of 5 or more, pooling the others; degrees of freedom."""
+    counts, expected = np.bincount(tokens, minlength=12), expected * len(tokens)
+    often = expected >= 5
+    counts, expected = (np.append(values[often], values[~often].sum()) for values in (counts, expected))
+    held = expected > 0
+    return float((((counts - expected) ** 2)[held] / expected[held]).sum()), int(held.sum()) - 1
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5, 0.6])
+def test_draws_follow_the_softmax(temperature: float) -> None:
+    tokens = first_tokens(temperature=temperature)
+    statistic, freedom = chi_square(tokens, probabilities(temperature))
+    # The mean of chi-square is its degrees of freedom, its variance twice that: five sigma happen once in a million.
+    assert freedom >= 4
+    assert statistic < freedom + 5 * math.sqrt(2 * freedom)
+    other, _ = chi_square(tokens, probabilities(temperature * 1.5))
+    assert other > freedom + 5 * math.sqrt(2 * freedom), "the test could not detect another temperature"
+
+
+def test_top_k_draws_from_the_k_most_probable() -> None:
+    order = np.argsort(-probabilities())
+    for k in (1, 3, 5):
+        assert set(first_tokens(top_k=k)) == set(order[:k].tolist())
+
+
+@pytest.mark.parametrize("p", [0.2, 0.6, 0.9])
+def test_top_p_draws_from_the_fewest_that_hold_it(p: float) -> None:
+    chances = probabilities()
+    order = np.argsort(-chances)
+    fewest = int(np.searchsorted(chances[order].cumsum(), p)) + 1
+    assert set(first_tokens(top_p=p)) == set(order[:fewest].tolist())
+    kept = np.zeros(12)
+    kept[order[:fewest]] = chances[order[:fewest]]
+    statistic, freedom = chi_square(first_tokens(top_p=p), kept / kept.sum())
+    assert statistic < freedom + 5 * math.sqrt(2 * max(freedom, 1))
+
+
+def test_top_p_counts_what_top_k_left() -> None:
+    log_probabilities = np.log(np.array([[0.4, 0.3, 0.2, 0.1]] * 100))
+    uniform = np.linspace(0, 1, 101)[:100]
+    drawn = draw_tokens(log_probabilities, uniform, params(method="sample", top_k=2, top_p=0.5))
+    assert set(drawn.tolist()) == {0}  # 0.4 / 0.7 alone is more than half
+
+
+def test_the_ends_of_the_unit_interval() -> None:
+    log_probabilities = np.array([[-math.inf, math.log(0.25), math.log(0.75), -math.inf]] * 2)
+    drawn = draw_tokens(log_probabilities, np.array([0.0, 1 - 2**-53]), params())
+    assert drawn.tolist() == [1, 2]
+
+
+def test_a_temperature_near_zero_is_greedy_search() -> None:
+    sources = [np.array([5, 7, 4]), np.array([9]), np.array([6, 11, 20, 8, 8, 15])]
+    greedy = run(trained("post"), sources)
+    assert run(trained("post"), sources, method="sample", temperature=1e-6) == greedy
+    assert run(trained("post"), sources, method="sample", top_k=1) == greedy
+
+
+def test_another_seed_draws_anew_and_the_same_one_again() -> None:
+    assert first_tokens(seed=1) == first_tokens(seed=1)
+    assert first_tokens(seed=1) != first_tokens(seed=2)
+
+
+def test_samples_are_scored_by_the_model_itself() -> None:
+    found = run(trained("pre"), [SOURCE], method="sample", n_best=20, temperature=2.0, top_k=9)[0]
+    assert len({tuple(each.ids) for each in found}) > 5
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    for each in found:
+        ids = [*each.ids, 3] if each.finished else each.ids
+        expected = reference.log_probability(trained("pre"), SOURCE, ids, vocabulary(30))
+        assert each.log_probability == pytest.approx(expected, abs=1e-10)
+
+
+def test_every_sentence_draws_by_its_number() -> None:
+    together = run(trained("post"), [SOURCE] * 8, method="sample", temperature=2.0)
+    assert len({tuple(found[0].ids) for found in together}) > 1
+    settings = params(method="sample", temperature=2.0)
+    for number in (5, 2):
+        alone = translate(
+            TorchGenerator(trained("post"), vocabulary(30)),
+            [SOURCE],
+            vocabulary(30),
+            settings,
+            Observer(),
+            numbers=[number],
+        )
+        assert alone[0][0].ids == together[number][0].ids
+
+
+@pytest.mark.parametrize("top_k", [None, 700])
+def test_top_p_of_a_large_vocabulary_is_that_of_the_sorted_one(top_k: int | None) -> None:
+    """A peaked row and a flat one, whose share takes a few entries and most of them, with equal ones among them."""
+    generator = np.random.default_rng(0)
+    peaked, flat = (generator.normal(scale=scale, size=3000).round(2) for scale in (6.0, 0.1))
+    scores = np.stack((peaked, flat))
+    for share in (0.5, 0.9, 1.0):
+        cut = params(method="sample", top_k=top_k, top_p=share)
+        for row in (0, 1):
+            order = np.argsort(-scores[row], kind="stable")[:top_k]
+            chances = np.exp(scores[row][order] - scores[row].max())
+            chances /= chances.sum()
+            fewest = int(np.searchsorted(chances.cumsum(), share)) + 1
+            uniform = (np.arange(200) + 0.5) / 200
+            by_index = order[:fewest].argsort()
+            mass = chances[:fewest][by_index].cumsum()
+            expected = order[:fewest][by_index][np.searchsorted(mass / mass[-1], uniform)]
+            both = draw_tokens(np.repeat(scores, 200, axis=0), np.tile(uniform, 2), cut).reshape(2, 200)
+            assert both[row].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("cut", [{"top_k": 20}, {"top_p": 0.99}])
+def test_near_ties_are_drawn_alike_in_any_batch(cut: dict[str, float]) -> None:
+    """The last bits of a logit depend on the batch and on the engine; the tokens of a cut must not."""
+    generator = np.random.default_rng(0)
+    scores = np.full(3000, -10.0)
+    scores[generator.choice(3000, 20, replace=False)] = 0.0  # 20 of 20.1: just these are kept
+    settings, uniform = params(method="sample", **cut), (np.arange(200) + 0.5) / 200
+    first, second = (
+        draw_tokens(np.tile(scores + generator.normal(scale=1e-9, size=3000), (200, 1)), uniform, settings)
+        for _ in range(2)
+    )
+    assert len(set(first.tolist())) == 20
+    assert first.tolist() == second.tolist()

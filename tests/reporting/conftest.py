@@ -1,5 +1,0 @@
-"""Fixtures of the page tests."""
-
-from tests.browser import browser
-
-__all__ = ["browser"]

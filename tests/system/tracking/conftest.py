@@ -1,0 +1,208 @@
+"""Provides a tiny repository with the shape of the real pipeline, which DVC really runs."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import made_once
+from tests.kit import ROOT, clean_environment, free_port
+from tests.system.tracking.services import Deployed, Postgres, running
+from tests.system.warm import with_warm_commands
+from transformer.workflow.mlflow import Store, open_store
+
+STAGES = {
+    "download": ("download", [], ["data/T/corpus"], []),
+    "tokenize": ("tokenize", ["data/T/corpus"], ["data/T/tokens"], []),
+    "build_vocab": ("vocab", ["data/T/tokens"], ["data/T/vocab"], ["reports/T/vocabulary.json"]),
+    "train": (
+        "model train",
+        ["data/T/vocab"],
+        ["models/T/trained"],
+        ["reports/T/training.json", "reports/T/history.tsv"],
+    ),
+    "figures": ("figures train", ["models/T/trained", "reports/T/history.tsv"], ["reports/T/figures"], []),
+    "evaluate": (
+        "evaluate train",
+        ["models/T/trained", "reports/T/training.json"],
+        ["reports/T/predictions.tsv"],
+        ["reports/T/evaluation.json"],
+    ),
+    "export": ("export", ["models/T/trained", "reports/T/evaluation.json"], ["models/T/bundle"], []),
+    "convert": ("convert", ["models/T/bundle"], ["models/T/converted"], ["reports/T/conversion.json"]),
+}
+"""Each stage's sections, dependencies, outputs and metrics."""
+
+
+def pipeline() -> str:
+    """The dvc.yaml of a tiny pipeline with the real one's files."""
+    stages: dict[str, Any] = {}
+    made: list[str] = []
+    for name, (sections, deps, outs, metrics) in STAGES.items():
+        own = [*outs, f"reports/T/ran/{name}.json"]
+        made += [*own, *metrics]
+        stages[name] = {
+            "deps": deps or ["pipeline.py"],
+            "params": [f"T.{section}" for section in sections.split()],
+            "outs": own,
+            "metrics": [{path: {"cache": False}} for path in metrics],
+        }
+    stages["report"] = {"deps": made, "outs": [{"reports/T/result.json": {"cache": False}}]}
+    groups = {
+        name: {"foreach": list(TASKS), "do": {"cmd": f"python pipeline.py {name} T", **stage}}
+        for name, stage in stages.items()
+    }
+    return re.sub(r"\bT\b", "${item}", json.dumps({"stages": groups}, indent=1))
+
+
+TASK_PARAMS = """\
+{task}:
+  download: {{seed: 1, source: sample}}
+  tokenize: {{kind: whitespace}}
+  vocab: {{minimum: 2}}
+  model: {{d_model: 8, dropout: 0.1}}
+  train: {{learning_rate: 1e-3, layers: [2, 3], schedule: null}}
+  figures: {{sentences: [a]}}
+  evaluate: {{bonus: 0, batch_size: 1.0}}
+  export: {{registered_name: {task}-model, alias: best}}
+  convert: {{formats: [onnx]}}
+"""
+TASKS = ("translation", "sentiment")
+PARAMS = "runtime: {tracking: true, tracking_seconds: 60}\n" + "".join(TASK_PARAMS.format(task=task) for task in TASKS)
+Run = Callable[..., str]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a user's shell with the package and the tools on PATH, and no configuration.
+
+    Commands that are not named by their path are warm (tests/warm).
+    """
+    return with_warm_commands(clean_environment(PYTHONPATH=str(ROOT)))
+
+
+def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a command in the repository and return its output; fails the test if it fails."""
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env=environment() | dict(env or {}),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
+    return done.stdout
+
+
+def make_repository(root: Path) -> None:
+    """Set up git, DVC and the tiny pipeline, committed."""
+    shutil.copy(Path(__file__).with_name("pipeline.py"), root)
+    (root / "dvc.yaml").write_text(pipeline())
+    (root / "params.yaml").write_text(PARAMS)
+    ignored = (
+        *("mlflow.db*", "mlartifacts", "data", "models", "predictions.tsv", "figures", "ran", "report.html"),
+        *("result.json", "__pycache__"),
+    )
+    (root / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
+    run_in(root, "git", "init", "--quiet")
+    run_in(root, "dvc", "init", "--quiet")
+    run_in(root, "dvc", "config", "core.check_update", "false")
+    run_in(root, "git", "add", "--all")
+    run_in(root, "git", "commit", "--quiet", "--message", "start")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that the tracking takes for a DVC repository's root; also the working directory."""
+    for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
+        monkeypatch.delenv(name)
+    (tmp_path / ".dvc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+
+
+@pytest.fixture
+def store(root: Path, empty_database: Path) -> Store:
+    """An empty store in its own database."""
+    shutil.copy(empty_database, root)
+    return open_store(root, "sentiment")
+
+
+@pytest.fixture(scope="session")
+def fresh_repository(empty_database: Path) -> Path:
+    """The tiny repository, committed but not run yet."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        make_repository(folder)
+        shutil.copy(empty_database, folder)
+
+    return made_once("repository", make)
+
+
+@pytest.fixture(scope="session")
+def converted(fresh_repository: Path) -> Path:
+    """The tiny repository in which the stages of sentiment up to the last one have run: there is no run yet."""
+
+    def make(folder: Path) -> None:
+        shutil.copytree(fresh_repository, folder)
+        run_in(folder, "dvc", "repro", "convert@sentiment", "figures@sentiment")
+
+    return made_once("converted", make)
+
+
+@pytest.fixture
+def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny repository for one test."""
+    return Path(shutil.copytree(fresh_repository, tmp_path / "repository"))
+
+
+@pytest.fixture
+def server_of_its_own(tmp_path: Path) -> Iterator[str]:
+    """The address of `mlflow server` with a database and artifacts of its own."""
+    folder, port = tmp_path / "server", free_port()
+    folder.mkdir()
+    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port)]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--artifacts-destination", f"{folder}/files"]
+    with (folder / "log").open("ab") as log:
+        server = subprocess.Popen(
+            command, env=environment(), stdout=log, stderr=log, cwd=folder, start_new_session=True
+        )
+    deadline, uri = time.monotonic() + 120, f"http://127.0.0.1:{port}"
+    while True:
+        with suppress(OSError), urllib.request.urlopen(f"{uri}/health", timeout=1):
+            break
+        assert time.monotonic() < deadline, (folder / "log").read_text()
+        time.sleep(0.2)
+    yield uri
+    os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Postgres, str, Path]]:
+    with running(tmp_path_factory.mktemp("services")) as started:
+        yield started
+
+
+@pytest.fixture
+def server(services: tuple[Postgres, str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A server with an empty database of its own."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    database = folder.name.replace("-", "_")
+    services[0].create(database)
+    server = Deployed(folder, *services, database=database)
+    server.start()
+    yield server
+    server.stop()

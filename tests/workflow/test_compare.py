@@ -1,0 +1,303 @@
+"""Two results in a real git repository, and the reported differences."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from dvc.repo import Repo
+from ruamel.yaml import YAML
+
+from tests.kit import git
+from tests.workflow.comparing import BAD, EVALUATION, GOOD, PREDICTIONS, Answer, write_result
+from transformer.cli import run_command
+from transformer.core.task import open_task
+from transformer.families.classifier.report import ClassifierReporting
+from transformer.reporting.page import in_common
+from transformer.workflow.compare import Differences, Score, differences, lines, tables
+from transformer.workflow.dvc import content_md5
+from transformer.workflow.results import find_results
+
+
+def compared(root: Path, first: str, second: str = "workspace", samples: int = 200) -> Differences:
+    one, two = (find_results(root, name).results["sentiment"] for name in (first, second))
+    return differences(one, two, samples=samples)
+
+
+def test_parameters_code_and_scores_differ_and_data_do_not(repository: Path) -> None:
+    found = compared(repository, "main")
+    assert found.params == [("sentiment.train.learning_rate", "0.001", "0.005")]
+    assert found.code == ["transformer/nn/layers.py"]
+    assert found.data == []
+    scores = {score.metric: score for score in found.scores}
+    assert (scores["accuracy"].first, scores["accuracy"].second) == (0.5, 1.0)
+    assert found.without_answers == ["main"], "git ignores them, and DVC has none"
+    assert scores["accuracy"].p is None
+
+
+@pytest.mark.parametrize("folder", [".", "deep/project"])
+def test_answers_to_the_same_texts_give_intervals(folder: str, repository: Path) -> None:
+    """DVC finds a commit's predictions, which are in git here."""
+    repository /= folder
+    (repository / "reports/sentiment").mkdir(parents=True, exist_ok=True)
+    Repo.init(str(repository), subdir=folder != ".").close()
+    write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
+    git(repository, "add", "-A")
+    git(repository, "add", "-f", "reports/sentiment/predictions.tsv")
+    git(repository, "commit", "-qm", "with predictions")
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD)
+    score = next(score for score in compared(repository, "HEAD").scores if score.metric == "accuracy")
+    assert (score.first, score.second) == (0.5, 1.0)
+    assert score.low is not None and score.high is not None
+    assert 0.3 < score.low < 0.5 < score.high < 0.7, "half of 60 predictions: the standard error is 0.065"
+    assert score.p == pytest.approx(1 / 201)
+    same = next(score for score in compared(repository, "workspace").scores if score.metric == "accuracy")
+    assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0), "a result is no better than itself"
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD[:-1])
+    found = compared(repository, "HEAD")
+    assert all(score.p is None and not score.comparable for score in found.scores), "different texts"
+    shown = next(tables(found, "A", "B"))
+    assert "test accuracy, test f1: no difference, as the results scored different texts" in shown.note
+    assert {row[shown.header.index("difference")] for row in shown.rows} == {""}
+
+
+def test_the_other_tasks_are_compared_too(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The evaluation of the first one is not that of dvc.lock."""
+    lock = YAML(typ="safe").load(repository / "dvc.lock")
+    lock["stages"] |= json.loads(json.dumps(lock["stages"]).replace("sentiment", "language"))
+    YAML().dump(lock, repository / "dvc.lock")
+    shutil.copytree(repository / "reports/sentiment", repository / "reports/language")
+    for name, text in {"dvc.yaml": "stages: {}", "params.yaml": "{}", ".dvc/config": ""}.items():
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text(text)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "both")
+    (repository / EVALUATION.replace("sentiment", "language")).write_text("{}")
+    monkeypatch.chdir(repository)
+    monkeypatch.setattr("sys.argv", ["transformer", "compare", "HEAD", "workspace"])
+    with pytest.raises(SystemExit, match=r"^error: reports/language/evaluation\.json is not what dvc\.lock says"):
+        run_command()
+    assert "The same parameters, data, code and scores." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "noted"),
+    [
+        (0.001, 0.2, 0.06, True),
+        (-0.2, -0.001, 0.05, True),
+        (-0.001, 0.2, 0.04, True),
+        (0.0, 0.2, 0.04, True),
+        (0.001, 0.2, 0.04, False),
+        (-0.001, 0.2, 0.06, False),
+        (None, None, None, False),
+        (0.001, 0.2, None, False),
+    ],
+)
+def test_an_interval_and_a_p_value_that_disagree_are_noted(
+    low: float | None, high: float | None, p: float | None, noted: bool
+) -> None:
+    score = Score("test", "accuracy", 0.5, 0.6, low, high, p)
+    found = Differences(task="sentiment", params=[], data=[], code=[], scores=[score], without_answers=[])
+    note = next(tables(found, "A", "B")).note
+    assert note.startswith("test accuracy: the interval and p disagree about 0.05.") == noted
+    assert ("more test rows or more seeds" in note) == noted
+
+
+def test_a_p_value_is_not_rounded_over_the_level() -> None:
+    score = Score("test", "accuracy", 0.5, 0.6, 0.001, 0.2, 0.0496)
+    found = Differences(task="sentiment", params=[], data=[], code=[], scores=[score], without_answers=[])
+    shown = next(tables(found, "A", "B"))
+    assert shown.rows[0][-1] == "0.0496"
+
+
+def test_what_both_results_have_is_told() -> None:
+    scores = [Score("test", "accuracy", 0.5, 0.6, 0.001, 0.2, 0.01)]
+    objective = [("language.model.objective", "masked", "causal")]
+    found = Differences(task="language", params=objective, data=[], code=[], scores=scores, without_answers=[])
+    assert in_common([*tables(found, "a", "b")]) == " The same in both: data, code."
+
+
+@pytest.mark.parametrize(("how", "shown"), [("objective:masked|mask_stride:7", True), ("objective:causal", False)])
+def test_scores_that_were_measured_differently_have_no_difference(repository: Path, how: str, shown: bool) -> None:
+    """Such as a language model's pseudo-log-likelihood and another one's log-likelihood."""
+    for signature in ("objective:masked|mask_stride:7|version:1", f"{how}|version:2"):
+        git(repository, "commit", "-qam", "the one before")
+        write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
+        path, lock = repository / EVALUATION, repository / "dvc.lock"
+        before = content_md5(path.read_bytes())
+        found = json.loads(path.read_text())
+        found["signatures"]["accuracy"] = signature
+        path.write_text(json.dumps(found))
+        lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+    found = {score.metric: score.comparable for score in compared(repository, "HEAD").scores}
+    assert found == {"accuracy": shown, "f1": True}
+
+
+def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:
+    found = compared(repository, "workspace")
+    assert [*lines(found, "workspace", "workspace", markdown=False)][1:] == [
+        "The same parameters, data, code and scores."
+    ]
+    other = [*lines(compared(repository, "main"), "main", "workspace", markdown=False)]
+    assert not any(line.startswith("The same") for line in other)
+
+
+def test_a_corpuss_own_two_labels_have_an_interval_of_the_accuracy_alone() -> None:
+    """Which of them is positive, and so what F1 means, is not in the predictions."""
+    rows = [
+        {"text": f"{n}", "label": ("ham", "spam")[n % 2], "prediction": "spam", "probability": "0.8"} for n in range(9)
+    ]
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
+    assert [*found] == ["accuracy"] and found["accuracy"][0] == pytest.approx(4 / 9, abs=1e-6)
+    three = [row | {"prediction": "eggs"} for row in rows]
+    assert {*ClassifierReporting().scored(open_task("sentiment"), [three], 50)[0]} == {"accuracy", "macro_f1"}
+
+
+def test_an_answer_at_one_half_is_that_answer() -> None:
+    rows = [{"label": name, "prediction": name, "probability": "0.5"} for name in ("negative", "positive")]
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 10)
+    assert found["accuracy"][0] == 1
+
+
+def test_two_of_three_labels_are_not_taken_for_two() -> None:
+    """The split has no `neutral`: an answer may be `positive` with less than a half."""
+    rows = [{"text": f"{n}", "label": "positive", "prediction": "positive", "probability": "0.4"} for n in range(9)]
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
+    assert found["accuracy"][0] == 1.0
+
+
+def test_a_split_may_have_fewer_labels_than_the_corpus() -> None:
+    """Of three labels or more, the prediction's probability may be below a half."""
+    rows = [
+        {"text": f"{n}", "label": ("ham", "spam")[n % 2], "prediction": "spam", "probability": "0.4"} for n in range(9)
+    ]
+    (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
+    assert found["accuracy"][0] == pytest.approx(4 / 9, abs=1e-6)
+    (found,) = ClassifierReporting().scored(
+        open_task("sentiment"), [[row for row in rows if row["label"] == "spam"]], 50
+    )
+    assert found["accuracy"][0] == 1
+
+
+def test_answers_whose_labels_are_not_all_there_keep_what_evaluate_wrote(repository: Path) -> None:
+    """`evaluate` knows labels that the split lacks: its macro F1 counts them as 0."""
+    Repo.init(str(repository)).close()
+    three: list[Answer] = [(label, label, 0.4) for label in ("a", "b", "c")] * 20
+    for rate in (1e-3, 2e-3):
+        write_result(repository, rate=rate, module="a" * 32, answers=three)
+        path, lock = repository / EVALUATION, repository / "dvc.lock"
+        before, content = content_md5(path.read_bytes()), json.loads(path.read_text())
+        content["test"]["macro_f1"] = 0.75
+        path.write_text(json.dumps(content))
+        lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+        git(repository, "add", "-A")
+        git(repository, "add", "-f", PREDICTIONS)
+        git(repository, "commit", "-qm", f"rate {rate}")
+    scores = {score.metric: score for score in compared(repository, "HEAD~").scores}
+    assert (scores["accuracy"].first, scores["accuracy"].p) == (1.0, 1.0)
+    assert scores["macro_f1"].first == 0.75
+
+
+def test_markdown_keeps_its_tables(repository: Path) -> None:
+    text = "\n".join(lines(compared(repository, "HEAD"), "a|b", "workspace", markdown=True))
+    assert "| split   | metric   | a\\|b" in text
+    assert "**Data:** the same" in text
+    assert "No intervals: DVC has no predictions of HEAD" in text
+
+
+def test_a_remote_that_cannot_be_reached_does_not_have_the_predictions(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client has errors of its own: here botocore's, of missing credentials."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(repository / "none"))
+    Repo.init(str(repository)).close()
+    (repository / ".dvc" / "config").write_text(
+        "[core]\n    remote = far\n['remote \"far\"']\n    url = s3://none/dvc\n    endpointurl = http://127.0.0.1:9\n"
+    )
+    pointer = {"outs": [{"path": Path(PREDICTIONS).name, "md5": "a" * 32, "hash": "md5"}]}
+    (repository / f"{PREDICTIONS}.dvc").write_text(json.dumps(pointer))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "with a remote")
+    assert find_results(repository, "HEAD").results["sentiment"].predictions() == {}
+
+
+def test_scores_of_different_corpora_have_no_difference(repository: Path) -> None:
+    def rows() -> list[str]:
+        text = "\n".join(lines(compared(repository, "HEAD"), "HEAD", "workspace", markdown=False))
+        return [line for line in text.splitlines() if line.startswith(("test", "The results are of"))]
+
+    assert any("+0.5" in row for row in rows())
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, corpus="another")
+    found = rows()
+    assert not any("+0.5" in row for row in found)
+    assert found[0].startswith("The results are of different corpora: scores compare only where there is an interval.")
+
+
+def test_texts_of_any_length_are_compared(repository: Path) -> None:
+    path, lock = repository / PREDICTIONS, repository / "dvc.lock"
+    before = content_md5(path.read_bytes())
+    path.write_text(path.read_text().replace("text 0", "long " * 40_000))
+    lock.write_text(lock.read_text().replace(before, content_md5(path.read_bytes())))
+    assert len(find_results(repository, "workspace").results["sentiment"].predictions()["test"]) == 60
+
+
+def test_scores_of_another_direction_do_not_compare(repository: Path) -> None:
+    """Also where no predictions say that the texts are others."""
+    lock = repository / "dvc.lock"
+    lock.write_text(lock.read_text().replace("sentiment.tokenize: {}", "sentiment.tokenize: {source: de, target: en}"))
+    scores = compared(repository, "HEAD").scores
+    assert scores and not any(score.comparable for score in scores)
+
+
+def test_other_linear_baselines_are_said(repository: Path) -> None:
+    def note() -> str:
+        return next(tables(compared(repository, "HEAD"), "HEAD", "workspace")).note
+
+    assert "linear" not in note()
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, linear=0.913)
+    assert "The linear baselines differ (test 80.0 % and 91.3 %): leads over them do not compare." in note()
+    write_result(repository, rate=1e-3, module="a" * 32, answers=GOOD, linear=0.913, corpus="another")
+    assert "linear" not in note(), "the corpora differ, which is said"
+
+
+def test_another_language_model_under_the_same_path_is_a_difference(repository: Path) -> None:
+    trained, none = "models/language/trained", "data/local/none"
+
+    def data(language: str, other: str) -> list[tuple[str, str, str]]:
+        write_result(repository, rate=1e-3, module="a" * 32, answers=BAD, given={trained: language, other: "0"})
+        found = compared(repository, "HEAD")
+        assert not (found.params or found.code) and found.same == (not found.data)
+        return found.data
+
+    data("one", none)
+    git(repository, "commit", "-qam", "with a language model")
+    assert data("one", none) == [] and data("one", "data/local/other") == []
+    assert data("another", none) == [(trained, "one", "another")]
+
+
+def test_parameters_of_figures_are_parameters_too(repository: Path) -> None:
+    """Else two results whose figures show other layers would have "the same parameters"."""
+    yaml = YAML(typ="safe")
+    lock = repository / "dvc.lock"
+
+    def figures(layers: str) -> Differences:
+        write_result(repository, rate=1e-3, module="a" * 32, answers=BAD)
+        whole = yaml.load(lock.read_text())
+        whole["stages"]["figures@sentiment"] = {
+            "cmd": "true",
+            "deps": whole["stages"]["train@sentiment"]["outs"],
+            "params": {"params.yaml": {"sentiment.figures": {"layers": layers}}},
+            "outs": [{"path": "reports/sentiment/figures", "md5": layers}],
+        }
+        yaml.dump(whole, lock)
+        return compared(repository, "HEAD")
+
+    assert figures("last").params == [], "HEAD has no figures"
+    git(repository, "commit", "-qam", "with figures")
+    assert figures("last").same
+    assert figures("all").params == [("sentiment.figures.layers", "last", "all")]
