@@ -14,7 +14,6 @@ from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.kit import ROOT
-from tests.system.warm import with_warm_commands
 
 
 @dataclass
@@ -190,13 +189,5 @@ def download(
         "HTTPS_PROXY": endpoint,
         "NO_PROXY": "127.0.0.1",
     }
-    command = [
-        "python",
-        "-c",
-        _CLIENT,
-        task,
-        json.dumps(params),
-        str(output),
-    ]  # the warm server does not import `datasets`
-    warm = with_warm_commands(environment)
-    return subprocess.run(command, cwd=ROOT, env=warm, capture_output=True, text=True, timeout=120, check=False)
+    command = ["python", "-c", _CLIENT, task, json.dumps(params), str(output)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)

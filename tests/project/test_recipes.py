@@ -7,7 +7,6 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.kit import TASKS, clean_environment, copy_working_tree, set_leaves
-from tests.system.warm import with_warm_commands
 from transformer.commands.profiles import profile_params
 
 NEIGHBOURS = '''class NeighbourPositions(AttentionPositions):
@@ -49,7 +48,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def run(clone: Path, *code: str) -> str:
-    environment = with_warm_commands(clean_environment(PYTHONPATH=str(clone), OMP_NUM_THREADS="1"))
+    environment = clean_environment(PYTHONPATH=str(clone), OMP_NUM_THREADS="1")
     return subprocess.run(code, cwd=clone, env=environment, capture_output=True, text=True, check=True).stdout
 
 

@@ -104,12 +104,6 @@ def test_two_processes_write_the_same_bytes_whatever_a_person_has_set(tmp_path: 
     assert sum(map(len, here.values())) < 300_000
 
 
-def test_a_training_of_one_update_has_schedules() -> None:
-    """Linear and cosine schedules end with it, at 0."""
-    params = train_params().model_copy(update={"warmup": 0})
-    assert schedules_figure(Schedule(params, total=1, d_model=64)).axes
-
-
 def test_a_long_token_is_cut_in_its_label(tmp_path: Path) -> None:
     tokens = ["a" * 24, "b" * 25, *TOKENS[2:]]
     long = drawing()._replace(keys=Axis("key", tokens))

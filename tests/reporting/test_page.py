@@ -189,7 +189,6 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             " (p = 0.0503).",
         ),
         (compared("accuracy", "linear", 0.93, 0.785, 0.000999), ""),
-        (compared("accuracy", "linear", 0.93, 0.785, None), ""),
         (
             compared("accuracy", "linear", 0.5, 0.5, None),
             "Does not beat the linear baseline: accuracy 50.0 % against 50.0 % on test.",
@@ -197,17 +196,6 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
         (
             compared("bleu_13a_cased", "baseline", 36.4, 43.0, 0.000999),
             "Does not beat the result in evaluate.baseline: BLEU, cased 13a 36.4 against 43.0 on test (p = 0.001).",
-        ),
-        (
-            {
-                "test": compared("bleu_zh_lowercased", "baseline", 30.0, 20.0, 0.001)["test"]
-                | compared("chrf", "baseline", 12.0, 15.5, 0.001)["test"]
-            },
-            "Does not beat the result in evaluate.baseline: chrF 12.0 against 15.5 on test (p = 0.001).",
-        ),
-        (
-            compared("bleu_ko_mecab_cased", "baseline", 2.0, 3.0, 0.001),
-            "Does not beat the result in evaluate.baseline: BLEU, cased ko_mecab 2.0 against 3.0 on test (p = 0.001).",
         ),
         (compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001), ""),
         (
@@ -227,12 +215,6 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             "1,234 texts of test are in an earlier split, exactly or nearly: without them, accuracy is 70.0 % and not"
             " 90.0 %.",
         ),
-        ({"test": {"accuracy": 0.9, "accuracy_without_duplicates": 0.893, "duplicates": 9, "near_duplicates": 3}}, ""),
-        (
-            {"test": {"bleu_13a_cased": 40.0, "bleu_13a_cased_without_duplicates": 38.5, "near_duplicates": 3}},
-            "3 texts of test are in an earlier split, exactly or nearly: without them, BLEU, cased 13a is 38.5 and not"
-            " 40.0.",
-        ),
         (
             {"test": {"bleu_13a_cased": 40.0, "duplicates": 9, "near_duplicates": 0}},
             "9 texts of test are in an earlier split, exactly or nearly: the scores may say little about new texts.",
@@ -241,15 +223,7 @@ def compared(metric: str, other: str, own: float, their: float, p: float | None)
             {"test": {"accuracy": 0.9, "truncated_rate": 0.1}},
             "10 % of the texts of test are longer than model.max_length: only their beginning was read.",
         ),
-        (
-            {"test": {"accuracy": 0.9, "truncated_rate": 0.996}},
-            "99.6 % of the texts of test are longer than model.max_length: only their beginning was read.",
-        ),
         ({"test": {"accuracy": 0.9, "truncated_rate": 0.09}}, ""),
-        (
-            {"test": {"accuracy": 0.9, "near_duplicates": 1}},
-            "1 text of test is in an earlier split, exactly or nearly: the scores may say little about new texts.",
-        ),
     ],
 )
 def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, dict[str, Any]], sentence: str) -> None:

@@ -230,7 +230,7 @@ def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch:
 
 @pytest.mark.stress
 def test_training_pulls_in_the_pretraining_and_a_changed_one_reruns_what_reads_it(tmp_path: Path) -> None:
-    clone = make_clone(tmp_path / "clone", warm=True)
+    clone = make_clone(tmp_path / "clone")
     clone.change({f"sentiment.{name}": value for name, value in PRETRAINED.items()})
     first = [f"{stage}@language" for stage in ("download", "tokenize", "build_vocab", "train")]
     ran = clone.repro("train@sentiment")

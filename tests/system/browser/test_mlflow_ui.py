@@ -1,4 +1,4 @@
-"""MLflow's pages as a user sees them: the default workflow's store after ten experiments. `make stress`.
+"""MLflow's pages as a user sees them: the default workflow's store after ten experiments.
 
 SCREENSHOTS=docs/screenshots retakes the screenshots in docs/.
 """
@@ -20,7 +20,6 @@ from playwright.sync_api import Browser, Page, expect
 from tests.conftest import Clone
 from tests.kit import free_port
 
-pytestmark = pytest.mark.stress
 EXPERIMENTS = [
     f"sentiment.{change}"
     for change in (

@@ -1,6 +1,5 @@
 """The report as a reader sees it."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,21 +122,3 @@ def test_paper_has_all_of_it(opened: Page) -> None:
     opened.emulate_media(media="print")
     assert opened.evaluate("getComputedStyle(document.querySelector('.long')).maxHeight") == "none"
     assert not opened.locator("#choices").is_visible()
-
-
-def test_maps_are_data_for_any_program(tmp_path: Path) -> None:
-    drawing = Drawing(
-        "own",
-        "Self-attention (the first 2 tokens)",
-        {"head 1": np.eye(2, dtype=np.float32)},
-        Axis("q", ["a\0", "b"]),
-        Axis("k", ["a", "b"]),
-    )
-    write_explorer(tmp_path, [("text\x1b", [drawing])])
-    (text,) = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))["texts"]
-    assert text["title"] == "text\ufffd"
-    assert text["maps"][0]["title"] == drawing.title
-    assert text["maps"][0]["queries"] == {"label": "q", "tokens": ["a\ufffd", "b"]}
-    assert text["maps"][0]["panels"] == [{"title": "head 1", "weights": "/wAA/w=="}]
-    write_explorer(tmp_path / "none", [("text", [])])
-    assert not (tmp_path / "none").exists()

@@ -6,7 +6,6 @@ from playwright.sync_api import Browser
 from tests.conftest import Clone
 
 
-@pytest.mark.stress
 @pytest.mark.parametrize("command", [("show",), ("diff", "HEAD")])
 def test_plots_are_drawn_without_a_network(command: tuple[str, ...], browser: Browser, workflow: Clone) -> None:
     workflow.run("python", "-m", "transformer.commands.vega")

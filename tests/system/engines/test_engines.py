@@ -19,7 +19,7 @@ from transformer.data.workers import worker_processes
 from transformer.nn import device as machine
 from transformer.workflow.results import read_committed
 
-ENGINES = pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.stress)])
+ENGINES = pytest.mark.parametrize("engine", ["processes", "ray"])
 CHANGES: dict[str, dict[str, Any]] = {
     "download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}},
     "train": {"epochs": 1, "batch_size": 20, "shards": 2},
@@ -102,7 +102,6 @@ assert not alive
 """
 
 
-@pytest.mark.stress
 def test_a_private_cluster_listens_to_this_machine_and_ends_with_the_stage() -> None:
     """In a process of its own, as a stage: Ray mixes up a private cluster and one that the same process has joined."""
     pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")

@@ -17,7 +17,6 @@ from tests.system.engines.conftest import NODE
 from tests.training.small import ROOT
 from transformer.data.workers import worker_processes
 
-pytestmark = pytest.mark.stress
 SHARED_MEMORY = Path("/dev/shm")
 
 

@@ -9,7 +9,6 @@ from tests.conftest import make_clone
 from tests.kit import TASKS
 from transformer.workflow.pipeline import Stage, stages_in_lock
 
-pytestmark = pytest.mark.stress
 SHARDS = {f"{task}.train.shards": 2 for task in TASKS}
 ENGINES: dict[str, dict[str, Any]] = {
     "two workers": {"workers": 2},

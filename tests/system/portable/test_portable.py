@@ -39,7 +39,6 @@ def test_every_kind_of_model_has_the_recorded_bits(tmp_path: Path) -> None:
     assert digests(tmp_path) == json.loads(RECORDED.read_text())
 
 
-@pytest.mark.stress
 @CPUS
 def test_an_emulated_processor_has_the_recorded_bits(cpu: str, tmp_path: Path) -> None:
     """scikit-learn in a process of its own: beside PyTorch's threads QEMU 7.2 loses its way."""
@@ -73,7 +72,6 @@ def chain(folder: Path, task: str, *emulator: str) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in written if path.is_file()}
 
 
-@pytest.mark.stress
 @CPUS
 def test_an_emulated_processor_writes_the_same_files(cpu: str, tmp_path: Path) -> None:
     """Of translation: in `evaluate` of the other tasks QEMU 7.2 crashes."""

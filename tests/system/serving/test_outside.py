@@ -12,7 +12,6 @@ from tests.inference.converting import Conversion
 from tests.kit import clean_environment
 from transformer.core.task import ENGINES
 
-pytestmark = pytest.mark.stress
 LIBRARIES = {"ctranslate2": ["ctranslate2", "numpy"], "onnx": ["onnxruntime", "numpy"]}
 
 

@@ -249,14 +249,12 @@ def test_a_taken_port_and_a_missing_model_cost_one_line(workspace: Path, server:
     assert "no complete result" in refused(workspace, "--port", str(free_port()))
 
 
-@pytest.mark.stress
 @pytest.mark.parametrize("uri", ["models", "models:/none@best", "models:/none/7", "models:/m-none"])
 def test_other_missing_models_cost_one_line(workspace: Path, uri: str) -> None:
     said = "MLmodel is missing" if uri == "models" else uri
     assert said in refused(workspace, "--model", uri, "--port", str(free_port()))
 
 
-@pytest.mark.stress
 def test_sigterm_under_load_loses_no_accepted_request(workspace: Path, expected: list[str]) -> None:
     """PyTorch answers one request at a time, so most are waiting when the signal comes."""
     server = Server(workspace)

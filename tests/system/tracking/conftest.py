@@ -16,10 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import made_once
 from tests.kit import ROOT, clean_environment, free_port
 from tests.system.tracking.services import Deployed, Postgres, running
-from tests.system.warm import with_warm_commands
 from transformer.workflow.mlflow import Store, open_store
 
 STAGES = {
@@ -84,11 +82,8 @@ Run = Callable[..., str]
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user's shell with the package and the tools on PATH, and no configuration.
-
-    Commands that are not named by their path are warm (tests/warm).
-    """
-    return with_warm_commands(clean_environment(PYTHONPATH=str(ROOT)))
+    """The environment of a user's shell with the package and the tools on PATH, and no configuration."""
+    return clean_environment(PYTHONPATH=str(ROOT))
 
 
 def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
@@ -133,33 +128,25 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def store(root: Path, empty_database: Path) -> Store:
+def store(root: Path) -> Store:
     """An empty store in its own database."""
-    shutil.copy(empty_database, root)
     return open_store(root, "sentiment")
 
 
 @pytest.fixture(scope="session")
-def fresh_repository(empty_database: Path) -> Path:
+def fresh_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny repository, committed but not run yet."""
-
-    def make(folder: Path) -> None:
-        folder.mkdir()
-        make_repository(folder)
-        shutil.copy(empty_database, folder)
-
-    return made_once("repository", make)
+    folder = tmp_path_factory.mktemp("repository")
+    make_repository(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
-def converted(fresh_repository: Path) -> Path:
+def converted(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny repository in which the stages of sentiment up to the last one have run: there is no run yet."""
-
-    def make(folder: Path) -> None:
-        shutil.copytree(fresh_repository, folder)
-        run_in(folder, "dvc", "repro", "convert@sentiment", "figures@sentiment")
-
-    return made_once("converted", make)
+    folder = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("converted") / "repository"))
+    run_in(folder, "dvc", "repro", "convert@sentiment", "figures@sentiment")
+    return folder
 
 
 @pytest.fixture

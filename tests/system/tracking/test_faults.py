@@ -77,7 +77,6 @@ def test_a_run_that_was_given_up_halfway_is_written_by_sync(ready: Path, server_
     assert sync(ready, MLFLOW_TRACKING_URI=server_of_its_own).endswith("0 runs written\n")
 
 
-@pytest.mark.stress
 @pytest.mark.parametrize("share", ["no store", "an empty store"])
 def test_a_full_disk_costs_a_line(share: str, ready: Path) -> None:
     """In its own namespace, which needs no privileges if the kernel allows it."""

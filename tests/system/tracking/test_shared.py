@@ -1,4 +1,4 @@
-"""Two users, one MLflow server on PostgreSQL and one S3 remote, as deploy/compose.yaml has them: `make stress`."""
+"""Two users, one MLflow server on PostgreSQL and one S3 remote, as deploy/compose.yaml has them."""
 
 import subprocess
 import urllib.error
@@ -11,8 +11,6 @@ from mlflow.tracking import MlflowClient
 from tests.system.tracking.conftest import environment, run_in
 from tests.system.tracking.runs import commit, edit, shown, sync
 from tests.system.tracking.services import Deployed, Postgres
-
-pytestmark = pytest.mark.stress
 
 
 def test_two_users_train_push_pull_and_sync(

@@ -39,9 +39,7 @@ def train(root: Path, told: Mapping[str, str]) -> str:
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stderr
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.stress) for name in ("jemalloc", "tcmalloc_minimal", "mimalloc")]
-)
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc_minimal", "mimalloc"])
 def test_an_allocator_that_is_given_is_kept(name: str, workspace: Path) -> None:
     library = find_library(name)
     if library is None:
@@ -57,7 +55,6 @@ def test_tcmalloc_is_taken_and_said_unless_told_otherwise(workspace: Path) -> No
     assert outputs(workspace / "models") == outputs(workspace / "expected")
 
 
-@pytest.mark.stress
 def test_without_tcmalloc_nothing_is_said(workspace: Path) -> None:
     if TCMALLOC is not None:
         pytest.skip("tcmalloc is on this machine")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.system.warm import with_warm_commands
 from tests.training.small import ROOT, prepare, smoke
 
 CASES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
@@ -43,7 +42,7 @@ def kill(case: str, kills: int, folder: Path) -> dict[str, float]:
         YAML().dump(content, stream)
     seed = random.randrange(10**6)
     command = ("python", "-m", "tests.system.training.killing", task, str(kills), str(seed))
-    environment = with_warm_commands(os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-3000:]}"
     result: dict[str, float] = json.loads(done.stdout)
@@ -56,7 +55,6 @@ def test_killed_trainings_end_with_the_same_bytes(tmp_path: Path) -> None:
     assert counts["states_taken"] >= 1
 
 
-@pytest.mark.stress
 @pytest.mark.parametrize("case", CASES)
 def test_trainings_that_are_killed_many_times_end_with_the_same_bytes(case: str, tmp_path: Path) -> None:
     counts = kill(case, 30, tmp_path)

@@ -1,20 +1,19 @@
 """Simultaneous training runs leave each other's states alone."""
 
-import os
 import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.system.warm import with_warm_commands
 from transformer.training.resume import _is_locked, prune_others, run_lock
 
 
 def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
-    command, environment = ["python", "-m", "tests.system.training.six", str(tmp_path)], with_warm_commands(os.environ)
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, "-m", "tests.system.training.six", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -73,7 +73,7 @@ HARMFUL = {
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with all inputs of training."""
-    clone = make_clone(tmp_path_factory.mktemp("prepared") / "clone", warm=True)
+    clone = make_clone(tmp_path_factory.mktemp("prepared") / "clone")
     clone.change(SETTINGS)
     clone.repro("build_vocab@translation")
     clone.commit("prepared")
@@ -155,20 +155,6 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
     locked = stages_in_lock((clone.root / "dvc.lock").read_bytes(), "the clone")[TRAIN].params
     ran = read_json(clone.root / "reports/translation/ran/train.json")
     assert ran["parameters"] == parameters_digest(locked)
-
-
-@pytest.mark.stress  # combines the test above and the one below
-def test_code_edited_while_training_by_hand_is_one_line(clone: Clone) -> None:
-    clone.change({"runtime.tracking": False})
-    change = LINE.format("transformer/training/schedule.py")
-    path = clone.root / "transformer/training/schedule.py"
-    before = path.read_bytes()
-    command = ("python", "-m", "stages.train", "translation")
-    printed = disturbed(clone, change, *command)
-    assert f"error: {TRAIN}: transformer/training/schedule.py {NOT_RECORDED}" in printed
-    path.write_bytes(before)
-    done = clone.run(*command)
-    assert "resuming after step" in done.stderr and not re.search(r"epoch \d+/", done.stderr)
 
 
 def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone) -> None:

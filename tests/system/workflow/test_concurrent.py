@@ -4,7 +4,6 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
@@ -44,7 +43,7 @@ def assert_once_each(found: dict[str, list[str]]) -> None:
 
 def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
     """DVC lets one of them write and refuses the other; the outputs are those of a single run."""
-    clone, target = make_clone(tmp_path / "clone", warm=True), "build_vocab@translation"
+    clone, target = make_clone(tmp_path / "clone"), "build_vocab@translation"
     both = [clone.start("dvc", "repro", target) for _ in range(2)]
     assert sum(refused(process) for process in both) < len(both)
     assert clone.repro(target) == []
@@ -52,7 +51,6 @@ def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
     assert clone.run("dvc", "status", target).stdout.strip() == "Data and pipelines are up to date."
 
 
-@pytest.mark.stress
 def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:
     clone = make_clone(tmp_path / "clone")
     both = [clone.start("dvc", "repro", f"report@{task}") for task in TASKS]
@@ -65,13 +63,12 @@ def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:
     assert_once_each(runs(clone))
 
 
-@pytest.mark.stress
 def test_two_worktrees_with_one_store(workflow: Clone, tmp_path: Path) -> None:
     """Both write the same results to the same database, which stays intact and has each run once."""
     store = f"sqlite:///{tmp_path / 'shared.db'}"
     here = make_clone(tmp_path / "clone", MLFLOW_TRACKING_URI=store)
     here.run("git", "worktree", "add", "-q", str(tmp_path / "other"))
-    there = Clone(tmp_path / "other", here.environment, here.commands)
+    there = Clone(tmp_path / "other", here.environment)
     both = [clone.start("dvc", "repro") for clone in (here, there)]
     assert not any(refused(process) for process in both)
     for clone in (here, there):

@@ -90,7 +90,7 @@ def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
     together = workflow.run(*command, *texts).stdout.splitlines()
     assert len(set(together)) > 1, "every sentence has numbers of its own"
     with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.commands, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin and process.stdout
         for text, answer in zip(texts, together, strict=True):
@@ -103,7 +103,7 @@ def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
 def test_a_slow_pipe_is_answered_line_by_line(workflow: Clone) -> None:
     command = ("transformer", "classify")
     with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.commands, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin and process.stdout
         for text in ("A fine film.", "Never again."):
@@ -123,25 +123,12 @@ def test_attention_of_a_text_is_shown_and_drawn(workflow: Clone, tmp_path: Path)
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_attention_shows_gaps_and_says_what_is_cut(
-    workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def title(*arguments: str) -> str:
-        in_this_process(workflow, monkeypatch, "attention", *arguments)
-        return capsys.readouterr().out.partition("\n")[0]
-
-    language = ("-m", "models/language/bundle")
-    assert title(*language, "The [MASK] is hardly dull.").endswith(": the [MASK] is hardly dull .")
-    assert title(*language, "dull " * 60).endswith("(the first 39 tokens)")
-    assert title("Ein Hund läuft. " * 20).endswith("(the first 38 tokens)")
-
-
 def test_output_that_cannot_be_written_is_one_line(workflow: Clone) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         found = subprocess.run(
             ("transformer", "parameters", "runtime"),
             cwd=workflow.root,
-            env=workflow.commands,
+            env=workflow.environment,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -193,16 +180,6 @@ def test_faults_of_the_command_line_are_one_line(
         assert message in str(ended.value.code)
         assert len(str(ended.value.code).splitlines()) == 1
         assert capsys.readouterr().err == ""
-
-
-def test_the_summary_names_figures_and_places(workflow: Clone) -> None:
-    output = workflow.run("transformer", "summary").stdout
-    accuracy = read_json(workflow.root / "reports/sentiment/evaluation.json")["test"]["accuracy"]
-    assert f"{100 * accuracy:.1f} % (" in output
-    assert "make ui" in output
-    assert "dvc exp run -S translation.train.epochs=3 report@translation  " in output
-    one = workflow.run("transformer", "summary", "--task", "sentiment").stdout
-    assert "dvc exp run -S sentiment.train.epochs=3 report@sentiment  " in one and "translation" not in one
 
 
 def test_a_model_that_does_not_beat_its_baseline_says_so_first(workflow: Clone) -> None:

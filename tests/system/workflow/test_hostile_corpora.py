@@ -55,7 +55,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.stress
 @pytest.mark.parametrize("case", CASES)
 def test_every_stage_takes_them(case: str, tmp_path: Path) -> None:
     task, changes = CASES[case]

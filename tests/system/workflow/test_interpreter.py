@@ -1,6 +1,5 @@
 """The stages run with the project's libraries, whatever `python` is on PATH."""
 
-import os
 import shutil
 import site
 import subprocess
@@ -118,14 +117,3 @@ def test_a_stage_as_a_file_is_one_line(tmp_path: Path) -> None:
     assert done.stderr == (
         "error: a stage runs as a module: `python -m stages.train translation`, in the project's folder\n"
     )
-
-
-def test_an_environment_without_libraries_does_not_take_over_for_ever(clone: Clone, empty: Path) -> None:
-    (clone.root / ".venv" / "bin").mkdir(parents=True)
-    (clone.root / ".venv" / "bin" / "python").symlink_to(Path(os.path.realpath(sys.executable)))
-    try:
-        done = run(clone, f"{empty}:{BARE}", "python", "-m", "stages.download", "translation")
-    finally:
-        shutil.rmtree(clone.root / ".venv")
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1

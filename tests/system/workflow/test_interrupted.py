@@ -1,4 +1,4 @@
-"""The workflow killed and restarted, and on a full disk: `make stress`."""
+"""The workflow killed and restarted, and on a full disk."""
 
 import os
 import random
@@ -14,8 +14,6 @@ import pytest
 from tests.conftest import Clone, make_clone
 from tests.kit import STAGES, TASKS
 from tests.training.small import outputs
-
-pytestmark = pytest.mark.stress
 
 SETTINGS = {
     "translation.download.sample_rows": {"train": 800, "validation": 20, "test": 10},

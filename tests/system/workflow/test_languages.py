@@ -19,7 +19,6 @@ from tests.system.workflow.languages import LANGUAGES, pairs
 from transformer.commands.profiles import default_params
 from transformer.core.files import read_json
 
-pytestmark = pytest.mark.stress
 STARS = {
     1: "awful broken waste",
     2: "poor weak slow",

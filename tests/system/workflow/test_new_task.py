@@ -82,11 +82,10 @@ def declare(clone: Clone, declaration: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def clone(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
     root = tmp_path_factory.mktemp("topics") / "clone"
-    clone = make_clone(root, warm=True, PYTHONPATH=str(root))  # the clone's own package, also for the console command
-    shutil.copy(empty_database, root)
+    clone = make_clone(root, PYTHONPATH=str(root))  # the clone's own package, also for the console command
     declare(clone, DECLARATION)
     write_corpus(clone.root / "data" / "local" / "topics")
     clone.change({"topics.download.source": "files", "topics.download.path": "data/local/topics"})
@@ -141,7 +140,7 @@ def code_of(clone: Clone, task: str) -> list[dict[str, Any]]:
 
 def test_a_family_is_one_folder(tmp_path: Path) -> None:
     """A copy of a family under another name, whose console command has another name too."""
-    clone = make_clone(tmp_path / "clone", warm=True, PYTHONPATH=str(tmp_path / "clone"))
+    clone = make_clone(tmp_path / "clone", PYTHONPATH=str(tmp_path / "clone"))
     before = code_of(clone, "sentiment")
     families = clone.root / "transformer" / "families"
     shutil.copytree(families / "classifier", families / "copied", ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""Several training runs at the same time from DVC's queue: `make stress`."""
+"""Several training runs at the same time from DVC's queue."""
 
 import os
 import subprocess
@@ -10,8 +10,6 @@ import pytest
 
 from tests.conftest import Clone, make_clone
 from transformer.training.resume import saved_checkpoints
-
-pytestmark = pytest.mark.stress
 
 SETTINGS = {
     "translation.download.sample_rows": {"train": 800, "validation": 20, "test": 10},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Clone, clone_at
+from tests.conftest import Clone, clone_at, copied
 from tests.kit import TASKS
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -26,7 +26,7 @@ def s3() -> Iterator[str]:
     server.stop()
 
 
-@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.stress)])
+@pytest.fixture(params=["local", "s3"])
 def remote(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
     """The URL of an empty remote, and its settings."""
     if request.param == "local":
@@ -55,14 +55,14 @@ def use(clone: Clone, remote: tuple[str, dict[str, str]]) -> None:
 def test_a_fresh_clone_that_pulls_writes_the_pages_and_the_runs(
     workflow: Clone, remote: tuple[str, dict[str, str]], tmp_path: Path
 ) -> None:
-    pushing = clone_at(workflow.root, warm=True, **CREDENTIALS)
+    pushing = clone_at(workflow.root, **CREDENTIALS)
     use(pushing, remote)
     try:
         pushing.run("dvc", "push", "--quiet")
     finally:
         (workflow.root / ".dvc" / "config.local").unlink()
     workflow.run("git", "clone", "--quiet", str(workflow.root), str(tmp_path / "fresh"))
-    fresh = clone_at(tmp_path / "fresh", warm=True, **CREDENTIALS)
+    fresh = clone_at(tmp_path / "fresh", **CREDENTIALS)
     use(fresh, remote)
     fresh.run("dvc", "pull", "--quiet")
     assert sorted(fresh.repro()) == sorted(f"report@{task}" for task in TASKS)
@@ -77,9 +77,8 @@ def test_a_fresh_clone_that_pulls_writes_the_pages_and_the_runs(
     assert fresh.run("git", "status", "--porcelain").stdout == ""
 
 
-@pytest.mark.stress  # DVC's part
 def test_a_broken_cache_file_is_made_again(workflow: Clone, tmp_path: Path) -> None:
-    clone = clone_at(Path(shutil.copytree(workflow.root, tmp_path / "copy", symlinks=True)), warm=True)
+    clone = copied(workflow, tmp_path / "copy")
     lock = (clone.root / "dvc.lock").read_bytes()
     tokens = clone.root / "data" / "translation" / "tokens"
     before = {path.name: path.read_bytes() for path in tokens.iterdir()}

@@ -1,38 +1,15 @@
-"""Results of the real workflow: one MLflow run per result, reports, and exported models."""
+"""Results of the real workflow: figures, tables, and exported models."""
 
-import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.conftest import Clone
 from tests.kit import TASKS
-from tests.system.workflow.rows import rows
 from transformer.core.files import read_json, read_rows, read_table
 from transformer.data.vocabulary import read_vocabularies
-from transformer.evaluation.headline import shortfall
-from transformer.workflow.results import results_at
-
-
-def test_every_task_has_one_complete_run(workflow: Clone) -> None:
-    pipelines = results_at(workflow.root, "workspace", None).results
-    keys = {result.pipeline.key for result in pipelines.values()}
-    found = [row for row in rows(workflow) if row["tags"]["key"] in keys]
-    assert sorted(row["task"] for row in found) == sorted(TASKS)
-    for row in found:
-        task = row["task"]
-        history = list(read_table(workflow.root / "reports" / task / "history.tsv"))
-        curve = [[int(line["step"]), float(line["validation_loss"])] for line in history]
-        assert sorted(row["curves"]["validation_loss"]) == curve
-        assert len(row["curves"]) <= 40
-        assert row["params"]["train.learning_rate"] == "0.001"
-        assert not any(name.startswith(("export.", "runtime.")) or "path" in name for name in row["params"])
-        assert {"params.json", "reports"} <= set(row["files"])
-        assert {f"{task}/train", f"{task}/validation", f"{task}/test"} <= {name for name, _ in row["inputs"]}
-        assert row["tags"]["git.commit"]
-        behind = shortfall(read_json(workflow.root / "reports" / task / "evaluation.json"))
-        assert row["note"].endswith(behind)
-        assert ("the linear baseline" in row["note"]) is (task == "sentiment")  # the profile `smoke` learns nothing
 
 
 def test_figures_show_the_chosen_sentences_or_the_first_of_validation(workflow: Clone) -> None:
@@ -47,19 +24,6 @@ def test_figures_show_the_chosen_sentences_or_the_first_of_validation(workflow: 
     names = {path.stem for path in (workflow.root / "reports/sentiment/figures").iterdir()}
     code = {"positions", "scale", "masks", "schedules"}
     assert names == {"attention", "encoder_attention_1", "pooled_attention_1"} | code
-
-
-def test_the_report_shows_the_result(restored: Clone) -> None:
-    restored.run("transformer", "report")  # another test may have left the page of another result
-    for task, score, attention in (
-        ("translation", "BLEU", "encoder"),
-        ("sentiment", "Accuracy", "encoder"),
-        ("language", "Perplexity", "self"),
-    ):
-        page = (restored.root / f"reports/{task}/report.html").read_text(encoding="utf-8")
-        assert re.search(rf'class="headline">{score} [\d.]+.* on test, 95 % interval [\d.]+.* to [\d.]+', page)
-        assert "No commit holds another result of this task." in page
-        assert f'"name": "{attention} attention"' in page
 
 
 def test_the_registered_model_answers_as_the_bundle(workflow: Clone) -> None:
@@ -135,9 +99,13 @@ def test_what_evaluate_writes_can_be_read(workflow: Clone) -> None:
     assert all(row["label"] != row["prediction"] for row in errors)
 
 
-def test_a_stage_with_a_bad_parameter_ends_in_one_line(restored: Clone) -> None:
-    restored.change({"sentiment.tokenize.kind": "magic"})
-    done = restored.run("python", "-m", "stages.tokenize", "sentiment", check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: tokenize@sentiment: params.yaml: `sentiment.tokenize.kind`")
-    assert len(done.stderr.strip().splitlines()) == 1
+@pytest.mark.parametrize("method", ["beam", "sample"])
+def test_every_method_is_exported_as_it_was_evaluated(restored: Clone, method: str) -> None:
+    restored.change({"translation.evaluate.method": method, "translation.evaluate.beam_size": 3})
+    assert restored.repro("export@translation") == ["evaluate@translation", "export@translation"]
+    figures = (restored.root / "reports/translation/evaluation.json").read_bytes()
+    predictions = (restored.root / "reports/translation/predictions.tsv").read_bytes()
+    restored.change({"translation.evaluate.batch_size": 3})
+    restored.repro("evaluate@translation")
+    assert (restored.root / "reports/translation/evaluation.json").read_bytes() == figures
+    assert (restored.root / "reports/translation/predictions.tsv").read_bytes() == predictions

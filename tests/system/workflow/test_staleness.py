@@ -22,15 +22,6 @@ from transformer.core.params import read_params, section_path
 from transformer.core.task import open_task
 
 
-@pytest.fixture
-def restored(workflow: Clone) -> Iterator[Clone]:
-    """The shared clone, whose params.yaml is restored afterwards. Without tracking, which is not tested here."""
-    before = workflow.params.read_bytes()
-    workflow.change({"runtime.tracking": False})
-    yield workflow
-    workflow.params.write_bytes(before)
-
-
 def leaves(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in content.items():
         if isinstance(value, dict):
@@ -90,36 +81,18 @@ def descendants(graph: Any, stages: set[str]) -> set[str]:
     return found
 
 
-def test_a_leaf_of_each_section_makes_just_its_declaring_stages_stale(
-    restored: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of one task's, which differ little."""
-    every = list(leaves(read_params(restored.params)))
-    random.Random(0).shuffle(every)
-    of_section = {leaf.rpartition(".")[0].removesuffix(".sample_rows"): (leaf, value) for leaf, value in every}
-    assert len(of_section) == 29
-    of_section = {section.rpartition(".")[2]: chosen for section, chosen in of_section.items()}
-    assert len(of_section) == 11
-    check_leaves(restored, monkeypatch, [*of_section.values()])
-
-
-@pytest.mark.stress
-def test_every_leaf_makes_just_its_declaring_stages_stale(restored: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_leaves(restored, monkeypatch, list(leaves(read_params(restored.params))))
-
-
 READERS = {"sentiment": ("language",)}
 """Tasks that depend on another one's corpus, to leave out what it is judged by."""
 
 
-def check_leaves(restored: Clone, monkeypatch: pytest.MonkeyPatch, chosen: list[tuple[str, Any]]) -> None:
+def test_every_leaf_makes_just_its_declaring_stages_stale(restored: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     # Most of the time goes to parsing params.yaml for every stage; the same text always gives the same content.
     monkeypatch.setattr(dvc_yaml, "parse_yaml", cache(dvc_yaml.parse_yaml))
     original, values = restored.params.read_bytes(), json.dumps(read_params(restored.params))
     found = {}
     with stages(restored.root) as known:
         assert stale(known) == set()
-        for leaf, value in chosen:
+        for leaf, value in leaves(json.loads(values)):
             content = json.loads(values)
             *sections, name = leaf.split(".")
             reduce(getitem, sections, content)[name] = another(value)
@@ -174,13 +147,6 @@ def test_a_file_to_compare_with_makes_evaluate_stale(restored: Clone) -> None:
         assert stale(known) == {"evaluate@sentiment"}
         path.unlink()
         assert stale(known) == set()
-
-
-@pytest.mark.stress  # that unchanged bytes end a chain is DVC's part
-def test_a_parameter_without_effect_stops_at_its_stage(restored: Clone) -> None:
-    restored.change({"translation.vocab.revision": "0" * 40})
-    assert restored.repro() == ["build_vocab@translation", "report@translation"]
-    restored.run("git", "checkout", "-q", "dvc.lock", "params.yaml", "reports")
 
 
 def test_an_edit_without_meaning_runs_nothing_but_code(restored: Clone) -> None:

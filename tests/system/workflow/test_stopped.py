@@ -24,7 +24,7 @@ main("download")
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """A clone without tracking."""
-    clone = make_clone(tmp_path_factory.mktemp("stopped") / "clone", warm=True)
+    clone = make_clone(tmp_path_factory.mktemp("stopped") / "clone")
     clone.change({"runtime.tracking": False})
     yield clone
 

@@ -26,7 +26,6 @@ def hashes(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256(path) for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.stress
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_from_the_corpus_to_an_exported_model(kind: str, tmp_path: Path) -> None:
     clone = make_clone(tmp_path)

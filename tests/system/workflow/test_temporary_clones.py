@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
-
-pytestmark = pytest.mark.stress
 
 LOCAL = "data/local/translation"
 STAGE = "download@translation"

@@ -1,0 +1,52 @@
+"""The small chain of each family, end to end, as users run it: `dvc repro`, MLflow's runs, the commands, an edit."""
+
+import re
+
+import pytest
+
+from tests.conftest import Clone
+from tests.kit import TASKS
+from transformer.core.files import read_json
+from transformer.workflow.mlflow import open_store
+from transformer.workflow.results import results_at
+
+ANSWERS = {
+    "translation": ("translate", "Ein Mann schläft."),
+    "sentiment": ("classify", "A fine film."),
+    "language": ("fill", "The [MASK] is hardly dull."),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_chain_ends_with_scores_a_page_a_run_and_a_model_that_answers(task: str, workflow: Clone) -> None:
+    reports = workflow.root / "reports" / task
+    scores = read_json(reports / "evaluation.json")["test"]
+    main = {"translation": "chrf", "sentiment": "accuracy", "language": "perplexity"}[task]
+    assert scores[f"{main}_low"] <= scores[main] <= scores[f"{main}_high"]
+    page = (reports / "report.html").read_text(encoding="utf-8")
+    assert re.search(r'class="headline">.* on test, 95 % interval [\d.]+.* to [\d.]+', page)
+
+    result = results_at(workflow.root, "workspace", task).results[task]
+    store = open_store(workflow.root, task)
+    (run,) = store.client.search_runs([store.experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.data.tags["key"] == result.pipeline.key
+    assert run.data.metrics[f"test_{main}"] == pytest.approx(scores[main])
+    assert {each.path for each in store.client.list_artifacts(run.info.run_id)} >= {"params.json", "reports"}
+
+    command, text = ANSWERS[task]
+    assert workflow.run("transformer", command, text).stdout.strip()
+
+
+def test_nothing_runs_twice_and_a_change_runs_what_it_affects(restored: Clone) -> None:
+    assert restored.repro() == []
+    lock = (restored.root / "dvc.lock").read_bytes()
+    restored.change({"sentiment.evaluate.bootstrap_samples": 50})
+    # Only the scores differ, so `convert` has nothing to do: DVC ends a chain at equal bytes.
+    assert restored.repro() == ["evaluate@sentiment", "export@sentiment", "report@sentiment"]
+    compared = restored.run("transformer", "compare", "HEAD", "--task", "sentiment").stdout
+    assert re.search(r"sentiment\.evaluate\.bootstrap_samples +\S+ +50", compared)
+    restored.run("git", "checkout", "-q", "--", "params.yaml")
+    restored.change({"runtime.tracking": False})
+    assert restored.repro() == ["report@sentiment"]
+    assert (restored.root / "dvc.lock").read_bytes() == lock
