@@ -5,6 +5,7 @@ VENV := .venv
 READY := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 CHECKED := .dvc/tmp/checked-params
+PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
@@ -13,7 +14,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 # Installation compiles nothing (below), so the first import must cache its bytecode: torch takes 2.8 s, then 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro test coverage stress check bench bench-quality bench-serving parameters docs licenses ui serve lock clean-venv
+.PHONY: repro test test-workflow coverage check bench bench-quality bench-serving parameters docs licenses ui serve lock clean-venv
 
 repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, DATA=path uses local corpora, TASK=name runs one task
 	@$(if $(PROFILE)$(DATA),transformer profile $(PROFILE) $(if $(DATA),--data "$(DATA)"))
@@ -21,14 +22,14 @@ repro: $(READY)  ## run the workflow; PROFILE=name applies profiles/name.yaml, D
 	@dvc repro $(if $(TASK),report@$(TASK))
 	@transformer summary $(if $(TASK),--task $(TASK))
 
-test: $(DEV)  ## run the tests
-	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(DEV)  ## run the unit tests and one small chain of each family, in 5 minutes
+	$(PYTEST) $(ARGS)
 
-coverage: $(DEV)  ## run the tests and report line coverage of the package, as seen in the test processes
-	pytest -n 2 -o faulthandler_timeout=900 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
+test-workflow: $(DEV)  ## run the system tests: clones, servers, browsers, kills, other processors; in 40 minutes
+	$(PYTEST) tests/system $(ARGS)
 
-stress: $(DEV)  ## run the stress tests, which kill processes and fill disks many times; takes minutes
-	pytest -n 2 -m stress -o faulthandler_timeout=3600 $(ARGS)
+coverage: $(DEV)  ## run both and report line coverage of the package, as seen in the test processes
+	$(PYTEST) tests tests/system --cov --cov-report=term $(ARGS)
 
 check: $(DEV)  ## lint and type-check
 	ruff check .

@@ -18,7 +18,9 @@ import pytest
 
 from tests.kit import ROOT, clean_environment, free_port
 from tests.system.tracking.services import Deployed, Postgres, running
-from transformer.workflow.mlflow import Store, open_store
+from tests.workflow.conftest import root, store
+
+__all__ = ["root", "store"]
 
 STAGES = {
     "download": ("download", [], ["data/T/corpus"], []),
@@ -115,22 +117,6 @@ def make_repository(root: Path) -> None:
     run_in(root, "dvc", "config", "core.check_update", "false")
     run_in(root, "git", "add", "--all")
     run_in(root, "git", "commit", "--quiet", "--message", "start")
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that the tracking takes for a DVC repository's root; also the working directory."""
-    for name in [name for name in os.environ if name.startswith(("MLFLOW_", "DVC_"))]:
-        monkeypatch.delenv(name)
-    (tmp_path / ".dvc").mkdir()
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-
-
-@pytest.fixture
-def store(root: Path) -> Store:
-    """An empty store in its own database."""
-    return open_store(root, "sentiment")
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from mlflow.tracking import MlflowClient
 
 from tests.system.tracking.conftest import run_in
 from tests.system.tracking.runs import Shown, commit, edit, of_task, shown, sync
@@ -210,3 +211,21 @@ def test_files_of_another_result_are_refused_until_they_are_checked_out(dvc_repo
     assert said.endswith("0 runs written\n")
     run_in(dvc_repository, "dvc", "checkout", "--quiet", "--force", "export@sentiment")
     assert sync(dvc_repository).endswith("1 runs written\n")
+
+
+def test_a_result_that_mlflow_does_not_take_is_named_and_the_others_are_written(dvc_repository: Path) -> None:
+    edit(dvc_repository, "tracking: true", "tracking: false")
+    edit(dvc_repository, "registered_name: sentiment-model", "registered_name: a/b")
+    label = "claims about water " * 20
+    edit(dvc_repository, "schedule: null", f"schedule: null, class_weights: {{{label}: 1, other: 2}}")
+    run_in(dvc_repository, "dvc", "repro")
+    edit(dvc_repository, "bonus: 0", "bonus: 5")
+    for line, written in (("sentiment of workspace: not recorded, since MLflow does not take it", 1), ("sentiment", 0)):
+        *said, count = sync(dvc_repository).splitlines()
+        assert count == f"{written} runs written" and [each for each in said if each.startswith(line)], said
+    uri = f"sqlite:///{dvc_repository}/mlflow.db"
+    store = MlflowClient(uri, uri)
+    experiments = [each.experiment_id for each in store.search_experiments()]
+    (run,) = store.search_runs(experiments, "attributes.status = 'FINISHED'")
+    assert run.data.tags["task"] == "translation" and "train_loss" in run.data.metrics
+    assert sum(name.startswith("train.class_weights.claims about water") for name in run.data.params) == 1

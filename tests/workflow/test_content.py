@@ -8,12 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow.entities import Metric, Param, RunTag
 
 from tests.kit import git
 from transformer.core.files import write_json
 from transformer.workflow.mlflow import Store, place_alias
 from transformer.workflow.pipeline import OPTIONAL, REQUIRED, STAGES, Pipeline, Stage, pipelines
-from transformer.workflow.run import changes, current_origin, hyperparameters, metrics, registered_name
+from transformer.workflow.run import (
+    changes,
+    current_origin,
+    hyperparameters,
+    metrics,
+    registered_name,
+    safe,
+    safe_names,
+    storable,
+)
 
 PARAMS: dict[str, dict[str, Any]] = {
     "download": {"source": "sample", "path": "data/local/x", "repository": "a/multi30k"},
@@ -135,6 +145,28 @@ def test_a_model_is_named_after_its_corpus(download: dict[str, Any], name: str) 
     whole = pipeline()
     stage = replace(whole.stages["download"], params={"translation.download": PARAMS["download"] | download})
     assert registered_name(Pipeline("translation", {**whole.stages, "download": stage})) == name
+
+
+NAMES = ["", ".", "..", "a/../b", "x" * 259, "x" * 260, "ham", "Ham", "\ud800", "a\0b\n", "../up", ".hidden"]
+
+
+def test_any_name_is_one_of_a_parameter_metric_tag_and_version_tag(store: Store) -> None:
+    names = safe_names(NAMES)
+    assert len({name.casefold() for name in names.values()}) == len(NAMES), "databases may ignore case"
+    values = safe(dict.fromkeys(NAMES, "\ud800\0" + "x" * 9000))
+    run_id = store.client.create_run(store.experiment_id).info.run_id
+    store.client.log_batch(
+        run_id,
+        metrics=[Metric(name, 1.0, 0, 0) for name in names.values()],
+        params=[Param(*pair) for pair in values.items()],
+        tags=[RunTag(*pair) for pair in values.items()],
+    )
+    store.client.create_registered_model("m")
+    version = store.client.create_model_version("m", "/x", run_id, values)
+    data = store.client.get_run(run_id).data
+    assert {*data.metrics} == {*names.values()} and data.params == values == version.tags
+    assert values.items() <= data.tags.items()
+    assert storable({"a": "ß"}) == '{"a": "ß"}'
 
 
 def test_at_most_40_metrics_are_those_that_people_choose_by(tmp_path: Path) -> None:
