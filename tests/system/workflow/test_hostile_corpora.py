@@ -45,12 +45,10 @@ def sentiment(folder: Path) -> None:
 
 CORPORA = {"translation": translation, "sentiment": sentiment}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "translation of words by spaCy": ("translation", {"tokenize.kind": "spacy", "vocab.kind": "word"}),
     "translation of BPE's bytes": (
         "translation",
         {"tokenize.kind": "none", "vocab.kind": "bpe", "vocab.max_size": 600, "vocab.byte_fallback": True},
     ),
-    "sentiment of WordPiece": ("sentiment", {"tokenize.kind": "none", "vocab.kind": "wordpiece"}),
     "sentiment of words by spaCy": ("sentiment", {"tokenize.kind": "spacy", "vocab.kind": "word"}),
 }
 

@@ -1,8 +1,6 @@
 """A commit's results, computed again in a clone: the same, others, or not computed."""
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -149,19 +147,10 @@ def test_what_differs_is_named_by_stage(change: Callable[[Path], None], expected
     assert last == f"error: {failed}{len(expected)} of 3 stages are not as at HEAD"
 
 
-def test_a_stage_that_dvc_yaml_lacks_is_not_computed(project: Path) -> None:
-    (project / "dvc.yaml").write_text(DVC_YAML.partition("  report:")[0])
-    commit(project)
-    lines = {"report@sentiment: not computed", "report@translation: not computed"}
-    *found, last = verified(project)
-    assert (set(found), last) == (lines, "error: 2 of 6 stages are not as at HEAD")
-
-
 @pytest.mark.parametrize(
     ("hardware", "cpu", "why"),
     [
         ("device: cpu, precision: bf16", {"avx2": True}, "the bytes of bf16 on cpu belong to a kind of machine"),
-        ("device: cuda, precision: fp32", {"avx2": True}, "the bytes of fp32 on cuda belong to a kind of machine"),
         ("device: cpu, precision: fp32, portable: false", {"avx2": True}, "hardware.portable is false, so the bytes"),
         (
             "device: cpu, precision: fp32, portable: true",
@@ -189,16 +178,7 @@ def test_what_a_clone_lacks_is_one_line(project: Path) -> None:
     assert line.startswith("error: a clone lacks given: name it in params.yaml by its absolute path, or")
 
 
-def test_without_a_result_there_is_nothing_to_verify(project: Path) -> None:
-    (project / "dvc.lock").unlink()
-    commit(project)
-    assert verified(project, "sentiment") == [
-        "error: HEAD has no result of sentiment in dvc.lock: run `dvc repro`, and commit"
-    ]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_it_leaves_nothing(number: signal.Signals, project: Path) -> None:
+def test_stopped_it_leaves_nothing(project: Path) -> None:
     (project / "dvc.yaml").write_text(DVC_YAML.replace("cat given", "touch begun && sleep 77 && cat given"))
     commit(project)
     own = clean_environment()
@@ -209,13 +189,12 @@ def test_stopped_it_leaves_nothing(number: signal.Signals, project: Path) -> Non
         env=own,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job's is ignored
     )
     due = time.monotonic() + 60
     while not (begun := [*(project / ".dvc/tmp").glob("verify-*/project/begun")]) and process.poll() is None:
         assert time.monotonic() < due
         time.sleep(0.1)
     assert begun
-    os.kill(process.pid, number)
+    process.terminate()
     assert process.wait(20) == 130
     assert not [*(project / ".dvc/tmp").glob("verify-*")]
