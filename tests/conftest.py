@@ -30,7 +30,7 @@ class Clone:
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of the virtual environment in the clone."""
         done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=600, check=False
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=1800, check=False
         )
         assert not check or done.returncode == 0, f"{command} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done

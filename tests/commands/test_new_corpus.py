@@ -12,8 +12,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.data.cases import write
+from tests.data.languages import pairs
 from tests.kit import TASKS
-from tests.system.workflow.languages import pairs
 from transformer.commands import rehearsal
 from transformer.commands.check import check_params
 from transformer.commands.new_corpus import new_corpus, recognise
