@@ -52,11 +52,7 @@ serve: $(READY)  ## serve the workspace's translation model, to this machine onl
 	transformer serve --port $(or $(PORT),5001) $(if $(MODEL),--model "$(MODEL)")
 
 parameters: $(READY)  ## write docs/parameters.md from the sections that declare them
-	@echo '# Parameters' > docs/parameters.md
-	@echo >> docs/parameters.md
-	@echo 'Every leaf of `params.yaml`: its default, what it may be, and what it means. Written by `make parameters` from the typed sections; `transformer parameters PREFIX` prints a part of it. An empty default belongs to a `kind` that the default parameters do not choose.' >> docs/parameters.md
-	@echo >> docs/parameters.md
-	@transformer parameters --markdown >> docs/parameters.md
+	transformer parameters --markdown > docs/parameters.md
 
 docs: $(DEV)  ## build the site from docs/ into build/docs; any warning is an error
 	sphinx-build -q -W --keep-going -b html docs build/docs

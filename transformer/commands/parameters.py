@@ -4,8 +4,8 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import groupby, pairwise
-from textwrap import dedent
+from itertools import pairwise
+from textwrap import dedent, fill
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -16,13 +16,19 @@ from transformer.core.validation import SHARED_SECTIONS, Section
 
 _LIMITS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "min_length": "length >=", "max_length": "length <="}
 _SHORT = 100  # characters of a default that are shown
+_WIDTH = 100  # of the page's prose
 
 
 class Parameter(NamedTuple):
     """A leaf of params.yaml."""
 
-    path: str
-    """Dotted path, as in `dvc exp run -S`."""
+    task: str
+    """Empty if all tasks share it."""
+    section: str
+    leaf: str
+    """Its name in the section; dotted if nested."""
+    kind: str
+    """The `kind` of its section that has it; empty if the section has none."""
     values: str
     """Description of its valid values."""
     default: str
@@ -31,6 +37,11 @@ class Parameter(NamedTuple):
     declared: str
     """File of the section's class."""
 
+    @property
+    def path(self) -> str:
+        """Dotted path, as in `dvc exp run -S`."""
+        return ".".join(filter(None, (self.task, self.section, self.leaf)))
+
 
 def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
     """Yield every parameter in stage order, starting with those shared by all tasks. content: of a params.yaml."""
@@ -38,11 +49,11 @@ def parameters(content: Mapping[str, Any]) -> Iterator[Parameter]:
     for task in task_names():
         for stage in STAGES:
             for name, field in open_task(task).family.stage(stage).Params.model_fields.items():
-                shared = name in SHARED_SECTIONS
-                path = name if shared else f"{task}.{name}"
-                section = _section(content if shared else _section(content, task), name)
-                leaves = list(_leaves(field.annotation, path, section))
-                found[path] = max(found.get(path, []), leaves, key=len)  # a stage may declare a part of a section
+                owner = "" if name in SHARED_SECTIONS else task
+                section = _section(_section(content, owner) if owner else content, name)
+                leaves = [Parameter(owner, name, *each) for each in _leaves(field.annotation, "", section)]
+                # A stage may declare a part of a section.
+                found[f"{owner}.{name}"] = max(found.get(f"{owner}.{name}", []), leaves, key=len)
     for leaves in found.values():
         yield from leaves
 
@@ -53,18 +64,18 @@ def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _leaves(annotation: Any, path: str, section: Mapping[str, Any]) -> Iterator[Parameter]:
+def _leaves(annotation: Any, prefix: str, section: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, str, str]]:
+    """Yield leaf, kind, values, default, meaning and file of every field, in all kinds of a section."""
     schemas = [each for each in _schemas(annotation) if issubclass(each, Section)]
     for schema in schemas:
-        chosen = "kind" not in schema.model_fields or section.get("kind") in get_args(_kind(schema))
-        suffix = f" (kind: {get_args(_kind(schema))[0]})" if len(schemas) > 1 else ""
+        kind = _kind(schema)
+        chosen = kind in ("", section.get("kind"))
         for name, field in schema.model_fields.items():
             if any(issubclass(each, Section) for each in _schemas(field.annotation)):
-                yield from _leaves(field.annotation, f"{path}.{name}", _section(section, name))
+                yield from _leaves(field.annotation, f"{prefix}{name}.", _section(section, name))
                 continue
             default = _shown(section[name]) if chosen and name in section else ""
-            meaning = _meanings(schema).get(name, "") + suffix
-            yield Parameter(f"{path}.{name}", _values(field), default, meaning, _file(schema))
+            yield f"{prefix}{name}", kind, _values(field), default, _meanings(schema).get(name, ""), _file(schema)
 
 
 @cache
@@ -86,8 +97,10 @@ def _file(schema: type[Section]) -> str:
     return schema.__module__.replace(".", "/") + ".py"
 
 
-def _kind(schema: type[Section]) -> Any:
-    return schema.model_fields["kind"].annotation
+def _kind(schema: type[Section]) -> str:
+    """Return the value of `kind` that chooses this schema; empty if none does."""
+    values = get_args(schema.model_fields["kind"].annotation) if "kind" in schema.model_fields else ()
+    return values[0] if len(values) == 1 else ""
 
 
 def _schemas(annotation: Any) -> list[Any]:
@@ -116,7 +129,8 @@ def _type(annotation: Any) -> str:
         return " or ".join([*named, "null"] if NoneType in get_args(annotation) else named)
     if get_origin(annotation) is Annotated:
         return _type(get_args(annotation)[0])
-    return annotation.__name__ if inspect.isclass(annotation) and not get_args(annotation) else str(annotation)
+    inner = ", ".join(_type(each).replace(", ", "/") for each in get_args(annotation))
+    return f"{annotation.__name__}[{inner}]" if inner else str(annotation.__name__)
 
 
 def _shown(value: Any) -> str:
@@ -126,21 +140,65 @@ def _shown(value: Any) -> str:
 
 def as_text(given: Iterable[Parameter]) -> str:
     """Format for a terminal: path, default and valid values on a line, the meaning below."""
-    return "".join(f"{each.path}: {each.default or '-'}  [{each.values}]\n    {each.meaning}\n" for each in given)
+    return "".join(
+        f"{each.path}: {each.default or '-'}  [{each.values}]\n"
+        f"    {each.meaning}{f' (kind: {each.kind})' if each.kind else ''}\n"
+        for each in given
+    )
+
+
+_HEAD = """\
+# Parameters
+
+Every leaf of `params.yaml`: which tasks or kinds have it (empty: all), its default, its valid
+values, and what it means. `transformer parameters PREFIX` prints a part of this page. Written by
+`make parameters` from the typed sections.
+"""
 
 
 def as_markdown(given: Iterable[Parameter]) -> str:
-    """Format as Markdown, with a table per section."""
-    lines: list[str] = []
-    by_section = groupby(given, lambda each: each.path.rpartition(".")[0])
-    for section, leaves in ((section, list(each)) for section, each in by_section):
-        files = ", ".join(f"`{file}`" for file in dict.fromkeys(each.declared for each in leaves))
-        lines += ["", f"## {section}", "", f"Declared in {files}.", ""]
-        lines += ["| leaf | default | values | meaning |", "|---|---|---|---|", *map(_row, leaves)]
-    return "\n".join(lines).strip() + "\n"
+    """Format as a page, with a table per section; what several tasks or kinds have in common is one row."""
+    sections: dict[str, list[Parameter]] = {}
+    for each in given:
+        sections.setdefault(each.section, []).append(each)
+    lines = [_HEAD]
+    for section, leaves in sections.items():
+        files = ", ".join(dict.fromkeys(f"`{each.declared}`" for each in leaves))
+        declared = fill(f"Declared in {files}.", width=_WIDTH, break_on_hyphens=False)
+        rows: dict[tuple[str, str, str], list[Parameter]] = {}
+        for each in leaves:
+            rows.setdefault((each.leaf, each.values, each.meaning), []).append(each)
+        lines += [
+            f"## {section}\n\n{declared}\n",
+            "| leaf | of | default | values | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [_row(same, leaves) for same in rows.values()] + [""]
+    return "\n".join(lines)
 
 
-def _row(each: Parameter) -> str:
-    leaf = each.path.rpartition(".")[2]
-    cells = (f"`{leaf}`", f"`{each.default}`" if each.default else "", each.values, each.meaning)
+def _row(same: list[Parameter], leaves: list[Parameter]) -> str:
+    """Format one leaf of the section `leaves`. same: its equal declarations in tasks and kinds."""
+    leaf, values, meaning = same[0].leaf, same[0].values, same[0].meaning
+    cells = (f"`{leaf}`", _owners(same, leaves), _defaults(same), values, meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _owners(same: list[Parameter], leaves: list[Parameter]) -> str:
+    """Name the tasks, or the kinds within tasks, that have a leaf; empty if all have it."""
+    having, every = ({(each.task, each.kind) for each in some} for some in (same, leaves))
+    if having == every:
+        return ""
+    tasks, kinds = {task for task, _ in having}, {kind for _, kind in having}
+    if having == {each for each in every if each[0] in tasks}:
+        return ", ".join(sorted(tasks))
+    names = sorted(kinds) if having == {each for each in every if each[1] in kinds} else sorted(map(" ".join, having))
+    return ", ".join(names)
+
+
+def _defaults(same: list[Parameter]) -> str:
+    """Show the default, or that of each task where they differ."""
+    found = {each.task: f"`{each.default}`" for each in same if each.default}
+    if len(set(found.values())) <= 1:
+        return next(iter(found.values()), "")
+    return ", ".join(f"{task} {default}" for task, default in found.items())

@@ -27,7 +27,7 @@ class TokenizeParams(Section):
     """spaCy's rules for each language, white space, or raw text for subword vocabularies; for sides that differ,
     `{source: spacy, target: none}`."""
     lowercase: bool
-    """Lowercase the text by the rules of its language, so that translations are lowercase as well."""
+    """Lowercase the text by the rules of its language, so that answers are lowercase as well."""
 
     @model_validator(mode="after")
     def _two_languages(self) -> Self:
