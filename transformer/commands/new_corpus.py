@@ -58,7 +58,7 @@ def _by_name(folder: Path, names: Sequence[str]) -> dict[str, str]:
         return {"label": labels[0], "text": texts[0]}
     raise UserError(
         f"the names in {folder} ({', '.join(names)}) do not tell what to read: a table needs a header row, plain text"
-        f" two languages; {_SAY}; for a language model, see docs/language-models.md"
+        f" two languages; {_SAY}; for a language model, see docs/own-data.md"
     )
 
 

@@ -120,7 +120,7 @@ def loses_by_bf16() -> bool:
     """True if the CPU multiplies matrices more slowly in bf16 than in fp32.
 
     Without such instructions bf16 is emulated. Intel's AVX-512 ones take longer than fp32's; its AMX ones, which a
-    virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/notes.md).
+    virtual machine may hide, do not, nor do AMD's AVX-512 ones (docs/performance.md).
     """
     cpu = torch.cpu.get_capabilities()
     amx, avx512 = cpu.get("amx_bf16", False), cpu.get("avx512_bf16", False)
