@@ -1,7 +1,6 @@
 """The console command with the models of a real workflow."""
 
 import io
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,6 @@ import pytest
 
 from tests.conftest import Clone
 from transformer.cli import run_command
-from transformer.core.files import read_json
-from transformer.evaluation.headline import shortfall
 
 
 def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Path) -> None:
@@ -26,32 +23,6 @@ def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Pa
     assert label in ("negative", "positive")
     assert 0.5 <= float(probability) <= 1
     assert text == "A fine film."
-
-
-@pytest.mark.parametrize("command", ["translate", "classify"])
-def test_words_that_training_never_had_are_named(
-    command: str, workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    in_this_process(workflow, monkeypatch, command, "犬 犬")
-    printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 1
-    assert read(printed.err) == ["note: words that the vocabulary lacks: 犬"]
-    in_this_process(workflow, monkeypatch, command, ".")
-    assert read(capsys.readouterr().err) == []
-
-
-@pytest.mark.parametrize("command", ["translate", "classify"])
-def test_what_is_beyond_the_positions_is_told(
-    command: str, workflow: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    in_this_process(workflow, monkeypatch, command, f"{'. ' * 3000}犬", ".")
-    (line,) = read(capsys.readouterr().err)
-    assert re.fullmatch(r"note: only the first \d+ tokens of the text were read \(1 of 2 texts\)", line), line
-
-
-def read(said: str) -> list[str]:
-    """The notes about what was read; a model of a few updates may go on to the maximum length."""
-    return [line for line in said.splitlines() if "reached its maximum length" not in line]
 
 
 def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -98,20 +69,6 @@ def test_samples_do_not_depend_on_how_the_texts_arrive(workflow: Clone) -> None:
             process.stdin.flush()
             assert process.stdout.readline() == f"{answer}\n"
         process.stdin.close()
-
-
-def test_a_slow_pipe_is_answered_line_by_line(workflow: Clone) -> None:
-    command = ("transformer", "classify")
-    with subprocess.Popen(
-        command, cwd=workflow.root, env=workflow.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin and process.stdout
-        for text in ("A fine film.", "Never again."):
-            process.stdin.write(f"{text}\n")
-            process.stdin.flush()
-            assert process.stdout.readline().endswith(f"\t{text}\n")
-        process.stdin.close()
-    assert process.returncode == 0
 
 
 def test_attention_of_a_text_is_shown_and_drawn(workflow: Clone, tmp_path: Path) -> None:
@@ -180,13 +137,3 @@ def test_faults_of_the_command_line_are_one_line(
         assert message in str(ended.value.code)
         assert len(str(ended.value.code).splitlines()) == 1
         assert capsys.readouterr().err == ""
-
-
-def test_a_model_that_does_not_beat_its_baseline_says_so_first(workflow: Clone) -> None:
-    """The profile `smoke` learns nothing: the summary and the report say so first."""
-    behind = shortfall(read_json(workflow.root / "reports/sentiment/evaluation.json"))
-    assert "the linear baseline" in behind
-    summary = workflow.run("transformer", "summary").stdout
-    assert f"\nsentiment: {behind}\nsentiment, 95 % intervals" in summary
-    page = (workflow.root / "reports/sentiment/report.html").read_text(encoding="utf-8")
-    assert re.search(rf'class="headline">Accuracy [^<]*\. {re.escape(behind)}<', page)

@@ -49,6 +49,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "translation",
         {"tokenize.kind": "none", "vocab.kind": "bpe", "vocab.max_size": 600, "vocab.byte_fallback": True},
     ),
+    "translation of Unigram's pieces": ("translation", {"tokenize.kind": "none", "vocab.kind": "unigram"}),
     "sentiment of words by spaCy": ("sentiment", {"tokenize.kind": "spacy", "vocab.kind": "word"}),
 }
 

@@ -1,7 +1,5 @@
 """Results of the real workflow: figures, tables, and exported models."""
 
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -41,21 +39,6 @@ assert [tuple(row) for row in rows] == [tuple(answer) for answer in bundle], ser
 assert str(model.metadata.signature.inputs.input_names()) == "['text']"
 """
     workflow.run("python", "-c", code)
-
-
-def test_a_bundle_opens_without_dvc_and_mlflow(workflow: Clone, tmp_path: Path) -> None:
-    code = """
-import sys, transformer
-translator = transformer.load(sys.argv[1])
-assert translator.translate([]) == []
-assert translator.translate(["", "Ein Mann schläft."])[0] == ""
-assert not {"mlflow", "dvc", "datasets", "pandas"} & set(sys.modules)
-"""
-    (workflow.root / "models/translation/bundle").rename(tmp_path / "moved")
-    try:
-        workflow.run(sys.executable, "-c", code, str(tmp_path / "moved"))
-    finally:
-        (tmp_path / "moved").rename(workflow.root / "models/translation/bundle")
 
 
 def test_export_fails_if_its_answers_differ_from_evaluates(restored: Clone) -> None:

@@ -140,15 +140,6 @@ def test_a_change_reruns_its_stage_and_what_its_output_reaches_and_going_back_on
     assert (restored.root / "models/sentiment/trained/model.safetensors").read_bytes() == model
 
 
-def test_a_file_to_compare_with_makes_evaluate_stale(restored: Clone) -> None:
-    path = restored.root / "data/local/baseline/sentiment/other.tsv"
-    with stages(restored.root) as known:
-        path.write_text("split\tprediction\tprobability\n", encoding="utf-8")
-        assert stale(known) == {"evaluate@sentiment"}
-        path.unlink()
-        assert stale(known) == set()
-
-
 def test_an_edit_without_meaning_runs_nothing_but_code(restored: Clone) -> None:
     """In every file of every stage: a comment, a blank line, another docstring."""
     names = [name for name in Tree(restored.root).names if name.endswith(".py")]
