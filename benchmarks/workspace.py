@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tests.kit import ROOT, clean_environment, set_leaves
-from transformer.commands.profiles import profile_params, with_local_corpora
+from transformer.commands.profiles import profile_params
 from transformer.core.errors import UserError
 from transformer.core.files import atomic_write
 from transformer.core.params import read_params, stage_params
@@ -45,8 +45,7 @@ class Workspace(NamedTuple):
 def new_workspace(root: Path, data: Path | None = None) -> Workspace:
     """A workspace at `root` with the corpora from `data`, or sample corpora of about the same size."""
     root.mkdir(parents=True, exist_ok=True)
-    params = profile_params(ROOT, "seed")
-    (root / "params.yaml").write_text(params if data is None else with_local_corpora(params, data), encoding="utf-8")
+    (root / "params.yaml").write_text(profile_params(ROOT, "seed", data), encoding="utf-8")
     changes: dict[str, Any] = {"runtime.tracking": False}
     if data is None:
         for task, rows in SAMPLE_ROWS.items():

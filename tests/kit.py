@@ -15,9 +15,10 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from transformer.commands.profiles import profile_values
+from transformer.commands.profiles import profile_params
 from transformer.core.code import Tree, code_at_start, code_path, fingerprint
 from transformer.core.files import atomic_write, json_bytes
+from transformer.core.params import parse
 from transformer.core.task import STAGES as STAGES
 from transformer.core.task import open_task, task_names
 
@@ -51,6 +52,11 @@ def fresh_profile(name: str) -> dict[str, Any]:
 @cache
 def _pickled(name: str) -> bytes:
     return pickle.dumps(profile_values(ROOT, name))
+
+
+def profile_values(root: Path, name: str) -> Any:
+    """The values of a profile in a folder."""
+    return parse(profile_params(root, name))
 
 
 def copy_working_tree(root: Path, params: str) -> None:

@@ -165,8 +165,8 @@ def _parser() -> argparse.ArgumentParser:
     parameters.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="such as translation.train")
     parameters.add_argument("--markdown", action="store_true", help="as tables")
     parameters.set_defaults(run=_parameters)
-    profile = commands.add_parser("profile", help="write params.yaml from the default and profiles/NAME.yaml")
-    profile.add_argument("name", nargs="?", metavar="NAME", help="`default` restores it; optional with --data")
+    profile = commands.add_parser("profile", help="write params.yaml from profiles/default.yaml and NAME.yaml")
+    profile.add_argument("name", nargs="?", metavar="NAME", help="such as `default`; with --data, the one in place")
     profile.add_argument("--data", type=given_path, help="a folder with local corpora (multi30k/, imdb/)")
     profile.set_defaults(run=_profile)
     corpus = commands.add_parser(
@@ -318,15 +318,9 @@ def _parameters(arguments: argparse.Namespace) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from transformer.commands.profiles import DEFAULT, PARAMS, set_back, use_profile
-    from transformer.core.files import reading
+    from transformer.commands.profiles import use_profile
 
-    with reading(PARAMS):
-        before = PARAMS.read_bytes() if PARAMS.is_file() else b""
-    done = "put in place" if use_profile(Path.cwd(), arguments.name, arguments.data) else "already in place"
-    print(f"params.yaml: {arguments.name or 'corpora'} {done}")
-    if arguments.name not in (None, DEFAULT) and (back := set_back(Path.cwd(), before)):
-        _say(f"  set back to the default: {', '.join(back)}")
+    print(use_profile(Path.cwd(), arguments.name, arguments.data))
 
 
 def _new_corpus(arguments: argparse.Namespace) -> None:

@@ -13,13 +13,13 @@ import pytest
 from tests.conftest import ROOT
 from tests.data.cases import write
 from tests.data.languages import pairs
-from tests.kit import TASKS
+from tests.kit import TASKS, profile_values
 from transformer.commands import rehearsal
 from transformer.commands.check import check_params
 from transformer.commands.new_corpus import new_corpus, recognise
-from transformer.commands.profiles import default_params, profile_params, profile_values
+from transformer.commands.profiles import profile_params
 from transformer.core.errors import UserError
-from transformer.core.files import read_rows, write_json, write_rows
+from transformer.core.files import copy_file, read_rows, write_json, write_rows
 
 FRENCH = pairs("fr")[:60]
 STARS: list[dict[str, Any]] = [
@@ -148,12 +148,12 @@ def test_a_folder_that_holds_no_corpus_is_one_line(files: dict[str, bytes], mess
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with our default and no profile."""
+    """A folder with our default and no other profile."""
     monkeypatch.setattr(rehearsal, "_SECONDS", 0.05)
     root = tmp_path / "project"
     for folder in ("profiles", *(f"data/local/{name}" for name in (*TASKS, "none", "vocabulary"))):
         (root / folder).mkdir(parents=True)
-    (root / "params.yaml").write_text(default_params(ROOT), encoding="utf-8")
+    copy_file(ROOT / "profiles/default.yaml", root / "profiles/default.yaml")
     monkeypatch.chdir(root)
     return root
 
@@ -212,12 +212,6 @@ def test_texts_with_a_dotless_i_need_their_language(project: Path) -> None:
     rows = [{"text": f"ışık {number} DIŞARI", "label": "ab"[number % 2]} for number in range(200)]
     said = new_corpus(project, write(project / "in", {"train.jsonl": lines(rows)}), name="tr", columns=None)
     assert any("texts have the letter ı: set `language` under `tokenize` to tr or az" in line for line in said)
-
-
-@pytest.mark.parametrize("name", ["default", "a b"])
-def test_a_name_that_no_profile_may_have(name: str, project: Path) -> None:
-    with pytest.raises(UserError, match=f"`{name}` cannot name a profile"):
-        [*new_corpus(project, project, name=name, columns=None)]
 
 
 def test_a_profile_that_is_there_is_not_overwritten(project: Path) -> None:

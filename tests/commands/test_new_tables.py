@@ -8,9 +8,9 @@ import pytest
 
 from tests.commands.test_new_corpus import project
 from tests.data.cases import write
+from tests.kit import profile_values
 from transformer.commands import rehearsal
 from transformer.commands.new_corpus import new_corpus, quoting
-from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
 
 __all__ = ["project"]

@@ -53,7 +53,7 @@ def test_a_folder_that_dvc_takes_for_empty_is_found_before_anything_runs(
         check(tmp_path, "translation.download.added", "registry")
 
 
-@pytest.mark.parametrize("name", [DEFAULT, *sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))])
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
 def test_all_that_we_ship_is_valid(name: str, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text(profile_params(ROOT, name))
     check_params(tmp_path / "params.yaml")

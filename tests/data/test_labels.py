@@ -11,9 +11,8 @@ import pytest
 import torch
 
 import transformer
-from tests.conftest import ROOT
+from tests.kit import fresh_profile
 from tests.stages import Stages
-from transformer.commands.profiles import profile_values
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, read_table
 from transformer.families.classifier.classifier import Classifier
@@ -208,7 +207,7 @@ def test_every_file_has_its_own_names_of_labels(tmp_path: Path, monkeypatch: pyt
 
 def test_weights_of_numbers_are_those_of_their_labels() -> None:
     """YAML reads `{1: 4, 2: 1}` with whole numbers."""
-    section: dict[str, Any] = profile_values(ROOT, "default")["sentiment"]["train"]
+    section: dict[str, Any] = fresh_profile("default")["sentiment"]["train"]
     weights = ClassifierTrainParams.model_validate(section | {"class_weights": {1: 4, 2: 1}}).class_weights
     assert weights == {"1": 4, "2": 1}
 
@@ -219,7 +218,7 @@ def test_the_order_of_names() -> None:
 
 
 def test_weights_name_labels_as_the_labels_do() -> None:
-    section = profile_values(ROOT, "default")["sentiment"]["train"] | {"class_weights": {1.0: 2, 2: 1, "c": 3}}
+    section = fresh_profile("default")["sentiment"]["train"] | {"class_weights": {1.0: 2, 2: 1, "c": 3}}
     assert ClassifierTrainParams.model_validate(section).class_weights == {"1": 2, "2": 1, "c": 3}
 
 

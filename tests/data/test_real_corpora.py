@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.commands.profiles import profile_values
+from tests.kit import fresh_profile
 from transformer.core.files import read_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
@@ -15,7 +15,7 @@ from transformer.data.vocabulary_training import word_vocabulary
 
 @pytest.mark.stress
 def test_multi30k_has_its_known_vocabulary_sizes(real_corpora: Path, tmp_path: Path) -> None:
-    content = profile_values(Path(__file__).parents[2], "seed")
+    content = fresh_profile("seed")
     content["translation"]["download"].update(source="files", path=str(real_corpora / "multi30k"))
     for stage in ("download", "tokenize"):
         code = open_task("translation").family.stage(stage)

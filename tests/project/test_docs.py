@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.kit import ROOT, fresh_profile
 from transformer import cli
 from transformer.commands.parameters import as_markdown, parameters
-from transformer.core.params import read_params
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/local/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -57,7 +56,7 @@ def test_every_command_that_pages_name_exists() -> None:
     """Targets of make, subcommands of `transformer`, and profiles."""
     rules = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     (subcommands,) = (each.choices for each in cli._parser()._actions if isinstance(each.choices, dict))
-    profiles = {path.stem for path in (ROOT / "profiles").iterdir()} | {"default", "NAME"}
+    profiles = {path.stem for path in (ROOT / "profiles").iterdir()} | {"NAME"}
     known = {"make": rules, "transformer": set(subcommands), "transformer profile": profiles}
     found = {command: set[str]() for command in known}
     for page in PAGES:
@@ -70,13 +69,13 @@ def test_every_command_that_pages_name_exists() -> None:
 
 def test_the_page_of_parameters_is_current() -> None:
     page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
-    found = list(parameters(read_params(ROOT / "params.yaml")))
+    found = list(parameters(fresh_profile("default")))
     assert page == as_markdown(found), "run `make parameters`"
     assert [each.path for each in found if not each.meaning] == []
 
 
 def test_every_leaf_of_params_yaml_has_a_meaning() -> None:
-    content = read_params(ROOT / "params.yaml")
+    content = fresh_profile("default")
     known = {each.path for each in parameters(content)}
 
     def unknown(path: str, value: Any) -> list[str]:

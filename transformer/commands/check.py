@@ -4,7 +4,7 @@ import os
 import reprlib
 from pathlib import Path
 
-from transformer.commands.profiles import FROM_NOTHING, starts_from_samples
+from transformer.commands.local_corpora import FROM_NOTHING, starts_from_samples
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, stage_params
 from transformer.core.task import STAGES, open_task, task_names

@@ -8,10 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from transformer.commands.profiles import FROM_NOTHING, merged_values, require_free, write_profile
+from transformer.commands.local_corpora import FROM_NOTHING
+from transformer.commands.profiles import dump, merged_values, profile_path
 from transformer.commands.rehearsal import rehearse, run_stage
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, read_rows
+from transformer.core.files import atomic_write, read_json, read_rows
 from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import UNSUPERVISED, open_task, tasks_of
@@ -156,7 +157,9 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     if re.search("[\ud800-\udfff]", str(folder.resolve())):
         raise UserError(f"the folder's name, {str(folder)!a}, is not UTF-8: rename it")
     profile = name or folder.resolve().name.lower().replace(" ", "-")
-    require_free(root, profile)
+    target = profile_path(profile)
+    if (root / target).exists():
+        raise UserError(f"{target} is there: remove it, or give another `--name`")
     refuse_around_project(folder)
     quotes = quoting(folder)
     found = recognise(folder, columns, quotes=quotes)
@@ -219,8 +222,9 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
         rehearsal = rehearse(
             merged_values(root, profile, {task.name: section}), task, paths.corpus, Path(place, "rehearsal")
         )
-    written = write_profile(root, profile, {task.name: section}, heading=f"{folder.name}: {what}.")
-    yield f"{written.relative_to(root)} written"
+    with atomic_write(root / target) as stream:
+        stream.write(f"# {folder.name}: {what}.\n\n{dump({task.name: section})}".encode())
+    yield f"{target} written"
     yield rehearsal.estimate(rows["train"], section["train"])
     if rehearsal.cut > _FEW_CUT:
         longest = section["model"]["max_length"]

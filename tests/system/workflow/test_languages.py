@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Clone, make_clone
+from tests.conftest import Clone, make_clone
 from tests.data.languages import LANGUAGES, pairs
-from transformer.commands.profiles import default_params
 from transformer.core.files import read_json
 
 STARS = {
@@ -21,11 +20,8 @@ STARS = {
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Clone:
-    """A fresh clone with the default parameters."""
-    clone = make_clone(tmp_path / "clone")
-    clone.params.write_text(default_params(ROOT), encoding="utf-8")
-    clone.commit("default")
-    return clone
+    """A fresh clone."""
+    return make_clone(tmp_path / "clone")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
