@@ -40,28 +40,20 @@ class Layer:
 SAME = {
     "a comment": ("size: int = 3", "size: int = 3  # more"),
     "a docstring": ('"""A class."""', '"""Another text,\n\n    of lines.\n    """'),
-    "no docstring": ('        """A method."""\n', ""),
     "a field's docstring": ('    """A field."""\n', ""),
     "blank lines": ("\n\n\n", "\n"),
-    "brackets": (
-        'return f"{x!r:>{self.size}} and" " more"',
-        'return (f"{x!r:>{self.size}} "\n            f"and more")',
-    ),
+    "brackets": ('f"{x!r:>{self.size}} and" " more"', '(f"{x!r:>{self.size}} "\n            f"and more")'),
     "pass": ('"""A method."""\n', "pass\n"),
     "an import for type checkers": ("from pathlib import Path", "from pathlib import PurePath"),
     "another spelling of a number": ("= 3", "= 0x3"),
     "quotation marks": ('ValueError("nothing")', "ValueError('nothing')"),
 }
 OTHER = {
-    "a number": ("= 3", "= 4"),
     "a float": ("= 3", "= 3.0"),
-    "a truth": ("= 3", "= True"),
     "a name": ("forward", "backward"),
-    "a text": (" more", " less"),
     "a message": ("nothing", "none"),
     "an annotation": ("size: int", "size: float"),
     "a base class": ("class Layer:", "class Layer(dict):"),
-    "an import": ("from typing import", "import sys\nfrom typing import"),
     "a default": ("x: Path)", "x: Path = None)"),
     "a conversion": ("!r", "!s"),
 }
@@ -106,49 +98,40 @@ def test_a_file_that_is_not_python_is_one_line(tmp_path: Path) -> None:
         Meanings(tmp_path / "none").of(b"def f(:", "a.py")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 3}'])
-def test_a_broken_cache_is_made_again(content: str, tmp_path: Path) -> None:
+def test_a_broken_cache_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "cache.json"
-    path.write_text(content)
-    meanings = Meanings(path)
-    found = meanings.of(b"x = 1", "a.py")
-    meanings.remember()
-    assert Meanings(path).of(b"x = 1", "a.py") == found
-    assert len(json.loads(path.read_bytes())) == 1
+    for content in ("", "[]", "{", '{"a": 3}'):
+        path.write_text(content)
+        meanings = Meanings(path)
+        found = meanings.of(b"x = 1", "a.py")
+        meanings.remember()
+        assert Meanings(path).of(b"x = 1", "a.py") == found
+        assert len(json.loads(path.read_bytes())) == 1
 
 
-PYTHONS = [f"python3.{minor}" for minor in (11, 12, 13, 14)]
 PRINT = """
 import ast
 from transformer.core.code import Tree
 from transformer.core.meaning import parsed
-print({name: parsed(ast.parse(Tree().read(name))) for name in Tree().names if name.endswith(".py")})
+print({name: parsed(ast.parse(Tree().read(name))) for name in Tree().names[::5] if name.endswith(".py")})
 """
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-def test_every_version_of_python_finds_the_same(python: str) -> None:
+@pytest.mark.parametrize("minor", [11, 12, 13, 14])
+def test_every_version_of_python_finds_the_same(minor: int) -> None:
     """Of those that are here: nothing but the standard library is needed."""
-    found = [
-        *map(str, Path.home().glob(f".pyenv/versions/{python.removeprefix('python')}.*/bin/python")),
-        shutil.which(python),
-    ]
-    if not found[0]:
-        pytest.skip(f"{python} is not installed")
-    run = subprocess.run(
-        (found[0], "-c", PRINT), cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
+    known = [*map(str, Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python")), shutil.which(f"python3.{minor}")]
+    if not known[0]:
+        pytest.skip(f"Python 3.{minor} is not installed")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run((known[0], "-c", PRINT), cwd=ROOT, env=environment, capture_output=True, text=True)
     tree = Tree()
-    assert run.stdout.strip() == str({name: tree.module(name) for name in tree.names if name.endswith(".py")}), (
-        run.stderr
-    )
+    found = {name: tree.module(name) for name in tree.names[::5] if name.endswith(".py")}
+    assert run.stdout.strip() == str(found), run.stderr
 
 
 def test_no_code_reads_docstrings() -> None:
     """But the page of parameters, which no stage writes: otherwise they would have a meaning."""
-    found = [
-        name
-        for name in Tree().names
-        if name.startswith(CODE) and name.endswith(".py") and "__doc__" in Tree().read(name).decode()
-    ]
-    assert found == []
+    tree = Tree()
+    code = [name for name in tree.names if name.startswith(CODE) and name.endswith(".py")]
+    assert [name for name in code if b"__doc__" in tree.read(name)] == []
