@@ -25,65 +25,56 @@ def read(name: str, folder: Path, content: str | None = None) -> Baseline:
 
 
 def test_rows_come_by_split_and_quotes_are_text(tmp_path: Path) -> None:
-    content = HEADER + 'test\t"Ein Hund\t"a dog\ntest\tKatze\t\nvalidation\tb\tc\n'
+    """Excel's byte order mark is no part of the first column."""
+    content = "\ufeff" + HEADER + 'test\t"Ein Hund\t"a dog\ntest\tKatze\t\nvalidation\tb\tc\n'
     baseline = read("other.tsv", tmp_path, content)
     rows = baseline.of_split("test", {"source": ['"Ein  Hund', "Katze"]}, Observer())
     assert rows is not None
     assert [row["hypothesis"] for row in rows] == ['"a dog', ""]
     assert baseline.of_split("test_2017_flickr", {"source": ["x"]}, Observer()) is None
-
-
-def test_a_table_of_hypotheses_alone_needs_no_sources(tmp_path: Path) -> None:
-    baseline = read("other.tsv", tmp_path, "split\thypothesis\ntest\ta\ntest\tb\n")
-    assert len(baseline.of_split("test", {"source": ["1", "2"]}, Observer()) or []) == 2
+    alone = read("other.tsv", tmp_path, "split\thypothesis\ntest\ta\ntest\tb\n")
+    assert len(alone.of_split("test", {"source": ["1", "2"]}, Observer()) or []) == 2, "sources are not needed"
 
 
 def test_a_baseline_of_other_data_is_refused(tmp_path: Path) -> None:
-    baseline = read("other.tsv", tmp_path, HEADER + "test\tKatze\tcat\n")
-    with pytest.raises(
-        UserError, match=r"other.tsv is for other data: the source of row 1 of test is not 'Hund'; name another"
+    found = read("other.tsv", tmp_path, "split\tsource\treference\thypothesis\ntest\tKatze\tcat\tcat\n")
+    for columns, message in (
+        ({"source": ["Hund"]}, r"is for other data: the source of row 1 of test is not 'Hund'; name another"),
+        ({"source": ["Katze", "Hund"]}, r"other.tsv has 1 predictions for test, not 2: name another"),
+        ({"source": ["Katze"], "reference": ["chat"]}, r"the reference of row 1 of test is not 'chat'; name another"),
     ):
-        baseline.of_split("test", {"source": ["Hund"]}, Observer())
-    with pytest.raises(UserError, match=r"other.tsv has 1 predictions for test, not 2: name another"):
-        baseline.of_split("test", {"source": ["Katze", "Hund"]}, Observer())
-    content = "split\tsource\treference\thypothesis\ntest\tKatze\tcat\tcat\n"
-    both = read("both.tsv", tmp_path, content)
-    with pytest.raises(UserError, match=r"the reference of row 1 of test is not 'chat'; name another"):
-        both.of_split("test", {"source": ["Katze"], "reference": ["chat"]}, Observer())
+        with pytest.raises(UserError, match=message):
+            found.of_split("test", columns, Observer())
 
 
-@pytest.mark.parametrize("content", [HEADER.replace("hypothesis", "text") + "test\ta\tb\n", HEADER + "test\ta\n"])
-def test_a_table_without_the_column_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(UserError, match=r"other.tsv has a row without column `hypothesis`: name another"):
-        read("other.tsv", tmp_path, content)
-
-
-@pytest.mark.parametrize("content", ["", HEADER])
-def test_a_table_without_rows_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(UserError, match=r"other.tsv has no rows: name another"):
-        read("other.tsv", tmp_path, content)
-
-
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"there is no .*other.tsv: put the predictions there"):
-        read("other.tsv", tmp_path)
-    (tmp_path / "other.tsv").write_bytes(b"\xff")
-    with pytest.raises(UserError, match=r"other.tsv cannot be read .*: name another"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"there is no .*other.tsv: put the predictions there"),
+        (b"\xff", r"other.tsv cannot be read .*: name another"),
+        (b"", r"other.tsv has no rows: name another"),
+        (HEADER.encode(), r"other.tsv has no rows: name another"),
+        (b"split\tsource\ttext\ntest\ta\tb\n", r"other.tsv has a row without column `hypothesis`: name another"),
+        (HEADER.encode() + b"test\ta\n", r"other.tsv has a row without column `hypothesis`: name another"),
+    ],
+)
+def test_a_file_without_predictions_is_one_line(content: bytes | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "other.tsv").write_bytes(content)
+    with pytest.raises(UserError, match=message):
         read("other.tsv", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["main", "v1.0", "HEAD", "1cb3c2", "../other.tsv", "a/b.tsv", "", "1CB3C28"])
-def test_what_may_mean_another_result_tomorrow_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match=r"`translation.baseline`: baseline must be a commit's id"):
-        scoring(name)
-    assert scoring("1cb3c28").baseline == "1cb3c28"
-    assert scoring("my-best.2.tsv").baseline == "my-best.2.tsv"
-    assert scoring(None).baseline is None
+def test_what_may_mean_another_result_tomorrow_is_refused() -> None:
+    def scoring(baseline: str | None) -> ScoringParams:
+        values = {"bootstrap_samples": 10, "baseline": baseline}
+        return validate(ScoringParams, values, where="params.yaml", prefix="translation")
 
-
-def scoring(baseline: str | None) -> ScoringParams:
-    values = {"bootstrap_samples": 10, "baseline": baseline}
-    return validate(ScoringParams, values, where="params.yaml", prefix="translation")
+    for name in ("1cb3c28", "my-best.2.tsv", None):
+        assert scoring(name).baseline == name
+    for name in ("main", "v1.0", "HEAD", "1cb3c2", "../other.tsv", "a/b.tsv", "", "1CB3C28"):
+        with pytest.raises(UserError, match=r"`translation.baseline`: baseline must be a commit's id"):
+            scoring(name)
 
 
 @pytest.fixture(scope="module", params=[".", "deep/project"])
@@ -130,10 +121,6 @@ def test_a_commit_says_how_its_metrics_were_measured(
     git(root, "add", "-A")
     git(root, "commit", "-qm", "evaluation")
     assert read(git(root, "rev-parse", "HEAD").strip(), root).measured_alike(own) == {"bits", "accuracy"}
-
-
-def test_excels_byte_order_mark_is_no_part_of_a_column(tmp_path: Path) -> None:
-    assert read("other.tsv", tmp_path, "\ufeff" + HEADER + "test\ta\tb\n").rows.keys() == {"test"}
 
 
 def test_a_commit_whose_model_is_newer_than_its_answers_is_refused(

@@ -1,6 +1,7 @@
 """A classifier's metrics, compared with scikit-learn, scipy and closed forms."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,6 @@ from transformer.families.classifier.ngrams import Ids
 from transformer.families.classifier.scores import (
     Labels,
     accuracy_by_length,
-    confident_errors,
     differing,
     precision_recall,
     resampled_scores,
@@ -105,13 +105,13 @@ def test_a_wrong_answer_that_was_rounded_to_certainty_costs_what_its_last_digit_
     assert scores(labels, many)["loss"] == pytest.approx(-np.log(5e-7) / 2, abs=1e-5)
 
 
-@pytest.mark.parametrize("probability", ["0.02", "93.0", "nan", "-1", "x"])
-def test_a_baseline_gives_the_probability_of_its_own_prediction(probability: str) -> None:
+def test_a_baseline_gives_the_probability_of_its_own_prediction() -> None:
     """P(positive) in every row would turn each negative answer round."""
     classes = ("negative", "positive")
     assert _probabilities({"prediction": "negative", "probability": "0.98"}, classes, "x") == pytest.approx(0.02)
-    with pytest.raises(UserError, match=rf"x: `negative` at `{probability}` is not a prediction: .* from 0.5 to 1"):
-        _probabilities({"prediction": "negative", "probability": probability}, classes, "x")
+    for wrong in ("0.02", "93.0", "nan", "-1", "x"):
+        with pytest.raises(UserError, match=rf"x: `negative` at `{wrong}` is not a prediction: .* from 0.5 to 1"):
+            _probabilities({"prediction": "negative", "probability": wrong}, classes, "x")
     third = {"prediction": "b", "probability": "0.333333"}
     assert _probabilities(third, ("a", "b", "c"), "x") == pytest.approx([1 / 3] * 3, abs=2e-6)
 
@@ -140,10 +140,12 @@ def test_the_calibration_error_by_hand() -> None:
     assert expected_calibration_error(labels, positive) == pytest.approx(1 / 4 * 1 + 3 / 4 * 1 / 3, abs=1e-6)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_the_temperature_that_was_put_in_is_found(temperature: float) -> None:
-    labels, positive = sampled(20_000, temperature)
-    assert fitted_temperature(labels, positive) == pytest.approx(temperature, rel=0.05)
+def test_the_temperature_that_was_put_in_is_found() -> None:
+    for temperature in (0.5, 1.0, 3.0):
+        labels, positive = sampled(20_000, temperature)
+        assert fitted_temperature(labels, positive) == pytest.approx(temperature, rel=0.05)
+    assert fitted_temperature(np.array([0, 1], dtype=np.int8), np.array([0.1, 0.9])) == pytest.approx(0.05, rel=1e-3)
+    assert fitted_temperature(np.empty(0, dtype=np.int8), np.empty(0)) == 1
 
 
 def test_a_temperature_divides_logits_and_changes_no_answer() -> None:
@@ -153,11 +155,6 @@ def test_a_temperature_divides_logits_and_changes_no_answer() -> None:
     assert np.isfinite(rescaled(np.array([0.0, 1.0]), 0.05)).all()
 
 
-def test_the_temperature_of_a_faultless_model_ends_at_its_bound() -> None:
-    assert fitted_temperature(np.array([0, 1], dtype=np.int8), np.array([0.1, 0.9])) == pytest.approx(0.05, rel=1e-3)
-    assert fitted_temperature(np.empty(0, dtype=np.int8), np.empty(0)) == 1
-
-
 def test_accuracy_by_length_holds_every_text_once() -> None:
     labels = np.array([1, 1, 0, 0, 1, 1, 0, 0, 1, 1], dtype=np.int8)
     positive = np.where(np.arange(10) < 8, labels, 1 - labels).astype(float)  # the two longest are wrong
@@ -165,11 +162,6 @@ def test_accuracy_by_length_holds_every_text_once() -> None:
     assert rows == [("3-5", 3, 1.0), ("6-7", 2, 1.0), ("8-9", 2, 1.0), ("10-40", 2, 0.5), ("41-50", 1, 0.0)]
     assert accuracy_by_length(labels[:2], positive[:2], [7, 7]) == [("7-7", 2, 1.0)]
     assert accuracy_by_length(labels[:0], positive[:0], []) == []
-
-
-def test_the_surest_errors_come_first() -> None:
-    labels = np.array([1, 0, 1, 0], dtype=np.int8)
-    assert confident_errors(labels, np.array([0.4, 0.99, 0.9, 0.5]), 2) == [1, 0]
 
 
 def test_the_ratio_of_naive_bayes_by_hand() -> None:
@@ -200,6 +192,11 @@ def test_the_linear_baseline_learns_from_pairs_of_words() -> None:
     assert (positive(others) == baseline(texts, labels)(others)).all()
     alone = [np.array([2, *sorted(text[1:-1]), 3]) for text in others]  # the same words, without their order
     assert 0.3 < ((positive(alone) >= 0.5) == expected).mean() < 0.7
+    assert np.isfinite(positive([np.array([2, 3]), np.array([2, 4, 3])])).all()
+    unanimous = baseline(texts[:4], np.ones(4, dtype=np.int8))
+    assert unanimous(others[:2]) == pytest.approx([5 / 6] * 2, abs=1e-6), "nothing to learn but the smoothed share"
+    empty = baseline([np.array([2, 3])] * 4, labels[:4])
+    assert empty(others[:2]) == pytest.approx([(labels[:4].sum() + 1) / 6] * 2, abs=1e-6)
 
 
 def test_the_linear_baseline_learns_from_longer_ngrams_if_asked() -> None:
@@ -211,20 +208,17 @@ def test_the_linear_baseline_learns_from_longer_ngrams_if_asked() -> None:
     assert right[3] == 1.0
 
 
-def test_a_linear_baseline_with_nothing_to_learn_says_the_smoothed_share() -> None:
-    texts, labels = reviews(4, 0)
-    assert baseline(texts, np.ones(4, dtype=np.int8))(texts) == pytest.approx([5 / 6] * 4, abs=1e-6)
-    empty = baseline([np.array([2, 3])] * 4, labels)
-    assert empty(texts) == pytest.approx([(labels.sum() + 1) / 6] * 4, abs=1e-6)
-    assert np.isfinite(baseline(*reviews(50, 2))([np.array([2, 3]), np.array([2, 4, 3])])).all()
+def figures_of(labels: Labels, positive: Floats, match: Ids | None = None, **changes: Any) -> dict[str, float]:
+    """The metrics of a split, in which text i equals text `match[i]` of train unless that is -1."""
+    match = np.full(len(labels), -1) if match is None else match
+    duplicates = Duplicates(match >= 0, np.zeros(len(labels)), match)
+    settings: dict[str, Any] = {"temperature": 1.0, "commonest": 1, "units": "reviews", "others": {}, "samples": 50}
+    return split_figures(labels, positive, duplicates=duplicates, **settings | changes)
 
 
 def test_where_every_text_has_a_duplicate_no_score_is_without_them() -> None:
     labels, positive = sampled(40)
-    every = Duplicates(np.ones(40, dtype=bool), np.ones(40), np.zeros(40, dtype=np.int64))
-    figures = split_figures(
-        labels, positive, temperature=1.0, duplicates=every, commonest=1, units="reviews", others={}, samples=0
-    )
+    figures = figures_of(labels, positive, np.zeros(40, dtype=np.int64), samples=0)
     assert figures["majority_accuracy"] == pytest.approx(labels.mean(), abs=1e-6)
     assert figures["duplicates"] == 40
     assert not any("without" in name for name in figures)
@@ -233,30 +227,17 @@ def test_where_every_text_has_a_duplicate_no_score_is_without_them() -> None:
 @pytest.mark.parametrize(("right", "low", "high"), [(1.0, 0.478176, 1), (0.0, 0, 0.521824)])
 def test_answers_all_right_or_all_wrong_still_have_an_interval(right: float, low: float, high: float) -> None:
     """With 5 of 5 right, shares from 0.478 on are not ruled out: 0.478 to the power of 5 is 0.025."""
-    labels = np.array([0, 1, 1, 0, 1])
-    positive = np.where((labels == 1) == bool(right), 0.9, 0.1)
-    none = Duplicates(np.zeros(5, dtype=bool), np.zeros(5), np.full(5, -1))
-    figures = split_figures(
-        labels, positive, temperature=1.0, duplicates=none, commonest=1, units="reviews", others={}, samples=50
-    )
+    labels = np.array([0, 1, 1, 0, 1], dtype=np.int8)
+    figures = figures_of(labels, np.where((labels == 1) == bool(right), 0.9, 0.1))
     assert figures["accuracy"] == right
     assert (figures["accuracy_low"], figures["accuracy_high"]) == pytest.approx((low, high), abs=2e-6)
 
 
 def test_a_comparison_is_with_the_other_system_and_leaves_out_duplicates() -> None:
     labels, positive = sampled(400)
-    match = np.full(400, -1, dtype=np.int64)
-    match[:100] = 7
-    figures = split_figures(
-        labels,
-        positive,
-        temperature=2.0,
-        duplicates=Duplicates(match >= 0, np.zeros(400), match),
-        commonest=0,
-        units="reviews",
-        others={"linear": 1 - positive, "baseline": positive},
-        samples=100,
-    )
+    match = np.where(np.arange(400) < 100, 7, -1)
+    others = {"linear": 1 - positive, "baseline": positive}
+    figures = figures_of(labels, positive, match, temperature=2.0, others=others, samples=100)
     assert figures["accuracy_without_duplicates"] == scores(labels[100:], positive[100:])["accuracy"]
     assert figures["linear_accuracy"] == pytest.approx(1 - figures["accuracy"], abs=0.01)
     assert figures["accuracy_minus_linear"] == pytest.approx(2 * figures["accuracy"] - 1, abs=0.01)

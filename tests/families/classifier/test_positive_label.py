@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.cases import json_lines, write
+from tests.stages import Said
 from tests.training.small import own_torch_settings, paths_in, prepare, run_stage, smoke, train
 from transformer.commands.summary import scores_table
 from transformer.core.files import read_json
@@ -13,17 +14,6 @@ from transformer.core.task import open_task, with_labels
 from transformer.evaluation.headline import headline, metric_label
 from transformer.families.classifier.report import ClassifierReporting
 from transformer.reporting.result import Files
-
-
-class Said(Observer):
-    """Keeps the lines that a stage prints."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        """Keep it."""
-        self.lines.append(line)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +41,7 @@ def test_evaluation_and_summary_name_it(root: Path) -> None:
     assert "ROC-AUC of legit" in scores_table("sentiment", evaluation)
     assert headline("f1", evaluation).startswith("F1 of legit ")
     assert headline("accuracy", evaluation).startswith("Accuracy ")
+    assert metric_label("chrf", {"signatures": {"chrf": "nrefs:1|case:lc"}}) == "chrF", "no label"
 
 
 def test_the_page_names_it(root: Path) -> None:
@@ -60,7 +51,3 @@ def test_the_page_names_it(root: Path) -> None:
     assert {"F1 of legit", "ROC-AUC of legit", "PR-AUC of legit", "accuracy"} <= {*scores.header}
     drawn = "\n".join(picture.alt for section in sections for picture in section.pictures)
     assert "ROC, of the label legit" in drawn and "Precision and recall, of the label legit" in drawn
-
-
-def test_other_signatures_are_no_label() -> None:
-    assert metric_label("chrf", {"signatures": {"chrf": "nrefs:1|case:lc"}}) == "chrF"
