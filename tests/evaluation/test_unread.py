@@ -24,18 +24,14 @@ def evaluated(task: str, root: Path, changes: Mapping[str, Mapping[str, Any]]) -
     return found
 
 
-def encoded(root: Path, task: str, side: str) -> list[list[int]]:
-    """The ids of validation, without begin and end token; and, first, the unknown one."""
+def encoded(root: Path, task: str, side: str) -> tuple[list[int], float]:
+    """The number of tokens of each text of validation, and the share of unknown ones."""
     paths = paths_in(root, task)
     vocabulary = read_vocabularies(paths.vocab, side)[side]
     texts = [row[side] for row in read_rows(paths.tokens / "validation.jsonl")]
-    return [[vocabulary.unknown_id], *(ids[1:-1].tolist() for ids in vocabulary.encode(texts))]
-
-
-def unknown_rate(rows: list[list[int]]) -> float:
-    (unknown,), *texts = rows
-    ids = [each for text in texts for each in text]
-    return round(ids.count(unknown) / len(ids), 6)
+    rows = [ids[1:-1].tolist() for ids in vocabulary.encode(texts)]
+    ids = [each for row in rows for each in row]
+    return [len(row) for row in rows], round(ids.count(vocabulary.unknown_id) / len(ids), 6)
 
 
 @pytest.mark.parametrize("policy", ["cut", "split"])
@@ -45,22 +41,17 @@ def test_translations_have_rates(policy: str, tmp_path: Path) -> None:
         "evaluate": {"long_sources": policy, "max_length": 1, "method": "greedy"},
     }
     found = evaluated("translation", tmp_path, changes)
-    _, *texts = rows = encoded(tmp_path, "translation", "source")
-    long = round(sum(len(text) > 12 for text in texts) / len(texts), 6)
+    lengths, unknown = encoded(tmp_path, "translation", "source")
+    long = round(sum(length > 12 for length in lengths) / len(lengths), 6)
     assert 0 < long < 1
     assert found["truncated_rate" if policy == "cut" else "split_rate"] == long
     assert ("truncated_rate" in found) != ("split_rate" in found)
-    assert found["source_unknown_rate"] == unknown_rate(rows) > 0
+    assert found["source_unknown_rate"] == unknown > 0
     assert 0 < found["unfinished_rate"] <= 1
 
 
-def test_what_is_nowhere_is_not_there(tmp_path: Path) -> None:
-    found = evaluated("translation", tmp_path, {"model": {"max_length": 64}})
-    assert not {"truncated_rate", "split_rate"} & {*found}
-
-
 def test_classifications_have_a_rate_of_unknown_tokens(tmp_path: Path) -> None:
-    found = evaluated(
-        "sentiment", tmp_path, {"tokenize": {"kind": "spacy"}, "vocab": {"kind": "word", "min_frequency": 3}}
-    )
-    assert found["unknown_rate"] == unknown_rate(encoded(tmp_path, "sentiment", "text")) > 0
+    words = {"tokenize": {"kind": "spacy"}, "vocab": {"kind": "word", "min_frequency": 3}}
+    found = evaluated("sentiment", tmp_path, words)
+    assert found["unknown_rate"] == encoded(tmp_path, "sentiment", "text")[1] > 0
+    assert not {"truncated_rate", "split_rate"} & {*found}

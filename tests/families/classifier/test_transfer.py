@@ -5,18 +5,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.builders import LAYERS, TRAIN, classifier
-from tests.conftest import ROOT, make_clone
-from tests.kit import STAGES, fresh_profile
+from tests.builders import LAYERS, classifier
+from tests.kit import ROOT, STAGES, fresh_profile
 from tests.stages import Stages
 from tests.training.small import own_torch_settings
 from transformer.core.errors import UserError
-from transformer.core.files import read_json, read_rows, sha256, write_rows
+from transformer.core.files import read_json, read_rows, sha256, write_json, write_rows
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.paths import Paths
@@ -24,8 +22,6 @@ from transformer.core.task import open_task
 from transformer.core.unchanged import dependencies
 from transformer.families.classifier import train
 from transformer.families.classifier.pretrained import InitialisedParams, _put, lr_scales
-from transformer.training.schedule import TrainParams
-from transformer.training.step import make_optimizer
 
 PRETRAINED: dict[str, Any] = {
     "model.init": "pretrained",
@@ -89,51 +85,31 @@ def test_bundle_card_and_config_are_complete_without_the_language_model(
     [
         ({"model.heads": 4}, "model.heads is 4, but models/language/trained has 2: set it to this value"),
         ({"model.activation": "gelu"}, "model.activation is gelu, but models/language/trained has relu"),
-        (
-            {"vocab.source": "trained", "vocab.path": "."},
-            "has another vocabulary than data/sentiment/vocab/text/tokenizer.json",
-        ),
+        ({"vocab.source": "trained", "vocab.path": "."}, "has another vocabulary than data/sentiment/vocab/text/"),
         ({"vocab.kind": "bpe"}, "is a WordPiece vocabulary, and vocab.kind is `bpe`"),
         ({"vocab.path": "data/nothing"}, "no vocabulary at data/nothing/text/tokenizer.json"),
         ({"model.pretrained": "data/language"}, "data/language/config.json is missing"),
         ({"model.init": "random"}, "pretrained must not be models/language/trained: set it to data/local/none"),
         ({"model.pretrained": "data/local/none"}, "set it to models/language/trained"),
+        ({"tokenize.lowercase": False}, "tokenize.lowercase is False, but the texts of the vocabulary"),
+        ({"tokenize.html_breaks": "space"}, "tokenize.html_breaks is space, but the texts of the vocabulary"),
     ],
 )
 def test_what_does_not_fit_is_one_line(
     changes: dict[str, Any], message: str, language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UserError) as error:
-        sentiment(language, tmp_path, monkeypatch, **changes).run("build_vocab", "train")
+        sentiment(language, tmp_path, monkeypatch, **changes).run("tokenize", "build_vocab", "train")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_texts_that_were_split_otherwise_are_refused(
-    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = sentiment(language, tmp_path, monkeypatch, **{"tokenize.lowercase": False})
-    with pytest.raises(UserError, match=r"tokenize.lowercase is False, but the texts of the vocabulary .* with True"):
-        found.run("tokenize", "build_vocab")
-
-
-def test_texts_whose_breaks_were_read_otherwise_are_refused(
-    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = sentiment(language, tmp_path, monkeypatch)
-    their = found.folder / "data/language/vocab/pretokenizer.json"
-    their.write_text(json.dumps({"text": read_json(their)["text"] | {"html_breaks": "space"}}))
-    with pytest.raises(UserError, match=r"tokenize.html_breaks is keep, but the texts of the vocabulary .* with space"):
-        found.run("build_vocab")
 
 
 def test_a_causal_model_is_no_start(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its weights fit, and are of tokens that see only those before them."""
     found = sentiment(language, tmp_path, monkeypatch)
-    config = read_json(found.folder / "models/language/trained/config.json")
-    config["model"]["objective"] = "causal"
-    (found.folder / "models/language/trained/config.json").unlink()
-    (found.folder / "models/language/trained/config.json").write_text(json.dumps(config))
+    config = found.folder / "models/language/trained/config.json"
+    content = read_json(config)
+    write_json(config, content | {"model": content["model"] | {"objective": "causal"}})
     with pytest.raises(UserError, match=r"^models/language/trained is a causal model"):
         found.run("build_vocab", "train")
 
@@ -172,35 +148,6 @@ def test_lower_layers_learn_more_slowly() -> None:
     assert "output.weight" not in found
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
-def test_without_layer_decay_an_update_is_what_it_was(optimizer: str) -> None:
-    """The same bits as one group of all parameters, or, with weight decay, one of matrices and one of vectors."""
-    results = []
-    for plain in (False, True):
-        torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))
-        params = TrainParams(**(TRAIN | {"optimizer": optimizer, "weight_decay": 0.1 * (optimizer == "adamw")}))
-        made = _plainly(model, params) if plain else make_optimizer(model, params)
-        for _ in range(3):
-            model(torch.ones(3, 4)).square().sum().backward()
-            made.step()
-            made.zero_grad()
-        results.append(np.concatenate([each.detach().numpy().ravel() for each in model.parameters()]))
-    assert results[0].tobytes() == results[1].tobytes()
-
-
-def _plainly(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    first, second = params.betas
-    settings: dict[str, Any] = {"lr": params.learning_rate, "betas": (first, second), "eps": params.epsilon}
-    if params.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), **settings, fused=True)
-    groups = [
-        {"params": [p for p in model.parameters() if (p.dim() > 1) is matrix], "weight_decay": decay}
-        for matrix, decay in ((True, params.weight_decay), (False, 0.0))
-    ]
-    return torch.optim.AdamW(groups, **settings, fused=True)
-
-
 def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an interrupted training goes on from depends on the content of `Opened.read`."""
     for changes, expected in (({}, [Path("models/language/trained")]), (dict.fromkeys(PRETRAINED), [])):
@@ -226,17 +173,3 @@ def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch:
         assert found == expected
         other = {path for stage in STAGES for path in dependencies(stage, "language", content) if "sentiment" in path}
         assert other == {"data/sentiment/corpus"}
-
-
-@pytest.mark.stress
-def test_training_pulls_in_the_pretraining_and_a_changed_one_reruns_what_reads_it(tmp_path: Path) -> None:
-    clone = make_clone(tmp_path / "clone")
-    clone.change({f"sentiment.{name}": value for name, value in PRETRAINED.items()})
-    first = [f"{stage}@language" for stage in ("download", "tokenize", "build_vocab", "train")]
-    ran = clone.repro("train@sentiment")
-    assert {*first, "train@sentiment", "build_vocab@sentiment"} <= {*ran} and len(ran) == 8
-    assert clone.repro("train@sentiment") == []
-    clone.change({"language.train.seed": 2})
-    assert clone.repro("train@sentiment") == ["train@language", "train@sentiment"]
-    clone.change({"sentiment.train.seed": 2})
-    assert clone.repro("train@sentiment") == ["train@sentiment"]

@@ -29,6 +29,9 @@ def test_cached_steps_are_those_of_the_whole_text_and_of_pytorch(positions: str,
     """From nothing and from a beginning, with rows chosen, repeated and dropped in between."""
     torch_engine, onnx_engine = engines(tmp_path, positions=positions, norm=norm)
     assert isinstance(onnx_engine.generator, OnnxContinuation)
+    cache = onnx_engine.generator.start(IDS[:, :4])
+    onnx_engine.generator.log_probabilities(IDS[:, 4], cache, None)
+    assert {value.shape()[2] for value in cache.past.values()} == {5} and cache.length == 5
     generators: list[Any] = [torch_engine.generator, onnx_engine.generator, UncachedGenerator(onnx_engine, NEVER)]
     for read in (0, 1, 3):
         caches: list[Any] = [generator.start(IDS[:, :read]) for generator in generators]
@@ -49,15 +52,6 @@ def test_cached_steps_are_those_of_the_whole_text_and_of_pytorch(positions: str,
             generators[2].best(last, caches[2], 3, None)
             np.testing.assert_allclose(values, others, atol=1e-5)
             assert np.array_equal(tokens, same) and 9 not in tokens[0]
-
-
-def test_a_step_reads_one_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, engine = engines(tmp_path)
-    assert isinstance(engine.generator, OnnxContinuation)
-    cache = engine.generator.start(IDS[:, :4])
-    assert {value.shape()[2] for value in cache.past.values()} == {4} and cache.length == 4
-    engine.generator.log_probabilities(IDS[:, 4], cache, None)
-    assert {value.shape()[2] for value in cache.past.values()} == {5} and cache.length == 5
 
 
 @pytest.mark.parametrize("int8", [False, True])

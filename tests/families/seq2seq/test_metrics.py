@@ -69,24 +69,15 @@ def test_scores_and_signatures_are_sacrebleus(sentences: tuple[list[str], ...], 
 
 def test_intervals_and_p_values_agree_with_sacrebleus_bootstrap(sentences: tuple[list[str], ...]) -> None:
     references, better, worse = sentences
-    samples = 1000
-    figures = split_figures(
-        texts_of(better, references),
-        texts_of(better, references).metrics(),
-        duplicates=no_duplicates(),
-        baseline=worse,
-        samples=samples,
-    )
+    figures = figures_of(better, references, baseline=worse, samples=1000)
     metrics = {"bleu_13a_cased": sacrebleu.BLEU(), "chrf": sacrebleu.CHRF()}
     with mock.patch.dict(os.environ, SACREBLEU_SEED="1"):
-        paired = PairedTest([("b", worse), ("o", better)], metrics, [references], test_type="bs", n_samples=samples)
-        _, results = paired()
+        systems = [("b", worse), ("o", better)]
+        _, results = PairedTest(systems, metrics, [references], test_type="bs", n_samples=1000)()
     for name, score in metrics.items():
-        given = score.corpus_score(better, [references], n_bootstrap=samples)
+        given, other = (score.corpus_score(texts, [references], n_bootstrap=1000) for texts in (better, worse))
         assert (figures[f"{name}_high"] - figures[f"{name}_low"]) / 2 == pytest.approx(given._ci, rel=0.1)
-        assert figures[f"{name}_minus_baseline"] == pytest.approx(
-            score.corpus_score(better, [references]).score - score.corpus_score(worse, [references]).score, abs=1e-3
-        )
+        assert figures[f"{name}_minus_baseline"] == pytest.approx(given.score - other.score, abs=1e-3)
         given_p = next(row[1] for key, row in results.items() if key.lower().startswith(name[:4]))
         assert isinstance(given_p, Result)
         # sacreBLEU centres absolute differences, which is the same if all have the same sign.
@@ -96,21 +87,14 @@ def test_intervals_and_p_values_agree_with_sacrebleus_bootstrap(sentences: tuple
 def test_a_lowercased_baseline_is_compared_without_case(sentences: tuple[list[str], ...]) -> None:
     """Else every capital letter would be a lead."""
     references, hypotheses, _ = sentences
-    texts = texts_of(hypotheses, references)
-
-    def against(baseline: list[str]) -> dict[str, float]:
-        return split_figures(texts, texts.metrics(), duplicates=no_duplicates(), baseline=baseline, samples=9)
-
-    figures = against([text.lower() for text in hypotheses])
+    figures = figures_of(hypotheses, references, baseline=[text.lower() for text in hypotheses], samples=9)
     assert figures["bleu_13a_lowercased_minus_baseline"] == figures["chrf_lowercased_minus_baseline"] == 0
     assert "bleu_13a_cased_minus_baseline" not in figures and "chrf_minus_baseline" not in figures
     assert figures["chrf_lowercased"] == figures["baseline_chrf_lowercased"] > figures["chrf"]
     assert "Does not beat the result in evaluate.baseline: BLEU, lowercased 13a" in shortfall({"test": figures})
-    assert against(hypotheses)["bleu_13a_cased_minus_baseline"] == 0
-    chinese = texts_of(["一个人在睡觉"] * COUNT, ["一个男人在睡觉"] * COUNT)
-    found = split_figures(
-        chinese, chinese.metrics(), duplicates=no_duplicates(), baseline=chinese.hypotheses, samples=0
-    )
+    assert figures_of(hypotheses, references, baseline=hypotheses)["bleu_13a_cased_minus_baseline"] == 0
+    chinese = ["一个人在睡觉"] * COUNT
+    found = figures_of(chinese, ["一个男人在睡觉"] * COUNT, baseline=chinese)
     assert found["bleu_zh_cased_minus_baseline"] == 0, "a script without case lacks no capitals"
 
 
@@ -118,19 +102,19 @@ def test_a_cased_and_a_lowercased_system_are_compared_without_case(sentences: tu
     """The names say so: `chrf` of one alone is another figure, that of evaluation.json."""
     references, hypotheses, _ = sentences
 
-    def rows(texts: list[str]) -> list[dict[str, str]]:
-        return [{"hypothesis": text, "reference": own} for text, own in zip(texts, references, strict=True)]
+    def scored(*systems: list[str]) -> list[dict[str, float]]:
+        rows = [
+            [{"hypothesis": text, "reference": own} for text, own in zip(texts, references, strict=True)]
+            for texts in systems
+        ]
+        found = TranslationReporting().scored(open_task("translation"), rows, 9)
+        return [{name: score for name, (score, _) in each.items()} for each in found]
 
-    cased, lower = rows(hypotheses), rows([text.lower() for text in hypotheses])
-    task = open_task("translation")
-    one, two = TranslationReporting().scored(task, [cased, lower], 9)
+    cased, lower = hypotheses, [text.lower() for text in hypotheses]
+    one, two = scored(cased, lower)
     assert {*one} == {*two} == {"bleu_13a_lowercased", "chrf_lowercased"}
-    assert (
-        one["chrf_lowercased"][0]
-        == two["chrf_lowercased"][0]
-        > TranslationReporting().scored(task, [cased, cased], 9)[0]["chrf"][0]
-    )
-    assert {*TranslationReporting().scored(task, [lower, lower], 9)[0]} == {"bleu_13a_lowercased", "chrf"}
+    assert one["chrf_lowercased"] == two["chrf_lowercased"] > scored(cased, cased)[0]["chrf"]
+    assert {*scored(lower, lower)[0]} == {"bleu_13a_lowercased", "chrf"}
 
 
 def test_a_model_that_writes_capitals_is_judged_without_them() -> None:
@@ -149,38 +133,34 @@ def texts_of(hypotheses: list[str], references: list[str]) -> Texts:
     )
 
 
-def no_duplicates(rows: tuple[int, ...] = ()) -> Duplicates:
-    match = np.full(COUNT, -1, dtype=np.int64)
-    match[list(rows)] = 0
-    return Duplicates(np.zeros(COUNT, dtype=bool), np.zeros(COUNT), match)
+def figures_of(
+    hypotheses: list[str],
+    references: list[str],
+    duplicates: tuple[int, ...] = (),
+    baseline: list[str] | None = None,
+    samples: int = 0,
+) -> dict[str, float]:
+    """The metrics of a split; duplicates: its rows that nearly equal one of train."""
+    count, texts = len(hypotheses), texts_of(hypotheses, references)
+    match = np.full(count, -1, dtype=np.int64)
+    match[[*duplicates]] = 0
+    found = Duplicates(np.zeros(count, dtype=bool), np.zeros(count), match)
+    return split_figures(texts, texts.metrics(), duplicates=found, baseline=baseline, samples=samples)
 
 
 def test_scores_without_duplicates_are_those_of_the_other_sentences(sentences: tuple[list[str], ...]) -> None:
     references, hypotheses, _ = sentences
-    texts = texts_of(hypotheses, references)
-    figures = split_figures(texts, texts.metrics(), duplicates=no_duplicates((0, 9)), baseline=None, samples=0)
+    figures = figures_of(hypotheses, references, duplicates=(0, 9))
     rest = [row for row in range(COUNT) if row not in (0, 9)]
     kept = texts_of([hypotheses[row] for row in rest], [references[row] for row in rest])
     for name, metric in kept.metrics().items():
         assert figures[f"{name}_without_duplicates"] == metric.score()
     assert figures["near_duplicates"] == 2
     assert not any(name.endswith(("_low", "_high", "_p")) for name in figures), "no resamples, no intervals"
-
-
-def test_where_every_sentence_has_a_duplicate_no_score_is_without_them(sentences: tuple[list[str], ...]) -> None:
-    references, hypotheses, _ = sentences
-    texts, every = texts_of(hypotheses, references), no_duplicates(tuple(range(COUNT)))
-    figures = split_figures(texts, texts.metrics(), duplicates=every, baseline=None, samples=0)
-    assert figures["near_duplicates"] == COUNT
-    assert not any("without" in name for name in figures)
-
-
-def test_no_sentences_have_a_score_of_0_and_no_interval() -> None:
-    texts = texts_of([], [])
-    nothing = Duplicates(np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0, dtype=np.int64))
-    figures = split_figures(texts, texts.metrics(), duplicates=nothing, baseline=None, samples=9)
-    assert {name: value for name, value in figures.items() if value} == {}
-    assert "bleu_low" not in figures
+    every = figures_of(hypotheses, references, duplicates=tuple(range(COUNT)))
+    assert every["near_duplicates"] == COUNT and not any("without" in name for name in every)
+    nothing = figures_of([], [], samples=9)
+    assert not any(nothing.values()) and "bleu_low" not in nothing
 
 
 def test_over_and_under_translation_are_the_counted_shares() -> None:
@@ -202,6 +182,7 @@ def test_repetition_counts_hypotheses_that_say_again_what_the_reference_does_not
     hypotheses = ["very very good", "one two one two", "one two one two", "", "a b c d a b c d"]
     assert repetition([h.split() for h in hypotheses], [r.split() for r in references]) == 2 / 5
     assert repetition([], []) == 0
+    assert length_ratio(["a b", "c"], ["a b c d", "e f"]) == 0.5
 
 
 def test_groups_hold_the_sentences_that_they_say() -> None:
@@ -239,10 +220,6 @@ def test_groups_of_sources_whose_words_are_not_separated_go_by_characters() -> N
     found = {(group.grouping, group.group) for group in groups(sources, word_counts(["一只狗睡在公园里"] * 9), metrics)}
     assert {group for grouping, group in found if grouping == "source_length"} == {"1-8", "13-16"}
     assert {group for grouping, group in found if grouping == "unknown_words"} == {"2+"}
-
-
-def test_length_ratio() -> None:
-    assert length_ratio(["a b", "c"], ["a b c d", "e f"]) == 0.5
 
 
 def test_worst_and_median_sentences() -> None:
