@@ -12,23 +12,20 @@ from tests.workflow.comparing import GOOD, write_result
 from transformer.cli import find_workspace, given_path, main
 from transformer.commands import summary
 
-WATCHED = (
-    "data/local/translation",
-    "data/local/sentiment",
-    "data/local/language",
-    "data/local/vocabulary",
-    "data/local/none",
-)
-"""What params.yaml refers to, and `check` looks for."""
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for folder in (".dvc", "notes/deep", *WATCHED):
+    for folder in (".dvc", "notes/deep"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "dvc.yaml").write_text("stages: {}\n")
-    (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
     return tmp_path
+
+
+def call(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> None:
+    """Run a command in a folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["transformer", *arguments])
+    main()
 
 
 def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
@@ -41,53 +38,31 @@ def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
     assert find_workspace(clone / "notes") == clone
 
 
-def test_outside_of_a_repository_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert find_workspace(tmp_path) == tmp_path
-    assert given_path("bundle") == Path("bundle")
-
-
 def test_paths_mean_the_folder_that_one_stands_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     assert given_path("notes/x") == Path("notes/x")
+    with pytest.raises(SystemExit, match=r"notes/params\.yaml is missing"):
+        call(monkeypatch, project / "notes", "check", "params.yaml")
     monkeypatch.chdir(project / "notes")
     assert given_path("x") == project / "notes/x"
     assert given_path("/x") == Path("/x")
     assert given_path("-") == Path("-")
 
 
-def test_a_command_takes_the_repositorys_parameters_and_the_folders_files(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def check(*arguments: str) -> None:
-        monkeypatch.chdir(project / "notes")
-        monkeypatch.setattr(sys, "argv", ["transformer", "check", *arguments])
-        main()
-
-    check("../params.yaml")
-    assert capsys.readouterr().out.endswith("params.yaml: all parameters are valid\n")
-    with pytest.raises(SystemExit, match=r"notes/params\.yaml"):
-        check("params.yaml")
-
-
-@pytest.mark.parametrize("command", ["summary", "sync", "parameters", "accept"])
 def test_a_command_that_needs_the_repository_says_so_outside_of_one(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["transformer", command])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
+    for command in ("summary", "sync", "parameters", "accept"):
+        with pytest.raises(SystemExit) as caught:
+            call(monkeypatch, tmp_path, command)
+        assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
     assert [*tmp_path.iterdir()] == []
+    assert find_workspace(tmp_path) == tmp_path and given_path("bundle") == Path("bundle")
 
 
-def test_a_path_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["transformer", "translate", "-m", "x" * 300, "Hallo"])
-    with pytest.raises(
-        SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its path and"
-    ):
-        main()
+def test_a_path_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its"):
+        call(monkeypatch, tmp_path, "translate", "-m", "x" * 300, "Hallo")
 
 
 @pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
@@ -109,38 +84,26 @@ def test_what_dvc_refuses_is_one_line(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Such as a configuration that a merge has broken: the result is shown all the same."""
-    write_result(project, rate=1e-3, module="a" * 32, answers=GOOD)
     git(project, "init", "-q")
+    with pytest.raises(SystemExit, match=r"^error: workspace has no complete result in dvc\.lock: run `dvc repro`"):
+        call(monkeypatch, project, "summary")
+    write_result(project, rate=1e-3, module="a" * 32, answers=GOOD)
     git(project, "add", "-A")
     git(project, "commit", "-qm", "a result")
     (project / ".dvc" / "config").write_text("[core]\n[core]\n")
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(sys, "argv", ["transformer", "summary"])
-    main()
+    call(monkeypatch, project, "summary")
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "DVC says" in line]
     assert line.startswith("sentiment: what has changed since cannot be told: DVC says: ") and "config" in line
 
 
-def test_a_summary_of_nothing_is_one_line(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    git(project, "init", "-q")
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(sys, "argv", ["transformer", "summary"])
-    with pytest.raises(SystemExit, match=r"^error: workspace has no complete result in dvc\.lock: run `dvc repro`"):
-        main()
-
-
-@pytest.mark.parametrize(
-    ("address", "place"),
-    [
-        ("http://user:word@host:5000", "http://***@host:5000 "),
+def test_a_summary_says_where_all_results_are_whatever_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last is no store: a run that has its results does not fail for that."""
+    for address, place in (
         ("http://user:w@rd@host:5000", "http://***@host:5000 "),
         ("sqlite:///here.db", "make ui"),
         ("sqlite://", "make ui"),
-    ],
-)
-def test_a_summary_says_where_all_results_are_whatever_the_store(
-    address: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last is no store: a run that has its results does not fail for that."""
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    assert summary._all_results(tmp_path).startswith(place)
+    ):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+        assert summary._all_results(tmp_path).startswith(place)

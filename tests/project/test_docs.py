@@ -5,13 +5,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.kit import ROOT, fresh_profile
 from transformer import cli
 from transformer.commands.parameters import as_markdown, parameters
+from transformer.core.params import leaves
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/local/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -67,25 +67,14 @@ def test_every_command_that_pages_name_exists() -> None:
     assert all(len(names) > 3 for names in found.values())
 
 
-def test_the_page_of_parameters_is_current() -> None:
+def test_the_page_of_parameters_is_current_and_has_every_leaf() -> None:
     page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
     found = list(parameters(fresh_profile("default")))
     assert page == as_markdown(found), "run `make parameters`"
     assert [each.path for each in found if not each.meaning] == []
-
-
-def test_every_leaf_of_params_yaml_has_a_meaning() -> None:
-    content = fresh_profile("default")
-    known = {each.path for each in parameters(content)}
-
-    def unknown(path: str, value: Any) -> list[str]:
-        if path in known:
-            return []
-        if not isinstance(value, dict):
-            return [path]
-        return [leaf for name, inner in value.items() for leaf in unknown(f"{path}.{name}", inner)]
-
-    assert [leaf for name, value in content.items() for leaf in unknown(name, value)] == []
+    paths = [each.path for each in found]
+    unknown = [leaf for leaf in leaves(fresh_profile("default")) if not leaf.startswith(tuple(paths))]
+    assert unknown == []
 
 
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from packaging.utils import canonicalize_name
 from tests.conftest import ROOT
 from tests.kit import read_versions
 
-LICENCES = ROOT / "THIRD_PARTY_LICENSES.md"
 OF_GPUS = ("nvidia-", "cuda-", "triton")
 """What some builds of torch bring; `make lock` leaves it out, so that the locks are for every machine."""
 HEAVY = {"datasets", "dvc", "mlflow", "mlflow-skinny", "pandas", "pyarrow", "scikit-learn", "scipy", "matplotlib"}
@@ -55,12 +54,9 @@ def test_the_first_lock_is_just_what_running_the_workflow_needs() -> None:
 
 def test_the_second_lock_adds_what_the_others_need_and_repeats_nothing() -> None:
     base, more = names(ROOT / "requirements.lock"), names(ROOT / "requirements-dev.lock")
+    extras = [*project()["dev"], *project()["docs"], *project()["cluster"]]
+    needed = closure(each for each in extras if not each.startswith("transformer["))
     assert not base & more
-    needed = closure(
-        each
-        for each in [*project()["dev"], *project()["docs"], *project()["cluster"]]
-        if not each.startswith("transformer[")
-    )
     assert needed - base - {"setuptools", "pip"} == more
 
 
@@ -70,9 +66,8 @@ def test_the_package_alone_stays_light() -> None:
 
 
 def test_the_list_of_licences_is_of_the_lock() -> None:
-    rows = [
-        [cell.strip() for cell in line.split("|")[1:4]] for line in LICENCES.read_text().splitlines() if "|" in line
-    ]
+    text = (ROOT / "THIRD_PARTY_LICENSES.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in text.splitlines() if "|" in line]
     listed = {canonicalize_name(name): version for name, version, _ in rows[2:]}
     locked = read_versions(ROOT / "requirements.lock")
     assert listed == {canonicalize_name(name): version for name, version in locked.items() if name != "python"}

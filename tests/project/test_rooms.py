@@ -1,8 +1,7 @@
-"""The package's modules: what imports what, and where a reader looks for a thing."""
+"""What imports what."""
 
 import ast
 import graphlib
-from collections import Counter
 from functools import cache
 
 from tests.conftest import ROOT
@@ -21,22 +20,6 @@ BELOW = {
     "tasks": {"core", "families"},
 }
 """The rooms, and those that each may import."""
-SHORT = {
-    "__main__.py": "`python -m transformer`",
-    "core/start.py": "imported for its effect, before any library is loaded",
-    "nn/masks.py": "for the layers and for the kernels below them",
-    "workflow/live.py": "a program that a stage starts: its code is none of the stage's",
-    "commands/vega.py": "a program, which `make plots` starts",
-    **dict.fromkeys(("tasks/language.py", "tasks/sentiment.py", "tasks/translation.py"), "a task is one declaration"),
-    **{
-        f"families/{name}.py": "a stage depends on whole modules"
-        for name in (
-            *("classifier/build_vocab", "classifier/combinations", "language/build_vocab", "language/combinations"),
-            *("language/training_params", "seq2seq/build_vocab", "seq2seq/export"),
-        )
-    },
-}
-"""Modules of fewer than 40 lines, and why they are on their own."""
 
 
 @cache
@@ -67,14 +50,3 @@ def test_a_room_imports_only_what_is_below_it() -> None:
         room = name.split(".")[1] if "." in name else ""
         if room in BELOW:
             assert {each.split(".")[1] for each in imported} <= BELOW[room] | {room}, name
-
-
-def test_short_modules_have_a_reason() -> None:
-    paths = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
-    short = {path.relative_to(PACKAGE).as_posix() for path in paths if path.read_text().count("\n") < 40}
-    assert short == {*SHORT}
-
-
-def test_no_file_name_is_there_more_than_three_times() -> None:
-    names = Counter(path.name for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
-    assert max(names.values()) <= 3, names.most_common(3)

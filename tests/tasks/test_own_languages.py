@@ -18,6 +18,7 @@ from transformer.reporting.result import Files
 SENTENCES = {
     "fr": "L'homme s'assoit sur l'herbe, numéro {} ?",
     "sw": "Mwanamume analala kwenye benchi, namba {}.",
+    "ja": "男の人がベンチで寝ている、{}番。",
     "ko": "한 남자가 벤치에서 자고 있다, {}번.",
     "th": "ผู้ชายคนหนึ่งนอนอยู่บนม้านั่ง หมายเลข {}",
     "zh": "一个男人睡在长椅上，{}号。",
@@ -44,13 +45,13 @@ def evaluated(folder: Path, language: str, kind: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("language", "kind", "tokenizer"),
-    [("sw", "whitespace", "13a"), ("ko", "whitespace", "13a"), ("th", "none", "char"), ("zh", "none", "zh")],
+    ("language", "tokenizer"), [("sw", "13a"), ("ja", "char"), ("ko", "13a"), ("th", "char"), ("zh", "zh")]
 )
 def test_a_language_without_spacys_rules_is_scored(
-    language: str, kind: str, tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    language: str, tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if language == "ko" and find_spec("mecab_ko"):
+    kind = "whitespace" if tokenizer == "13a" else "none"
+    if find_spec({"ja": "MeCab", "ko": "mecab_ko"}.get(language, "none")):
         pytest.skip("MeCab is installed here, and chosen")
     evaluation = evaluated(tmp_path, language, kind, monkeypatch)
     signatures = evaluation["signatures"]

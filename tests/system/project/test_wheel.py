@@ -23,19 +23,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name.startswith("transformer/") or name in ("pyproject.toml", "README.md", "LICENSE"):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
-    command = (
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        folder,
-        source,
-    )
-    subprocess.run(command, check=True, capture_output=True)
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    subprocess.run((*pip, "-w", folder, source), check=True, capture_output=True)
     (found,) = folder.glob("*.whl")
     return found
 
