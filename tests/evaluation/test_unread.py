@@ -51,7 +51,7 @@ def test_translations_have_rates(policy: str, tmp_path: Path) -> None:
 
 
 def test_classifications_have_a_rate_of_unknown_tokens(tmp_path: Path) -> None:
-    words = {"tokenize": {"kind": "spacy"}, "vocab": {"kind": "word", "min_frequency": 3}}
+    words: dict[str, dict[str, Any]] = {"tokenize": {"kind": "spacy"}, "vocab": {"kind": "word", "min_frequency": 3}}
     found = evaluated("sentiment", tmp_path, words)
     assert found["unknown_rate"] == encoded(tmp_path, "sentiment", "text")[1] > 0
     assert not {"truncated_rate", "split_rate"} & {*found}

@@ -33,7 +33,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> S
     return Stages(tmp_path, "language", monkeypatch, leaves | changes)
 
 
-def write(folder: Path, column: str = "text", **files: list[str]) -> None:
+def write(folder: Path, files: dict[str, list[str]], column: str = "text") -> None:
     """JSON lines, a file for each split."""
     folder.mkdir(exist_ok=True)
     for split, texts in files.items():
@@ -51,7 +51,7 @@ def test_planted_duplicates_are_left_out_and_counted(
 ) -> None:
     near = JUDGED_TEXT.replace("silliest", "dullest").replace(" too", "")
     texts = [*TRAIN[:20], JUDGED_TEXT, *TRAIN[20:], near]
-    write(tmp_path / "texts", train=texts, val=["one"], test=["two"])
+    write(tmp_path / "texts", {"train": texts, "val": ["one"], "test": ["two"]})
     if kind != "jsonl":
         (tmp_path / "texts/train.jsonl").unlink()
     if kind == "text":
@@ -72,7 +72,8 @@ OWN = "A text of its own validation split, which training must not have read."
 
 def test_unlabelled_texts_join_those_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = [*TRAIN[20:], JUDGED_TEXT, OWN]
-    write(tmp_path / "texts", "review", train=TRAIN[:20], unsupervised=more, val=["one", OWN], test=["two"])
+    files = {"train": TRAIN[:20], "unsupervised": more, "val": ["one", OWN], "test": ["two"]}
+    write(tmp_path / "texts", files, "review")
     columns = {"download.columns": {"text": "review"}}
     for wanted, expected in ((False, TRAIN[:20]), (True, TRAIN)):
         root = tmp_path / str(wanted)
@@ -87,7 +88,7 @@ def test_unlabelled_texts_are_not_those_of_the_one_split_that_a_corpus_has(
     split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As IMDB, which has no validation split: some of the joined texts are held out for the other."""
-    write(tmp_path / "texts", train=TRAIN, unsupervised=[OWN] * 30, **{split: ["one", OWN]})
+    write(tmp_path / "texts", {"train": TRAIN, "unsupervised": [OWN] * 30, split: ["one", OWN]})
     found = stages(tmp_path, monkeypatch, **{"download.unsupervised": True, "download.held_out": "data/local/none"})
     found.run("download")
     assert OWN not in written(tmp_path, "train") and len(written(tmp_path, "train")) > 30
@@ -97,7 +98,7 @@ def test_unlabelled_texts_are_not_those_of_the_one_split_that_a_corpus_has(
 def test_nothing_but_judged_texts_and_a_missing_corpus_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path / "texts", train=[JUDGED_TEXT] * 3, val=["one"], test=["two"])
+    write(tmp_path / "texts", {"train": [JUDGED_TEXT] * 3, "val": ["one"], "test": ["two"]})
     found = stages(tmp_path, monkeypatch)
     with pytest.raises(UserError, match="every row of train equals or nearly equals a text that another task"):
         found.run("download")

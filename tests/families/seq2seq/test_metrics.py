@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from unittest import mock
 
 import numpy as np
@@ -72,7 +73,7 @@ def test_intervals_and_p_values_agree_with_sacrebleus_bootstrap(sentences: tuple
     figures = figures_of(better, references, baseline=worse, samples=1000)
     metrics = {"bleu_13a_cased": sacrebleu.BLEU(), "chrf": sacrebleu.CHRF()}
     with mock.patch.dict(os.environ, SACREBLEU_SEED="1"):
-        systems = [("b", worse), ("o", better)]
+        systems: list[tuple[str, Sequence[str]]] = [("b", worse), ("o", better)]
         _, results = PairedTest(systems, metrics, [references], test_type="bs", n_samples=1000)()
     for name, score in metrics.items():
         given, other = (score.corpus_score(texts, [references], n_bootstrap=1000) for texts in (better, worse))
