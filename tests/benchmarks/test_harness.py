@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from benchmarks.harness import Options, Report, Table, Work, isolated, measured, rates, write
-from benchmarks.workspace import prepared
-from transformer.core.errors import UserError
 from transformer.core.files import read_json
 from transformer.core.validation import Hardware
 from transformer.nn.device import Compute
@@ -49,11 +47,6 @@ def test_ratios_are_the_median_over_rounds(
     assert content["notes"] == {"identical": 7}
     assert {"cpu", "threads", "torch", "precision"} <= content["machine"].keys()
     assert capsys.readouterr().out.splitlines()[1].split() == ["ours", "50", "20", "60", "2", "x"]
-
-
-def test_missing_corpora_end_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no folder"):
-        prepared("translation", tmp_path / "nowhere")
 
 
 def _process(parent: int) -> Callable[[int], tuple[bool, int]]:

@@ -14,9 +14,8 @@ from tests.inference.models import params, vocabulary
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.data.store import Ids, padded
-from transformer.data.vocabulary import Vocabulary
 from transformer.families.classifier.interface import ClassifierParams
-from transformer.families.seq2seq.decode import DecodingParams, translate
+from transformer.families.seq2seq.decode import translate
 from transformer.families.seq2seq.engines import CTranslate2Decoder
 from transformer.families.seq2seq.formats import write_ctranslate2
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
@@ -25,6 +24,8 @@ from transformer.families.seq2seq.torch_translator import TorchGenerator
 from transformer.nn.layers import count_parameters
 
 LIMIT = 12
+TARGETS = torch.tensor([[2, 5, 7, 9, 11], [2, 6, 8, 0, 0], [2, 4, 0, 0, 0], [2, 5, 5, 5, 0], [2, 9, 4, 7, 3], [2] * 5])
+"""Padded at the end."""
 
 
 @pytest.fixture
@@ -41,15 +42,7 @@ def ours() -> Seq2SeqTransformer:
 def sources() -> list[Ids]:
     """Sentences of different lengths, between begin and end token."""
     torch.manual_seed(1)
-    begin, end = 2, 3
-    return [
-        torch.tensor([begin, *torch.randint(4, 40, (length,)).tolist(), end]).numpy() for length in (3, 9, 1, 6, 9, 5)
-    ]
-
-
-def targets() -> torch.Tensor:
-    """Padded at the end."""
-    return torch.tensor([[2, 5, 7, 9, 11], [2, 6, 8, 0, 0], [2, 4, 0, 0, 0], [2, 5, 5, 5, 0], [2, 9, 4, 7, 3], [2] * 5])
+    return [torch.tensor([2, *torch.randint(4, 40, (length,)).tolist(), 3]).numpy() for length in (3, 9, 1, 6, 9, 5)]
 
 
 @pytest.mark.parametrize("kind", ["straightforward", "torch", "marian"])
@@ -57,6 +50,9 @@ def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, s
     if kind == "straightforward":
         peer: nn.Module = StraightforwardTranslator(ours.config)
         load_into_straightforward(peer, ours)
+        other = seq2seq().float()
+        load_into_ours(peer, other)
+        assert all(torch.equal(tensor, other.state_dict()[name]) for name, tensor in ours.state_dict().items())
     elif kind == "torch":
         peer = TorchTranslator(ours.config)
         load_into_nn_transformer(peer, ours)
@@ -65,45 +61,30 @@ def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, s
 
         peer = MarianTranslator(ours.config, vocabulary(30))
         peer.load_ours(ours)
-    source, target = torch.from_numpy(padded(sources, 0)), targets()
+    source, target = torch.from_numpy(padded(sources, 0)), TARGETS
     with torch.no_grad():
         expected = ours.double().output(ours(source, target))
         found = peer.double().eval()(source, target)
-    real = target != 0
-    torch.testing.assert_close(found[real], expected[real])
+    torch.testing.assert_close(found[target != 0], expected[target != 0])
 
 
 def test_the_straightforward_classifier_has_our_logits(sources: list[Ids]) -> None:
     ours = classifier(positions="sinusoidal")
     params = ClassifierParams(**(LAYERS | {"layers": 2, "pooling": "first", "positions": "sinusoidal"}))
-    peer = StraightforwardClassifier(params, 40, 0, 2)
+    peer, ids = StraightforwardClassifier(params, 40, 0, 2).double().eval(), torch.from_numpy(padded(sources, 0))
     load_into_straightforward(peer, ours)
     with torch.no_grad():
-        torch.testing.assert_close(
-            peer.double().eval()(torch.from_numpy(padded(sources, 0))), ours(torch.from_numpy(padded(sources, 0)))
-        )
+        torch.testing.assert_close(peer(ids), ours(ids))
 
 
 def test_the_seeds_model_has_the_notebooks_number_of_parameters() -> None:
     # The notebooks print 9,038,341 for their vocabularies of 7,853 German and 5,893 English words.
-    params = Seq2SeqParams(
-        **(LAYERS | {"d_model": 256, "heads": 8, "d_ff": 512, "max_length": 100}),
-        encoder_layers=3,
-        decoder_layers=3,
-        tie_embeddings="none",
-    )
+    sizes = {"d_model": 256, "heads": 8, "d_ff": 512, "max_length": 100, "encoder_layers": 3, "decoder_layers": 3}
+    params = Seq2SeqParams(**(LAYERS | sizes | {"tie_embeddings": "none"}))
     config = Seq2SeqConfig(model=params, source_size=7853, target_size=5893, source_pad_id=1, target_pad_id=1)
     with torch.device("meta"):
         assert count_parameters(StraightforwardTranslator(config)) == 9_038_341
         assert count_parameters(Seq2SeqTransformer(config)) == 9_038_341
-
-
-def test_our_weights_come_back_as_they_went(ours: Seq2SeqTransformer) -> None:
-    peer, other = StraightforwardTranslator(ours.config), seq2seq().float()
-    load_into_straightforward(peer, ours)
-    load_into_ours(peer, other)
-    for name, tensor in ours.state_dict().items():
-        assert torch.equal(tensor, other.state_dict()[name]), name
 
 
 @pytest.mark.parametrize("changes", [{"norm": "pre"}, {"positions": "rotary"}, {"positions": "none"}])
@@ -116,21 +97,20 @@ def test_peers_refuse_what_they_cannot_express(changes: dict[str, str]) -> None:
             build(config)
 
 
-def our_ids(
-    model: Seq2SeqTransformer, sources: list[Ids], target: Vocabulary, params: DecodingParams
-) -> list[list[int]]:
-    return [found[0].ids for found in translate(TorchGenerator(model, target), sources, target, params, Observer())]
-
-
 def test_all_decoders_find_the_same(ours: Seq2SeqTransformer, sources: list[Ids], tmp_path: Path) -> None:
     from benchmarks.peers.marian import MarianDecoder, MarianTranslator
 
-    target = vocabulary(30)
-    found = our_ids(ours, sources, target, params(max_length=LIMIT))
-    while max(len(ids) for ids in found) == min(len(ids) for ids in found) == LIMIT:
+    target, decoding = vocabulary(30), params(max_length=LIMIT)
+
+    def answer() -> list[list[int]]:
+        found = translate(TorchGenerator(ours, target), sources, target, decoding, Observer())
+        return [hypotheses[0].ids for hypotheses in found]
+
+    found = answer()
+    while {len(ids) for ids in found} == {LIMIT}:
         with torch.no_grad():
             ours.output.bias[target.end_id] += 0.5  # until some sentences end on their own
-        found = our_ids(ours, sources, target, params(max_length=LIMIT))
+        found = answer()
     assert max(len(ids) for ids in found) > 0
     marian = MarianTranslator(ours.config, target).eval()
     marian.load_ours(ours)

@@ -8,7 +8,6 @@ from torch import nn
 from benchmarks.serving import MARIAN, METHODS, RULE, Turn, open_subject, serve
 from tests.builders import seq2seq
 from tests.inference.models import PARAMS, vocabulary
-from transformer.core.errors import UserError
 from transformer.core.files import write_json
 from transformer.core.task import open_task
 from transformer.families.seq2seq.decode import DecodingParams
@@ -16,43 +15,26 @@ from transformer.inference.bundle import write_bundle
 from transformer.nn.trained import save_trained
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    """A model that was not trained, for words `w0` to `w25`."""
+@pytest.mark.parametrize("name", ["torch", MARIAN])
+def test_a_contender_answers_as_the_bundle_does(name: str, tmp_path: Path) -> None:
     model = seq2seq().float()
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=0.3)  # distinct predictions, and no special tokens
-    save_trained(tmp_path / "trained", model.config, dict(model.state_dict()))
+    trained, vocab, tokens, bundle = (tmp_path / part for part in ("trained", "vocab", "tokens", "bundle"))
+    save_trained(trained, model.config, dict(model.state_dict()))
     for side, size in (("source", 40), ("target", 30)):
-        vocabulary(size).save(tmp_path / "vocab" / side / "tokenizer.json")
+        vocabulary(size).save(vocab / side / "tokenizer.json")
     split = {"kind": "whitespace", "language": None, "lowercase": False, "html_breaks": "keep"}
-    write_json(tmp_path / "tokens" / "pretokenizer.json", {"source": split, "target": split})
-    write_bundle(
-        tmp_path / "bundle",
-        open_task("translation"),
-        trained=tmp_path / "trained",
-        vocab=tmp_path / "vocab",
-        tokens=tmp_path / "tokens",
-        card="",
-        config={"decoding": PARAMS},
-    )
-    return tmp_path / "bundle"
-
-
-@pytest.mark.parametrize("name", ["torch", MARIAN])
-def test_a_contender_answers_as_the_bundle_does(name: str, bundle: Path) -> None:
+    write_json(tokens / "pretokenizer.json", {"source": split, "target": split})
+    task, config = open_task("translation"), {"decoding": PARAMS}
+    write_bundle(bundle, task, trained=trained, vocab=vocab, tokens=tokens, card="", config=config)
     texts = ["w1 w2 w3", "w4", "w5 w6", "w7 w8 w9 w1"]
     opened, _ = open_subject(bundle)
     expected = opened.translate(texts, decoding=opened.decoding.model_copy(update=RULE | METHODS["greedy"]))
     take = serve(name, bundle, 1)
     for size, clients in ((1, 1), (3, 1), (1, 4)):
         assert take(Turn("greedy", size, clients, texts)).texts == expected
-
-
-def test_what_is_no_translation_model_ends_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not an exported model"):
-        open_subject(tmp_path)
 
 
 def test_all_contenders_search_by_one_rule_however_the_bundle_decodes() -> None:

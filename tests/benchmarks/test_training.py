@@ -53,14 +53,6 @@ def test_losses_are_the_same_step_by_step(task: Task) -> None:
     assert ours.seconds > 0
 
 
-def test_the_warm_up_is_not_timed_and_our_loop_does_not_average(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    compute, params = Compute(torch.device("cpu"), "fp32"), task.params.train
-    loop = OurLoop(our_training(task, compute), params.model_copy(update={"shards": 4, "averaging": "last"}), compute)
-    monkeypatch.setattr("benchmarks.loops.now", lambda device: len(loop._losses))  # counts losses in place of seconds
-    assert loop.steps([np.arange(start, start + 4) for start in (0, 4, 8)]).seconds == 8  # two updates of four shards
-    assert loop.params.averaging == "none"
-
-
 def test_all_contenders_get_the_same_rows() -> None:
     lengths = np.random.default_rng(2).integers(3, 40, 100)
     sample = Sample(lengths, steps=4, batch_size=8)

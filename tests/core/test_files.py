@@ -39,25 +39,23 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 def test_what_cannot_be_written_is_one_line_and_what_stood_there_stays(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "file").write_bytes(b"x" * 9000)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "file").write_bytes(b"x" * 9000)
     target = tmp_path / "folder" / "file"
     write_json(target, "before")
-    writers = (
+    for write in (
         lambda: write_json(target, "x" * 9000),
         lambda: write_rows(target, iter([{"text": "x" * 3000}] * 3)),
         lambda: write_table(target, ["column"], [["x" * 3000]] * 3),
-        lambda: copy_folder(source, target.parent),
-    )
-    for write in writers:
+        lambda: copy_folder(tmp_path / "source", target.parent),
+    ):
         with largest_file(4096), pytest.raises(UserError) as raised:
             write()
-        assert (
-            str(raised.value) == f"cannot write {target}: File too large; free some disk space or fix the permissions"
-        )
+        assert str(raised.value).startswith(f"cannot write {target}: File too large; free some disk space")
         assert [path.name for path in target.parent.iterdir()] == ["file"]
         assert target.read_bytes() == b'"before"\n'
+    with pytest.raises(UserError, match=r"cannot write .*/file/more: "):
+        write_json(target / "more", 1)
 
 
 def test_an_error_inside_the_block_leaves_nothing(tmp_path: Path) -> None:
@@ -65,12 +63,6 @@ def test_an_error_inside_the_block_leaves_nothing(tmp_path: Path) -> None:
         stream.write(b"half")
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(UserError, match=r"cannot write .*/file/more: "):
-        write_json(tmp_path / "file" / "more", 1)
 
 
 def test_the_next_write_removes_what_a_killed_process_left_and_spares_a_living_ones(tmp_path: Path) -> None:
@@ -116,9 +108,7 @@ def test_a_source_that_cannot_be_read_is_not_called_a_target_that_cannot_be_writ
 
 def test_stages_write_their_outputs_in_no_other_way() -> None:
     """Checked in the code of all stages: the only module that opens files for writing is files.py."""
-    other = re.compile(
-        r"write_text\(|write_bytes\(|shutil\.(copy|move)|save_file\(|to_(csv|json)\(|open\([^)]*[\"'][wax]"
-    )
+    other = re.compile(r"write_(text|bytes)\(|shutil\.(copy|move)|save_file\(|to_(csv|json)\(|open\([^)]*[\"'][wax]")
     code = {path for stage in STAGES for task in TASKS for path in stage_files(stage, task) if path.endswith(".py")}
     found = {path for path in code if other.search((ROOT / path).read_text(encoding="utf-8"))}
     assert found == {"transformer/core/files.py"}

@@ -49,19 +49,12 @@ FAULTS = [
     ("translation.train.learning_rate", "fast", r": .*number.*, not 'fast'"),
     ("translation.train.learning_rate", float("nan"), r": .*not nan"),
     ("translation.train.epochs", 1.5, r": .*not 1.5"),
-    ("translation.train.epochs", True, r": .*not True"),
-    ("translation.train.speed", 1, r": Extra inputs"),
-    ("translation.train.clip", ..., r": Field required"),
     ("translation.train", {"epoch": 3}, r"translation.train.epoch`: is not a parameter: `epochs` is missing here"),
     ("translation.train.weight_decay", 0.1, r"translation.train`: weight_decay needs optimizer `adamw`"),
-    ("translation.model", 3, r": .*not 3"),
     ("translation.model.heads", 3, r"translation.model`: d_model \(128\) must be a multiple of heads \(3\)"),
-    ("translation.model.positions", "absolute", r": .*'rotary'.*, not 'absolute'"),
     ("translation.model.kind", "cnn", r": .*'transformer', 'recurrent', not 'cnn'"),
-    ("translation.model.kind", 3, r": .*'transformer', 'recurrent', not 3"),
     ("translation.model.kind", ..., r": Field required"),
     ("translation.model.kind", "recurrent", r"translation.model.cell`: Field required"),
-    ("translation.model.depth", 3, r": Extra inputs are not permitted, not 3"),
     ("translation.model.tie_embeddings", "all", r"`translation`: model.tie_embeddings `all` needs one vocabulary"),
     ("translation.tokenize.target", "de", r"translation.tokenize`: source and target are both `de`"),
     ("translation.tokenize.source", "fr", r"tokenize.source is 'fr', but download.languages is \['de', 'en'\]"),
@@ -81,7 +74,6 @@ FAULTS = [
     ("translation.evaluate.baseline", "main", r": baseline must be a commit's id .*not 'main'"),
     ("sentiment.evaluate.baseline", 1234567, r": .*number 1234567: put .* in quotes"),
     ("sentiment.export.alias", "Latest", r": MLflow reserves `latest` for the newest"),
-    ("hardware.threads", 0, r": .*not 0"),
     ("hardware", ..., r"`hardware`"),
     ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
     ("sentiment", [1], r"the section `sentiment` is missing or not a mapping"),
@@ -156,18 +148,14 @@ def test_a_language_model_that_generates_needs_words_that_it_can_join(objective:
         check(tmp_path, "language.tokenize.language", "zh", **leaves)
 
 
-@pytest.mark.parametrize("task", ["sentiment", "language"])
-def test_two_passes_need_something_that_differs(task: str, tmp_path: Path) -> None:
-    """The default has no dropout."""
-    with pytest.raises(UserError, match=r"r_drop compares two passes with different dropout.* set model\.dropout"):
-        check(tmp_path, f"{task}.train.r_drop", 1.0)
-
-
 @pytest.mark.parametrize("leaf", ["r_drop", "simcut"])
-def test_two_passes_are_over_the_same_input(leaf: str, tmp_path: Path) -> None:
+def test_two_passes_are_over_the_same_input_and_need_something_that_differs(leaf: str, tmp_path: Path) -> None:
     forced = {"translation.model.teacher_forcing": 0.5}
     with pytest.raises(UserError, match=rf"train\.{leaf} compares two passes .*teacher_forcing must be 1"):
         check(tmp_path, f"translation.train.{leaf}", 1.0, profile="rnn", **forced)
+    for task in ("sentiment", "language"):
+        with pytest.raises(UserError, match=r"r_drop compares two passes with different dropout.* set model\.dropout"):
+            check(tmp_path, f"{task}.train.r_drop", 1.0)
 
 
 def test_a_folder_that_dvc_takes_for_empty_is_found_before_anything_runs(

@@ -13,7 +13,6 @@ from tests.kit import read_versions
 
 OF_GPUS = ("nvidia-", "cuda-", "triton")
 """What some builds of torch bring; `make lock` leaves it out, so that the locks are for every machine."""
-HEAVY = {"datasets", "dvc", "mlflow", "mlflow-skinny", "pandas", "pyarrow", "scikit-learn", "scipy", "matplotlib"}
 
 
 def names(path: Path) -> set[str]:
@@ -58,11 +57,6 @@ def test_the_second_lock_adds_what_the_others_need_and_repeats_nothing() -> None
     needed = closure(each for each in extras if not each.startswith("transformer["))
     assert not base & more
     assert needed - base - {"setuptools", "pip"} == more
-
-
-def test_the_package_alone_stays_light() -> None:
-    needed = closure(project()[""])
-    assert "torch" in needed and not needed & HEAVY
 
 
 def test_the_list_of_licences_is_of_the_lock() -> None:

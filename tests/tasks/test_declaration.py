@@ -9,7 +9,6 @@ from dvc.repo import Repo
 
 from tests.conftest import ROOT
 from transformer.core.errors import UserError
-from transformer.core.files import files_of
 from transformer.core.params import read_params
 from transformer.core.task import MOST_CLASSES, Task, open_task
 from transformer.core.unchanged import WORKFLOW, InputSnapshot, refuse_other_repository
@@ -28,20 +27,6 @@ def test_a_faulty_declaration_is_one_line() -> None:
         with pytest.raises(UserError, match=message):
             Task(name="t", family=FAMILY, classes=classes)
     assert Task(name="t", family=FAMILY, classes=NAMES).classes == NAMES
-
-
-def test_what_editors_and_desktops_leave_is_no_code(tmp_path: Path) -> None:
-    names = [".DS_Store", ".loop.py.swp", "loop.py~", ".#loop.py", "__pycache__/a.pyc", ".ipynb_checkpoints/a.py"]
-    for name in ("loop.py", *names):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert [path.name for path in files_of(tmp_path)] == ["loop.py"]
-    for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
-        subprocess.run(command, cwd=tmp_path, check=True)
-    shutil.copy(ROOT / ".dvcignore", tmp_path)
-    with Repo(str(tmp_path)) as repo:
-        assert all(repo.dvcignore.is_ignored_file(str(tmp_path / name)) for name in names)
-        assert not repo.dvcignore.is_ignored_file(str(tmp_path / "loop.py"))
 
 
 def test_a_folder_that_dvc_takes_for_empty_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

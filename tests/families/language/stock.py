@@ -12,12 +12,6 @@ from transformer.families.language.network import LanguageTransformer
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
 
-def copy(pairs: Pairs, *, from_theirs: bool) -> None:
-    with torch.no_grad():
-        for ours, theirs in pairs:
-            ours.copy_(theirs) if from_theirs else theirs.copy_(ours)
-
-
 def bert(ours: LanguageTransformer) -> Any:
     """A BERT of the same sizes, without its norm of the embeddings; `layer_norm_eps` is PyTorch's."""
     params = ours.config.model
