@@ -1,9 +1,6 @@
-"""The documents: links resolve, the site builds and loads nothing remote, and what is generated is current."""
+"""The documents: links resolve, what they name exists, and what is generated is current."""
 
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +14,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`|^(?: {4,}|\$ )(\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-REMOTE = re.compile(
-    r"""<(?:script|img|iframe|source|video|audio|embed)[^>]+src=["'](?:https?:)?//"""
-    r"""|<link(?![^>]+rel=["'](?:canonical|author|license|next|prev|search|index)["'])[^>]+href=["'](?:https?:)?//"""
-    r"""|url\(["']?(?:https?:)?//|@import\s+["'](?:https?:)?//"""
-)
 
 
 def anchors(page: Path) -> set[str]:
@@ -30,15 +22,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def links(page: Path) -> Iterator[str]:
-    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
-        if not link.startswith(("http:", "https:", "mailto:")):
-            yield link
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_to_files_and_headings(page: Path) -> None:
-    for link in links(page):
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if link.startswith(("http:", "https:", "mailto:")):
+            continue
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
         assert target.exists(), f"{page}: {link}"
@@ -75,15 +63,3 @@ def test_the_page_of_parameters_is_current_and_has_every_leaf() -> None:
     paths = [each.path for each in found]
     unknown = [leaf for leaf in leaves(fresh_profile("default")) if not leaf.startswith(tuple(paths))]
     assert unknown == []
-
-
-def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = (sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(tmp_path / "site"))
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    files = [path for kind in ("html", "css", "js") for path in (tmp_path / "site").rglob(f"*.{kind}")]
-    assert {"index.html", "start.html", "parameters.html", "api.html"} <= {path.name for path in files}
-    for path in files:
-        found = REMOTE.search(path.read_text(encoding="utf-8"))
-        assert not found, f"{path.relative_to(tmp_path)}: {found.group()}"
-    assert "Open an exported model" in (tmp_path / "site" / "api.html").read_text(encoding="utf-8")

@@ -53,9 +53,10 @@ def test_embeddings_and_layers_are_the_language_models_until_an_update_changes_t
     language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = sentiment(language, tmp_path, monkeypatch, **{"train.learning_rate": 1e-30, "train.epochs": 1})
-    found.run("build_vocab", "train")
-    own = load_file("models/sentiment/trained/model.safetensors")
-    their = load_file("models/language/trained/model.safetensors")
+    found.run("build_vocab")
+    assert not [line for line in found.observer.lines if "unknown" in line]
+    found.run("train")
+    own, their = (load_file(f"models/{task}/trained/model.safetensors") for task in ("sentiment", "language"))
     shared = [name for name in own if name.startswith(("embedding.", "encoder."))]
     assert len(shared) > 10
     for name in shared:
@@ -65,6 +66,11 @@ def test_embeddings_and_layers_are_the_language_models_until_an_update_changes_t
     assert any(record["sha256"][:12] in line for line in found.observer.lines)
     vocabularies = [Path(f"data/{task}/vocab/text/tokenizer.json").read_bytes() for task in ("sentiment", "language")]
     assert vocabularies[0] == vocabularies[1]
+    texts = found.folder / "data/sentiment/tokens/train.jsonl"
+    write_rows(texts, iter([{**row, "text": "Этот фильм был хорош"} for row in read_rows(texts)]))
+    found.run("build_vocab")
+    (line,) = [line for line in found.observer.lines if "unknown" in line]
+    assert line.startswith("warning: 100.0% of the tokens of text in train are unknown to this vocabulary")
 
 
 def test_bundle_card_and_config_are_complete_without_the_language_model(
@@ -124,43 +130,26 @@ def test_a_token_in_front_is_not_the_mask(tmp_path: Path) -> None:
     assert torch.equal(model.embedding.tokens.weight[-1], before[-1])
 
 
-def test_texts_of_another_script_are_said(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would all be unknown, and the classifier would learn which label is more frequent."""
-    stages = sentiment(language, tmp_path, monkeypatch)
-    stages.run("build_vocab")
-    assert not [line for line in stages.observer.lines if "unknown" in line]
-    train = stages.folder / "data/sentiment/tokens/train.jsonl"
-    rows = [{**row, "text": "Этот фильм был хорош"} for row in read_rows(train)]
-    write_rows(train, iter(rows))
-    stages.run("build_vocab")
-    (line,) = [line for line in stages.observer.lines if "unknown" in line]
-    assert line.startswith("warning: 100.0% of the tokens of text in train are unknown to this vocabulary")
-
-
 def test_lower_layers_learn_more_slowly() -> None:
-    own: dict[str, Any] = {"layers": 2, "pooling": "mean", "init": "pretrained", "pretrained": "x"}
-    params = InitialisedParams(**LAYERS, **own, layer_decay=0.5)
-    model = classifier(pooling="mean").float()
-    found = lr_scales(model, params)
-    assert found["encoder.layers.1.attention.query.weight"] == 0.5
-    assert found["encoder.layers.0.attention.query.weight"] == 0.25
-    assert found["embedding.tokens.weight"] == 0.125
+    own: dict[str, Any] = {"layers": 2, "pooling": "mean", "init": "pretrained", "pretrained": "x", "layer_decay": 0.5}
+    found = lr_scales(classifier(pooling="mean").float(), InitialisedParams(**LAYERS, **own))
+    query = "encoder.layers.{}.attention.query.weight"
+    assert (found[query.format(1)], found[query.format(0)], found["embedding.tokens.weight"]) == (0.5, 0.25, 0.125)
     assert "output.weight" not in found
 
 
 def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an interrupted training goes on from depends on the content of `Opened.read`."""
-    for changes, expected in (({}, [Path("models/language/trained")]), (dict.fromkeys(PRETRAINED), [])):
-        leaves = {"model.init": "random", "model.pretrained": "data/local/none"} if not expected else changes
-        found = sentiment(language, tmp_path / str(len(expected)), monkeypatch, **leaves)
+    random = {"model.init": "random", "model.pretrained": "data/local/none"}
+    for changes, expected in ((random, []), ({}, [Path("models/language/trained")])):
+        found = sentiment(language, tmp_path / str(len(expected)), monkeypatch, **changes)
         found.run("build_vocab")
         params = stage_params(found.content, "sentiment", train.Params, where=Path("params.yaml"))
         paths = Paths(data=Path("data/sentiment"), models=Path(), reports=Path())
         with own_torch_settings():
             opened = train.open_training(open_task("sentiment"), params, paths, Observer())
-        assert [*opened.read] == expected
+        assert [*opened.read] == expected and opened.save_beside is not None
         Path("trained").mkdir()
-        assert opened.save_beside is not None
         opened.save_beside(Path("trained"))
         assert [path.name for path in Path("trained").iterdir()] == ["pretraining.json"] * len(expected)
 

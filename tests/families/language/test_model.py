@@ -33,26 +33,8 @@ def test_one_configuration_is_the_stock_model(objective: str, params: dict[str, 
     assert expected.std() > 0.1
     torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-5)
     assert ours.output.weight is ours.embedding.tokens.weight
-    assert {id(each) for each in ours.parameters()} == {
-        id(own) for own, _ in weights(ours, theirs) if own.requires_grad and own.is_leaf
-    }
-
-
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "none"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_steps_with_a_cache_give_the_states_of_the_whole_text(positions: str, norm: str) -> None:
-    model = language("causal", positions=positions, norm=norm)
-    ids = torch.tensor([[2, 7, 9, 11, 5, 29], [2, 8, 6, 12, 3, 7]])
-    with torch.no_grad():
-        whole, cache = model(ids), model.start(ids[:, :2])
-        for place in range(2, ids.shape[1]):
-            torch.testing.assert_close(model.step(ids[:, place], cache), whole[:, place])
-        empty = model.start(ids[:, :0])
-        torch.testing.assert_close(model.step(ids[:, 0], empty), whole[:, 0])
-        rows = torch.tensor([1, 1, 0])
-        cache = model.start(ids[:, :3])
-        cache.select(rows)
-        torch.testing.assert_close(model.step(ids[rows, 3], cache), whole[rows, 3])
+    copied = {id(own) for own, _ in weights(ours, theirs) if isinstance(own, nn.Parameter)}
+    assert copied == {id(parameter) for parameter in ours.parameters()}
 
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])
