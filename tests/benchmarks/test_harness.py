@@ -1,15 +1,13 @@
 """The harness: rounds, medians, ratios, files, processes."""
 
 import argparse
-import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks.harness import Options, Report, Table, Work, isolated, measured, rates, write
+from benchmarks.harness import Options, Report, Table, Work, measured, rates, write
 from transformer.core.files import read_json
 from transformer.core.validation import Hardware
 from transformer.nn.device import Compute
@@ -47,11 +45,3 @@ def test_ratios_are_the_median_over_rounds(
     assert content["notes"] == {"identical": 7}
     assert {"cpu", "threads", "torch", "precision"} <= content["machine"].keys()
     assert capsys.readouterr().out.splitlines()[1].split() == ["ours", "50", "20", "60", "2", "x"]
-
-
-def _process(parent: int) -> Callable[[int], tuple[bool, int]]:
-    return lambda number: (os.getpid() != parent, torch.get_num_threads())
-
-
-def test_peers_run_in_processes_of_their_own() -> None:
-    assert isolated(_process, os.getpid(), threads=3)(1) == (True, 3)

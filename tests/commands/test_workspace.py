@@ -49,20 +49,17 @@ def test_paths_mean_the_folder_that_one_stands_in(project: Path, monkeypatch: py
     assert given_path("-") == Path("-")
 
 
-def test_a_command_that_needs_the_repository_says_so_outside_of_one(
+def test_a_command_outside_of_a_repository_says_so_if_it_needs_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for command in ("summary", "sync", "parameters", "accept"):
         with pytest.raises(SystemExit) as caught:
             call(monkeypatch, tmp_path, command)
         assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
-    assert [*tmp_path.iterdir()] == []
-    assert find_workspace(tmp_path) == tmp_path and given_path("bundle") == Path("bundle")
-
-
-def test_a_path_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its"):
         call(monkeypatch, tmp_path, "translate", "-m", "x" * 300, "Hallo")
+    assert [*tmp_path.iterdir()] == []
+    assert find_workspace(tmp_path) == tmp_path and given_path("bundle") == Path("bundle")
 
 
 @pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
