@@ -38,11 +38,15 @@ def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
     assert find_workspace(clone / "notes") == clone
 
 
-def test_paths_mean_the_folder_that_one_stands_in(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_mean_the_folder_that_one_stands_in(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(project)
     assert given_path("notes/x") == Path("notes/x")
     with pytest.raises(SystemExit, match=r"notes/params\.yaml is missing"):
         call(monkeypatch, project / "notes", "check", "params.yaml")
+    call(monkeypatch, ROOT / "docs", "check", "../params.yaml")
+    assert capsys.readouterr().out.endswith("params.yaml: all parameters are valid\n")
     monkeypatch.chdir(project / "notes")
     assert given_path("x") == project / "notes/x"
     assert given_path("/x") == Path("/x")

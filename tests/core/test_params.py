@@ -266,7 +266,7 @@ def sections(content: dict[Any, Any], path: tuple[str, ...] = ()) -> Iterator[tu
             yield from sections(value, (*path, name))
 
 
-def test_any_value_at_a_leaf_is_valid_or_one_line_that_names_the_leaf_or_its_section(
+def test_any_value_at_a_leaf_is_valid_or_one_line_that_names_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     faults, chosen = [], random.Random(0)

@@ -3,7 +3,9 @@
 import math
 from argparse import Namespace
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 import torch
 
 from tests.builders import LAYERS
+from transformer.core import observer
 from transformer.core.errors import UserError
 from transformer.core.files import write_json
+from transformer.core.observer import time_limit
 from transformer.data.subwords import train_bpe
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
@@ -170,6 +174,14 @@ def test_a_continuation_begins_with_the_prompt(kind: str, tmp_path: Path) -> Non
     found = model(tmp_path, "causal", kind)
     for prompt in ("the film", "the film was not good", ""):
         assert found.generate(prompt).startswith(prompt)
+
+
+def test_an_overdue_continuation_is_given_up_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=count().__next__))
+    with time_limit(2.5), pytest.raises(UserError, match="overdue"):  # of seconds that pass when they are looked at
+        model(tmp_path, "causal").generate_n_best(
+            ["the", "the film", "the film was", *TEXTS]
+        )  # a batch for each length
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
