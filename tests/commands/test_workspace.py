@@ -60,8 +60,14 @@ def test_a_command_outside_of_a_repository_says_so_if_it_needs_one(
         with pytest.raises(SystemExit) as caught:
             call(monkeypatch, tmp_path, command)
         assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
-    with pytest.raises(SystemExit, match=r"^error: x+/config.json cannot be used \(File name too long\): check its"):
-        call(monkeypatch, tmp_path, "translate", "-m", "x" * 300, "Hallo")
+    for name, message in (
+        ("x" * 300, r"x+/config.json cannot be used \(File name too long\): check its path"),
+        (str(tmp_path), r".* is not an exported model \(config\.json is missing\): run `dvc repro`"),
+        (__file__, r".* is a file: name the folder of an exported model"),
+        ("models:/a@best", r"models:/a@best is in MLflow's registry"),
+    ):
+        with pytest.raises(SystemExit, match=f"^error: {message}"):
+            call(monkeypatch, tmp_path, "translate", "-m", name, "Hallo")
     assert [*tmp_path.iterdir()] == []
     assert find_workspace(tmp_path) == tmp_path and given_path("bundle") == Path("bundle")
 
