@@ -55,6 +55,7 @@ def test_a_profile_has_only_what_differs_and_keeps_every_comment(name: str, proj
     text = (project / PARAMS).read_text()
     assert source.partition("\n\n")[0] in text, "what the profile says of itself"
     assert "  device: cpu # cpu, cuda, mps\n" in text.replace("cuda #", "cpu #"), "what the default says of a leaf"
+    assert not re.search(r"\S  +#", text)
 
 
 def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
