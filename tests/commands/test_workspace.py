@@ -62,6 +62,7 @@ def test_a_command_outside_of_a_repository_says_so_if_it_needs_one(
         assert str(caught.value).startswith(f"error: {tmp_path} is not in a clone of this project")
     for name, message in (
         ("x" * 300, r"x+/config.json cannot be used \(File name too long\): check its path"),
+        ("no\nsuch\x1b[31m\udcff", r"no\\nsuch\\x1b\[31m\\udcff does not exist"),
         (str(tmp_path), r".* is not an exported model \(config\.json is missing\): run `dvc repro`"),
         (__file__, r".* is a file: name the folder of an exported model"),
         ("models:/a@best", r"models:/a@best is in MLflow's registry"),

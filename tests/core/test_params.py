@@ -82,8 +82,6 @@ FAULTS = [
     ("hardware", ..., r"`hardware`"),
     ("sentiment.train", ..., r"the section `sentiment.train` is missing"),
     ("sentiment", [1], r"the section `sentiment` is missing or not a mapping"),
-    ("summarisation", {}, r"`summarisation` is not a section"),
-    ("sentiment.labels", {}, r"`sentiment.labels` is not a section"),
 ]
 RECURRENT_FAULTS = [
     ("translation.model.local_window", 2, r"translation.model`: local_window \(2\) needs a Luong attention"),

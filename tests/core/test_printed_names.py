@@ -1,14 +1,8 @@
 """Names from outside never act on a terminal, end a line, or become markup of the model card."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.kit import ROOT, clean_environment
 from tests.training.small import smoke
 from transformer.core.errors import UserError, in_markdown, printable
 from transformer.core.validation import Runtime
@@ -29,15 +23,6 @@ def test_a_message_escapes_what_would_act(capsys: pytest.CaptureFixture[str]) ->
     runtime = Runtime(**smoke("sentiment", {})["runtime"] | {"tracking": False})
     StageObserver("sentiment", "train", runtime, "0").say(f"label {HOSTILE}")
     assert capsys.readouterr().err == f"train@sentiment: label {SHOWN}\n"
-
-
-@pytest.mark.parametrize("name", ["no\nsuch\x1b[31m", os.fsdecode(b"folder\xff")])
-def test_the_console_names_hostile_files_in_one_line(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "transformer", "classify", "-m", str(tmp_path / name), "x"]
-    done = subprocess.run(command, cwd=tmp_path, env=clean_environment(PYTHONPATH=str(ROOT)), capture_output=True)
-    said = done.stderr.decode()
-    assert done.returncode == 1 and said.startswith("error: ") and said.count("\n") == 1, said
-    assert said[:-1].isprintable() and "does not exist" in said
 
 
 def test_the_model_card_shows_labels_as_they_are() -> None:

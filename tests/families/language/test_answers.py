@@ -308,10 +308,8 @@ def test_scores_and_vectors_do_not_depend_on_the_batch(objective: str, tmp_path:
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_samples_and_examples_of_a_script_without_spaces_are_parts_of_the_text(objective: str, tmp_path: Path) -> None:
     text = "一个男人睡在公园里的长椅上。"
-    ((split, given, _),) = samples("test", [text], model(tmp_path, objective, "bpe"))
-    assert split == "test"
+    (sample,) = samples("test", [text], model(tmp_path, objective, "bpe"))
     _, asked = LanguageCommands().example("language", {"language.model.objective": objective}, text)
-    if objective == "causal":
-        assert (given, asked) == (text[:6], text[:8])
-    else:
-        assert given == asked == f"{text[:7]}[MASK]{text[8:]}"
+    gap = f"{text[:7]}[MASK]{text[8:]}"
+    expected = (text[:6], text[:8]) if objective == "causal" else (gap, gap)
+    assert (sample[0], sample[1], asked) == ("test", *expected)
