@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clone, make_clone
-from tests.data.languages import LANGUAGES, pairs
+from tests.data.languages import pairs
 from transformer.core.files import read_json
 
 STARS = {
@@ -24,7 +24,7 @@ def clone(tmp_path: Path) -> Clone:
     return make_clone(tmp_path / "clone")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["ar", "ja"])
 def test_a_language_goes_from_files_to_an_answer(language: str, clone: Clone) -> None:
     folder = clone.root / "data" / "local" / f"{language}-en"
     folder.mkdir()
