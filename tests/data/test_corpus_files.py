@@ -57,8 +57,7 @@ def files_of(layout: str, *stems: str) -> dict[str, bytes]:
 
 
 def opened(folder: Path, columns: tuple[str, ...] = COLUMNS) -> Corpus:
-    named = Columns({column: column for column in columns})
-    return named.renamed(read_folder(folder, columns=named))
+    return read_folder(folder, columns=Columns({column: column for column in columns}))
 
 
 def read(folder: Path, split: str, columns: tuple[str, ...] = COLUMNS) -> Iterator[dict[str, Any]]:

@@ -27,10 +27,6 @@ class Fault(NamedTuple):
     """Placeholder for a row or a line that cannot be read."""
 
     reason: str
-    text: str = ""
-    """A line that is not UTF-8, as far as it can be decoded."""
-    line: int | None = None
-    """Its line, if rows are not numbered by lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +40,10 @@ class Part:
     """The number of the first row, in units: a TSV file's rows start on line 2."""
     label_names: Sequence[str] = ()
     """Names of the classes in its column `label`, from 0 on, if it has any."""
+
+    def where(self, number: int) -> str:
+        """Return the location of a row, for messages."""
+        return f"{self.name}, {self.unit} {number}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,17 +92,12 @@ class LeftOut:
 
 
 class PlacedRow(dict[str, Any]):
-    """A row with its position in the source's split, from 0 on, counting rows that are left out."""
+    """A row with its position in the source."""
 
     place: int
-    part: Part
-    number: int
-    """Row number in its part, in the part's units."""
-
-    @property
-    def where(self) -> str:
-        """Location, for messages."""
-        return _where(self.part, self.number)
+    """In the split, from 0 on, counting rows that are left out."""
+    where: str
+    """Location, for messages."""
 
 
 def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iterator[PlacedRow]:
@@ -112,33 +107,27 @@ def checked_rows(parts: Sequence[Part], check: Check, left_out: LeftOut) -> Iter
     """
     place = -1
     for part in parts:
-        bad, first = 0, list[str]()
+        bad = LeftOut()
         for number, row in enumerate(part.read(), start=part.first):
             place += 1
             try:
                 if isinstance(row, Fault):
                     raise ValueError(row.reason)
                 checked = PlacedRow(check(row))
-                checked.place, checked.part, checked.number = place, part, number
             except ValueError as error:
-                where = _where(part, number, line=row.line if isinstance(row, Fault) else None)
-                left_out.add(where, str(error))
-                bad += 1
-                first += [f"{where}: {error}"] if bad <= _SHOWN else []
+                for each in (bad, left_out):
+                    each.add(part.where(number), str(error))
                 continue
-            if not bad or left_out.bad_rows == "skip":
+            if not bad.counts or left_out.bad_rows == "skip":
+                checked.place, checked.where = place, part.where(number)
                 yield checked
-        if bad and left_out.bad_rows == "stop":
-            more = f"; and {bad - _SHOWN:,} more" if bad > _SHOWN else ""
-            rows = "this row" if bad == 1 else f"these {bad:,} rows"
-            raise UserError(f"{'; '.join(first)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`")
-
-
-def _where(part: Part, number: int, *, line: int | None = None) -> str:
-    return f"{part.name}, line {line}" if line else f"{part.name}, {part.unit} {number}"
-
-
-_GLANCE = 100  # characters, in which nearly every text has one that can be seen
+        if bad.counts and left_out.bad_rows == "stop":
+            count = bad.counts.total()
+            more = f"; and {count - _SHOWN:,} more" if count > _SHOWN else ""
+            rows = "this row" if count == 1 else f"these {count:,} rows"
+            raise UserError(
+                f"{'; '.join(bad.shown)}{more}; fix {rows}, set `bad_rows` to skip, or choose another `source`"
+            )
 
 
 def clean_text(row: Row, column: str) -> str:
@@ -155,7 +144,7 @@ def clean_text(row: Row, column: str) -> str:
     if len(text) > LONGEST_FIELD:
         raise ValueError(f"`{column}` has more than {LONGEST_FIELD:,} characters: split the text into rows")
     text = one_line(text)
-    if not visible(text[:_GLANCE]) and not visible(text):
+    if not visible(text[:100]) and not visible(text):  # nearly every text has something to see at its beginning
         raise ValueError(f"`{column}` is empty")
     return storable(text, column)
 
@@ -176,8 +165,9 @@ CORE_SPLITS = ("train", "validation", "test")
 
 
 @contextmanager
-def scratch_folder(path: Path) -> Iterator[Path]:
-    """Make an empty folder at `path`, removed when the block ends; leftovers of a killed run are removed first."""
+def scratch_folder(output: Path, name: str) -> Iterator[Path]:
+    """Make an empty hidden folder beside `output`, removed when the block ends, as are a killed run's leftovers."""
+    path = output.with_name(f".{output.name}.{name}")
     shutil.rmtree(path, ignore_errors=True)
     with writing(path):
         path.mkdir(parents=True)
@@ -185,11 +175,6 @@ def scratch_folder(path: Path) -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def beside(output: Path, name: str) -> Path:
-    """Return a hidden path in the same folder as `output`, for scratch data."""
-    return output.with_name(f".{output.name}.{name}")
 
 
 def write_corpus(
@@ -208,7 +193,7 @@ def write_corpus(
     Returns the number of rows per split. Raises UserError, and leaves `output` as it was, when the source fails or
     the checksum of the content is not the expected one.
     """
-    with scratch_folder(beside(output, "part")) as folder:
+    with scratch_folder(output, "part") as folder:
         counts = {
             split: write_rows(folder / f"{split}.jsonl", iter(observer.progress(rows, total=None, what=split)))
             for split, rows in splits.items()

@@ -126,20 +126,42 @@ def find_duplicates(texts: TrigramSets, others: TrigramSets, threshold: float = 
     """Find the duplicates of `texts` among `others`, which must share their word ids. threshold: above 0, up to 1."""
     exact = np.isin(texts.hashes, others.hashes)
     similarity, match = np.zeros(len(texts)), np.full(len(texts), -1, dtype=np.int64)
-    members, inverse = np.unique(np.concatenate((texts.members, others.members)), return_inverse=True)
-    rarity = np.bincount(inverse, minlength=len(members))
+    every, columns = np.unique(np.concatenate((texts.members, others.members)), return_inverse=True)
+    rarity = np.bincount(columns, minlength=len(every))
     own, other = (
-        _Sets(part, sets.offsets, len(members))
-        for part, sets in zip(np.split(inverse, [len(texts.members)]), (texts, others), strict=True)
+        _matrix(part, sets.offsets, len(every))
+        for part, sets in zip(np.split(columns, [len(texts.members)]), (texts, others), strict=True)
     )
-    own_rarest, other_rarest = (sets.rarest(rarity, threshold) for sets in (own, other))
-    columns = other_rarest.T.tocsr()
+    sizes, other_sizes = np.diff(own.indptr), np.diff(other.indptr)
+    own_rarest, other_rarest = (_rarest(sets, rarity, threshold) for sets in (own, other))
+    candidates = other_rarest.T.tocsr()
     for start in range(0, len(texts), _CHUNK):
-        rows, candidates = (own_rarest[start : start + _CHUNK] @ columns).nonzero()
+        rows, found = (own_rarest[start : start + _CHUNK] @ candidates).nonzero()
         rows = rows + start
-        for part in np.array_split(np.arange(len(rows)), len(rows) // (100 * _CHUNK) + 1):
-            _keep_best(own, other, rows[part], candidates[part], threshold, similarity, match)
+        pieces = np.array_split(np.arange(len(rows)), len(rows) // (100 * _CHUNK) + 1)
+        shared = np.concatenate([own[rows[piece]].multiply(other[found[piece]]).sum(axis=1) for piece in pieces])
+        jaccard = shared / (sizes[rows] + other_sizes[found] - shared)
+        order = np.lexsort((found, -jaccard, rows))  # the most similar of each row first, of equal ones the first
+        best = order[np.unique(rows[order], return_index=True)[1]]
+        best = best[jaccard[best] >= threshold - 1e-9]
+        similarity[rows[best]], match[rows[best]] = jaccard[best], found[best]
     return Duplicates(exact, similarity, match)
+
+
+def _matrix(members: Ids, offsets: Ids, width: int) -> csr_array:
+    """Return sets as the rows of a sparse binary matrix."""
+    return csr_array((np.ones(len(members), dtype=np.int32), members, offsets), shape=(len(offsets) - 1, width))
+
+
+def _rarest(sets: csr_array, rarity: Ids, threshold: float) -> csr_array:
+    """Return the rarest members of each set, one of which any sufficiently similar set must contain."""
+    sizes = np.diff(sets.indptr)
+    row = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((sets.indices, rarity[sets.indices], row))
+    limit = sizes - np.ceil(threshold * sizes - 1e-9).astype(np.int64) + 1
+    kept = np.arange(len(row)) - sets.indptr[:-1][row] < limit[row]
+    offsets = np.concatenate(([0], np.cumsum(np.minimum(limit, sizes))))
+    return _matrix(sets.indices[order][kept], offsets, sets.shape[1])
 
 
 class LeakageCheck:
@@ -168,45 +190,3 @@ class LeakageCheck:
             self._seen += sets
             self._texts += [(split, text) for text in texts]
         return found
-
-
-class _Sets:
-    """Sets as rows of a sparse binary matrix."""
-
-    def __init__(self, members: Ids, offsets: Ids, width: int) -> None:
-        self.members, self.offsets, self.width = members, offsets, width
-        self.sizes = np.diff(offsets)
-        self.matrix = self._matrix(members, offsets)
-
-    def _matrix(self, members: Ids, offsets: Ids) -> csr_array:
-        ones = np.ones(len(members), dtype=np.int32)
-        return csr_array((ones, members, offsets), shape=(len(offsets) - 1, self.width))
-
-    def rarest(self, rarity: Ids, threshold: float) -> csr_array:
-        """Return the rarest members of each set, one of which any sufficiently similar set must contain."""
-        row = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        order = np.lexsort((self.members, rarity[self.members], row))
-        position = np.arange(len(row)) - self.offsets[:-1][row]
-        limit = self.sizes - np.ceil(threshold * self.sizes - 1e-9).astype(np.int64) + 1
-        kept = position < limit[row]
-        return self._matrix(self.members[order][kept], np.concatenate(([0], np.cumsum(np.minimum(limit, self.sizes)))))
-
-
-def _keep_best(
-    own: _Sets,
-    other: _Sets,
-    rows: Ids,
-    candidates: Ids,
-    threshold: float,
-    similarity: NDArray[np.float64],
-    match: Ids,
-) -> None:
-    """Record for each row its most similar candidate, if it reaches the threshold; ties go to the first."""
-    shared = own.matrix[rows].multiply(other.matrix[candidates]).sum(axis=1)
-    jaccard = shared / (own.sizes[rows] + other.sizes[candidates] - shared)
-    for index in np.lexsort((candidates, -jaccard)):
-        row = rows[index]
-        if jaccard[index] < threshold - 1e-9:
-            break
-        if jaccard[index] > similarity[row] or (jaccard[index] == similarity[row] and candidates[index] < match[row]):
-            similarity[row], match[row] = jaccard[index], candidates[index]

@@ -24,15 +24,15 @@ Group = Callable[[Row], Any]
 def hold_out(
     read: Reader, *, fraction: float, block: int, seed: int | str, label: Group, text: Group, leaf: str
 ) -> tuple[Reader, Reader]:
-    """Split the rows that `read` streams into (kept, held out), keeping their order.
+    """Split the rows that `read` streams into (kept, held out), keeping their order, in eight bytes per row.
 
     Per `label`, the rows with the smallest keys are held out, a key being a hash of the seed and the `text`:
     identical texts of a label stay together, so that none is in both splits. With a `block` above 1, the number of
     the row's block in the source is hashed instead, whatever was left out or held out before: if the source lists
     the texts about one subject consecutively, as IMDB does for films, nearly all of them go to one side, and the
     held-out texts are as new to the model as a test.
-    It takes eight bytes per row. leaf: the parameter with the fraction, for the message. The readers raise UserError
-    when either side would have no row of some label.
+    leaf: the parameter with the fraction, for the message. The readers raise UserError when either side would have no
+    row of some label.
     """
 
     def keyed() -> Iterator[tuple[int, PlacedRow]]:
@@ -45,7 +45,7 @@ def hold_out(
             bounds.update(_bounds(keyed(), fraction=fraction, label=label, leaf=leaf))
         return (row for key, row in keyed() if (key < bounds[label(row)]) is held_out)
 
-    return lambda: select(held_out=False), lambda: select(held_out=True)
+    return partial(select, held_out=False), partial(select, held_out=True)
 
 
 def _key(group: str | int, seed: int | str) -> int:
@@ -86,13 +86,13 @@ JUDGING = "equals or nearly equals a row of validation or test"
 """Reason for leaving out an added row."""
 ADDED = "rows added"
 """Label for the number of added rows in reports. No split has such a name: the Hub's are single words."""
-_NOTHING_LEFT = {
-    NEAR: "every row of train nearly equals one that is held out of it: set `near_duplicates` to keep, hold out blocks"
-    " of neighbours with `validation_block`, or give the corpus splits of its own",
-    JUDGED: f"every row of train {JUDGED}: give it other texts, or set `held_out` to data/local/none",
-    OWN: f"every row of train {OWN}: give it other texts, or set `unsupervised` to false",
-    SEEN: f"every row without a label {SEEN}: give it other texts, or set `unsupervised` to false",
-    JUDGING: f"every added row {JUDGING}: add others, or set `added` to data/local/none",
+_WAYS_OUT = {
+    NEAR: "set `near_duplicates` to keep, hold out blocks of neighbours with `validation_block`, or give the corpus"
+    " splits of its own",
+    JUDGED: "give it other texts, or set `held_out` to data/local/none",
+    OWN: "give it other texts, or set `unsupervised` to false",
+    SEEN: "give it other texts, or set `unsupervised` to false",
+    JUDGING: "add others, or set `added` to data/local/none",
 }
 _CHUNK = 20_000  # training rows compared with the held-out ones at a time
 
@@ -119,7 +119,7 @@ class Selection:
         self._corpus, self._section, self._unfit, self._judged = corpus, section, unfit, judged
         self._unlabelled, self._own = unlabelled, own
         self.left_out: dict[str, LeftOut] = {}
-        """Left-out rows by split, in the latest reading: a split with held-out rows is read several times."""
+        """Left-out rows by split, in the first reading: a split with held-out rows is read several times."""
         self.labels: dict[str, Counter[Any]] = {}
         """Written rows by split and label."""
         self._held_out: dict[str, float] = {}
@@ -127,8 +127,6 @@ class Selection:
         """Added training rows that were written."""
         self._seen: set[bytes] = set()
         """Training rows of the latest reading that others may not repeat."""
-        self._alike: dict[tuple[str, str], int] = {}
-        """Left-out rows that nearly equal a held-out one, by split and reason."""
 
     def write(
         self,
@@ -169,7 +167,7 @@ class Selection:
 
         check_of: the check of a split's rows; label, text: as in `hold_out`. Raises UserError, as do the iterators.
         """
-        section = self._section
+        section, extra = self._section, self._unlabelled
         readers: dict[str, Reader] = {
             split: partial(self.read, split, check_of(split)) for split in self._corpus.splits
         }
@@ -188,29 +186,29 @@ class Selection:
                     text=text,
                     leaf=f"{split}_fraction",
                 )
-        if self._held_out and section.near_duplicates == "leave_out":
-            held_out = [readers[split] for split in self._held_out]
-            readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], held_out, NEAR)
-        if self._judged:
-            readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], self._judged, JUDGED)
-        if self._own:
-            readers[_TRAIN] = partial(self._unlike, _TRAIN, readers[_TRAIN], [readers[name] for name in self._own], OWN)
-        if (extra := self._unlabelled) and extra in readers:
-            own = [read for name, read in readers.items() if name not in (_TRAIN, extra)]
-            readers[extra] = partial(self._unlike, extra, readers[extra], own, SEEN)
+        judging = [read for split, read in readers.items() if split not in (_TRAIN, extra)]
+        held_out = [readers[split] for split in self._held_out] if section.near_duplicates == "leave_out" else []
+        own = [readers[split] for split in self._own]
+        for split, others, reason in (
+            (_TRAIN, held_out, NEAR),
+            (_TRAIN, self._judged, JUDGED),
+            (_TRAIN, own, OWN),
+            (extra, judging, SEEN),
+        ):
+            if others and split in readers:
+                readers[split] = partial(self._unlike, split, readers[split], others, reason)
         if self._corpus.added:
-            own = [read for name, read in readers.items() if name not in (_TRAIN, self._unlabelled)]
             read = partial(self.read, ADDED, check_of(_TRAIN))
-            further = partial(self._unlike, ADDED, read, [*own, *self._judged], JUDGING)
+            further = partial(self._unlike, ADDED, read, [*judging, *self._judged], JUDGING)
             readers[_TRAIN] = partial(self._followed, readers[_TRAIN], further)
         return {split: read() for split, read in readers.items()}
 
     def _unlike(
-        self, split: str, read: Reader, held_out: Sequence[Callable[[], Iterator[Row]]], reason: str
+        self, split: str, read: Reader, others: Sequence[Callable[[], Iterator[Row]]], reason: str
     ) -> Iterator[PlacedRow]:
-        """Yield a split's rows without near duplicates, as `evaluate` measures them, of held-out texts."""
+        """Yield a split's rows without those that equal or nearly equal another row, as `evaluate` measures it."""
         left, kept, numbers = 0, 0, WordNumbers()
-        rows = [row for each in held_out for row in each()]
+        rows = [row for each in others for row in each()]
         columns = [name for name, value in rows[0].items() if isinstance(value, str)] if rows else []
         seen = {name: TrigramSets.of([row[name] for row in rows], numbers) for name in columns}
         stream = read()
@@ -219,11 +217,12 @@ class Selection:
             for name, sets in seen.items():
                 alike |= find_duplicates(TrigramSets.of([row[name] for row in chunk], numbers), sets).any
             left += int(alike.sum())
-            kept += int(len(chunk) - alike.sum())
+            kept += int((~alike).sum())
             yield from (row for row, left_out in zip(chunk, alike, strict=True) if not left_out)
-        self._alike[split, reason] = left
+        if left:
+            self.left_out[split].counts[reason] = left
         if left and not kept:
-            raise UserError(_NOTHING_LEFT[reason])
+            raise UserError(f"{split}: every row {reason}: {_WAYS_OUT[reason]}")
 
     def _counted(self, split: str, rows: Iterator[Row], label: Group) -> Iterator[Row]:
         counts = self.labels[split] = Counter()
@@ -233,7 +232,8 @@ class Selection:
 
     def read(self, split: str, check: Check) -> Iterator[PlacedRow]:
         """Stream a split's rows. Raises UserError, one line, for a bad row if `bad_rows` is `stop`."""
-        left_out = self.left_out[split] = LeftOut(self._section.bad_rows)
+        left_out = LeftOut(self._section.bad_rows)
+        self.left_out.setdefault(split, left_out)
         parts = self._corpus.added if split == ADDED else self._corpus.splits[split]
         if split == _TRAIN:
             self._seen = set()
@@ -267,10 +267,7 @@ class Selection:
 
     def provenance(self) -> dict[str, Any]:
         """Return the additions to provenance.json: none if every row was kept in its original split."""
-        counts = {split: dict(sorted(each.counts.items())) for split, each in self.left_out.items() if each.counts}
-        for (split, reason), left in self._alike.items():
-            if left:
-                counts.setdefault(split, {})[reason] = left
+        counts = {split: dict(each.counts) for split, each in self.left_out.items() if each.counts}
         found = {"held_out": self._held_out, "left_out": counts, "added_rows": self._added}
         return {name: content for name, content in found.items() if content}
 
@@ -282,9 +279,6 @@ class Selection:
             observer.say(f"{split}: the corpus has no such split, so {fraction:g} of train is held out")
         if self._added:
             observer.say(f"{_TRAIN}: {self._added:,} of its rows are added")
-        for (split, reason), left in self._alike.items():
-            if left:
-                observer.say(f"{split}: {left:,} rows left out: {reason}")
         for split, each in self.left_out.items():
             for line in each.lines(split):
                 observer.say(line)

@@ -4,7 +4,7 @@ A family adds its own parameters in its `download.py`.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,10 @@ from pydantic import Field
 from transformer.core.errors import UserError
 from transformer.core.task import NO_INPUT, Task
 from transformer.core.validation import Section
-from transformer.data.corpus import Corpus, Fault, Part, Row
-from transformer.data.files import read_folder
-from transformer.data.hub import open_hub
+from transformer.data.corpus import Corpus, Fault, Part, Row, scratch_folder
+from transformer.data.files import Quotes, read_folder
+from transformer.data.hub import read_hub
 from transformer.data.layouts import Columns
-from transformer.data.tables import Quotes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -57,7 +56,7 @@ class Download(Section):
     """The corpus's names for columns that it calls otherwise, such as `{text: review}`; `a.b`: b in the mapping a."""
     quotes: Quotes
     """Quotation marks in tables of the source `files`: `none`, they are text; `csv`, they may enclose a field, those in
-    it doubled; `multiline`, such a field may also have line ends."""
+    it doubled."""
     bad_rows: Literal["stop", "skip"]
     """A row that cannot be used ends the stage, or is left out and counted in provenance.json."""
     max_words: int | None = Field(ge=1)
@@ -83,39 +82,39 @@ class AddingDownload(Download):
     named as ours. Rows that equal or nearly equal one of validation or test are left out; data/local/none adds none."""
 
 
+@contextmanager
 def open_corpus(
-    section: Download, task: Task, *, columns: Sequence[str], scratch: Path, progress: bool, added: Path = NO_INPUT
-) -> AbstractContextManager[Corpus]:
+    section: Download, task: Task, *, columns: Sequence[str], output: Path, progress: bool, added: Path = NO_INPUT
+) -> Iterator[Corpus]:
     """Open the corpus of a task for reading inside a `with` block.
 
-    columns: the columns of a row, by our names; scratch: a folder for temporary files; progress: show progress bars;
-    added: a folder with further training rows. Raises UserError when the source cannot be read.
+    columns: the columns of a row, by our names; output: where it will be written, beside which temporary files lie;
+    progress: show progress bars; added: a folder with further training rows. Raises UserError when the source cannot
+    be read.
     """
     if unknown := section.columns.keys() - {*columns}:
         raise UserError(f"`columns` names {min(unknown)}, which no row has: choose from {', '.join(columns)}")
     named = Columns({column: section.columns.get(column, column) for column in columns})
-    source: AbstractContextManager[Corpus]
-    if section.source == "files":
-        source = nullcontext(named.renamed(read_folder(Path(section.path), columns=named, quotes=section.quotes)))
-    elif section.source == "hub":
-        source = _from_hub(section, named, scratch, progress=progress)
-    else:
-        source = nullcontext(_sample_corpus(task, section.sample_rows))
-    return _with_added(source, added, columns, section.quotes)
-
-
-@contextmanager
-def _with_added(
-    source: AbstractContextManager[Corpus], folder: Path, columns: Sequence[str], quotes: Quotes
-) -> Iterator[Corpus]:
-    with source as corpus:
-        yield corpus if folder.resolve() == NO_INPUT.resolve() else _joined(corpus, folder, columns, quotes)
+    with scratch_folder(output, "hub") if section.source == "hub" else nullcontext(output) as scratch:
+        if section.source == "files":
+            corpus = read_folder(Path(section.path), columns=named, quotes=section.quotes)
+        elif section.source == "hub":
+            corpus = read_hub(
+                section.repository,
+                revision=section.revision,
+                configuration=section.configuration,
+                columns=named,
+                scratch=scratch,
+                progress=progress,
+            )
+        else:
+            corpus = _sample_corpus(task, section.sample_rows)
+        yield corpus if added.resolve() == NO_INPUT.resolve() else _joined(corpus, added, columns, section.quotes)
 
 
 def _joined(corpus: Corpus, folder: Path, columns: Sequence[str], quotes: Quotes) -> Corpus:
-    named = Columns({column: column for column in columns})
     try:
-        further = named.renamed(read_folder(folder, columns=named, quotes=quotes))
+        further = read_folder(folder, columns=Columns({column: column for column in columns}), quotes=quotes)
     except UserError as error:
         raise UserError(f"the rows to add (`added`) cannot be read: {error}") from error
     if [*further.splits] != ["train"]:
@@ -126,19 +125,6 @@ def _joined(corpus: Corpus, folder: Path, columns: Sequence[str], quotes: Quotes
     ignored = [*corpus.ignored, *(str(folder / name) for name in further.ignored)]
     files = {"files": further.origin["files"]["train"]}
     return replace(corpus, added=further.splits["train"], origin={**corpus.origin, "added": files}, ignored=ignored)
-
-
-@contextmanager
-def _from_hub(section: Download, columns: Columns, scratch: Path, *, progress: bool) -> Iterator[Corpus]:
-    with open_hub(
-        section.repository,
-        revision=section.revision,
-        configuration=section.configuration,
-        columns=columns,
-        scratch=scratch,
-        progress=progress,
-    ) as corpus:
-        yield columns.renamed(corpus)
 
 
 def _sample_corpus(task: Task, counts: SampleRows) -> Corpus:

@@ -22,7 +22,6 @@ from transformer.data.corpus import (
     LeftOut,
     Part,
     Row,
-    beside,
     checked_rows,
     clean_text,
     storable,
@@ -77,7 +76,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         section,
         task,
         columns=("label", "text"),
-        scratch=beside(paths.corpus, "hub"),
+        output=paths.corpus,
         progress=params.runtime.progress,
         added=Path(section.added),
     ) as corpus:

@@ -13,7 +13,7 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import NO_INPUT, UNSUPERVISED, Task
 from transformer.core.validation import StageParams
-from transformer.data.corpus import Corpus, Row, beside, clean_text
+from transformer.data.corpus import Corpus, Row, clean_text
 from transformer.data.select import Selection
 from transformer.data.sources import Download, open_corpus
 
@@ -41,7 +41,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         section,
         task,
         columns=("text",),
-        scratch=beside(paths.corpus, "hub"),
+        output=paths.corpus,
         progress=params.runtime.progress,
     ) as corpus:
         joined = _joined(corpus, unsupervised=section.unsupervised)

@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import Task
 from transformer.core.validation import StageParams
-from transformer.data.corpus import Row, beside, clean_text
+from transformer.data.corpus import Row, clean_text
 from transformer.data.select import Selection
 from transformer.data.sources import AddingDownload, open_corpus
 
@@ -53,7 +53,7 @@ def run(task: Task, params: Params, paths: Paths, observer: Observer) -> dict[st
         section,
         task,
         columns=section.languages,
-        scratch=beside(paths.corpus, "hub"),
+        output=paths.corpus,
         progress=params.runtime.progress,
         added=Path(section.added),
     ) as corpus:
