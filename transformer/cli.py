@@ -177,6 +177,9 @@ def _parser() -> argparse.ArgumentParser:
     corpus.add_argument(
         "--columns", nargs=2, metavar="OURS=THEIRS", help="as in `label=stars text=review` or `de=source en=target`"
     )
+    corpus.add_argument(
+        "--quotes", choices=("csv", "none"), default="csv", help="what quotation marks in tables mean: `none`, text"
+    )
     corpus.set_defaults(run=_new_corpus)
     commands.add_parser("sync", help="write every result that DVC tracks to MLflow").set_defaults(run=_sync)
     report = commands.add_parser("report", help="write reports/TASK/report.html for the results in the workspace")
@@ -326,7 +329,8 @@ def _profile(arguments: argparse.Namespace) -> None:
 def _new_corpus(arguments: argparse.Namespace) -> None:
     from transformer.commands.new_corpus import new_corpus
 
-    for line in new_corpus(Path.cwd(), arguments.path, name=arguments.name, columns=arguments.columns):
+    given = {"name": arguments.name, "columns": arguments.columns, "quotes": arguments.quotes}
+    for line in new_corpus(Path.cwd(), arguments.path, **given):
         _say(line)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +17,11 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.core.task import UNSUPERVISED, open_task, tasks_of
 from transformer.core.unchanged import refuse_around_project
-from transformer.data.corpus import Check, Corpus, Fault, LeftOut, Row, checked_rows, clean_text
-from transformer.data.files import read_folder
+from transformer.data.corpus import LeftOut, checked_rows
+from transformer.data.files import Quotes, read_folder
 from transformer.data.layouts import Columns, text_extensions
 from transformer.data.leakage import words
 from transformer.data.select import NEAR
-from transformer.data.tables import Quotes
 from transformer.families.classifier.download import ANY_LANGUAGE, ordered
 
 _LABELS = "label labels class category intent topic sentiment rating stars".split()  # noqa: SIM905  # code names no task
@@ -34,17 +33,14 @@ _SAY = "say `--columns label=COLUMN text=COLUMN`, or for translations `--columns
 def recognise(folder: Path, given: Sequence[str] | None = None, *, quotes: Quotes = "csv") -> dict[str, str]:
     """Return the two columns to read, by our names: `label` and `text`, or the codes of two languages, source first.
 
-    given: our names with the corpus's, such as `label=stars`; quotes: as found by `quoting`. Raises UserError if the
-    names of files and columns do not tell which, or if no row of train has text in them.
+    given: our names with the corpus's, such as `label=stars`; quotes: as in `download.quotes`. Raises UserError if the
+    names of files and columns do not tell which.
     """
-    if given:
-        columns = {ours: theirs or ours for ours, _, theirs in (each.partition("=") for each in given)}
-        if len(columns) != 2:
-            raise UserError(f"`--columns` names one column twice: {_SAY}")
-    else:
-        columns = _by_name(folder, text_extensions(folder) or _column_names(folder, quotes))
-    texts = [name for name in columns if name != "label"]
-    _first_row(folder, columns, lambda row: {name: clean_text(row, name) for name in texts}, quotes)
+    if given is None:
+        return _by_name(folder, text_extensions(folder) or _column_names(folder, quotes))
+    columns = {ours: theirs or ours for ours, _, theirs in (each.partition("=") for each in given)}
+    if len(columns) != 2:
+        raise UserError(f"`--columns` names one column twice: {_SAY}")
     return columns
 
 
@@ -64,75 +60,18 @@ def _by_name(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _column_names(folder: Path, quotes: Quotes) -> list[str]:
-    """Return the columns of train; those within a mapping as `outer.inner`."""
-    names: list[str] = []
-    for name, value in _first_row(folder, {}, lambda row: row, quotes).items():
-        names += [f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name]
-    return names
-
-
-def _opened(folder: Path, columns: Mapping[str, str], quotes: Quotes) -> Corpus:
-    """Open the corpus; columns: as in `Columns`, or empty for all under their own names."""
-    read = Columns(columns)
-    corpus = read_folder(folder, columns=read, quotes=quotes)
-    return read.renamed(corpus) if columns else corpus
-
-
-def _first_row(folder: Path, columns: Mapping[str, str], check: Check, quotes: Quotes) -> Row:
-    """Return the first valid row of train; columns: as in `_opened`."""
-    left_out, corpus = LeftOut("skip"), _opened(folder, columns, quotes)
+    """Return the columns of train's first row; those within a mapping as `outer.inner`."""
+    left_out, corpus = LeftOut("skip"), read_folder(folder, columns=Columns({}), quotes=quotes)
     corpus.require(("train",))
-    row = next(checked_rows(corpus.splits["train"], check, left_out), None)
+    row = next(checked_rows(corpus.splits["train"], dict, left_out), None)
     if row is None:
-        raise UserError(f"no row of train can be used: {next(iter(left_out.shown), 'it is empty')}")
-    return row
+        raise UserError(f"no row of train can be read: {next(iter(left_out.shown), 'it is empty')}")
+    nested = (
+        [f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name] for name, value in row.items()
+    )
+    return [name for names in nested for name in names]
 
 
-_RARE = 0.05  # of the rows
-
-
-def quoting(folder: Path) -> Quotes:
-    """Return what quotation marks mean in the tables of a folder: the value of `download.quotes`.
-
-    `multiline` only where many rows need it: a single stray mark makes one field of all rows up to the next one. Nor
-    where the lines of its fields are rows themselves, such as subtitles of which one opens a quotation and the next one
-    ends it; commas in texts make such lines of two columns by chance.
-    """
-    if not (found := _read(folder, "csv"))["faults"]:
-        return "csv"
-    text, multiline = _read(folder, "none"), _read(folder, "multiline")
-    gained, lost = multiline["rows"] - found["rows"], text["faults"] - multiline["faults"]
-    if gained > _RARE * (found["rows"] + found["faults"]) and (lost > gained / 2 or text["chance"]):
-        return "multiline"
-    return "none" if text["rows"] > found["rows"] and text["loose"] > text["enclosed"] else "csv"
-
-
-def _read(folder: Path, quotes: Quotes) -> Counter[str]:
-    """Count rows and faults, and rows with marks: `enclosed` if a field's first and last characters, else `loose`.
-
-    `chance`: rows of two columns that tabs do not separate; `needless`: rows with marks that no writer needs.
-    """
-    found = Counter[str]()
-    if text_extensions(folder):
-        return found
-    for part in (part for parts in _opened(folder, {}, quotes).splits.values() for part in parts):
-        if not _TABLE.fullmatch(part.name):
-            continue
-        try:
-            for row in part.read():
-                found["faults" if isinstance(row, Fault) else "rows"] += 1
-                found["chance"] += not isinstance(row, Fault) and len(row) == 2 and ".tsv" not in part.name[-7:]
-                if not isinstance(row, Fault) and (marked := [text for text in row.values() if '"' in str(text)]):
-                    found["needless"] += all(_NEEDLESS.fullmatch(str(text)) for text in marked)
-                    found["enclosed" if all(_ENCLOSED.fullmatch(str(text)) for text in marked) else "loose"] += 1
-        except UserError:  # reported when the columns are recognised
-            found["faults"] += 1
-    return found
-
-
-_TABLE = re.compile(r".*\.[ct]sv(\.gz)?", re.DOTALL)
-_ENCLOSED = re.compile(r'\s*".*"\s*', re.DOTALL)
-_NEEDLESS = re.compile(r'"[^"]+"')
 _ALIKE = 0.2  # of train: where more rows nearly equal held-out ones, they are kept
 _FEW_CUT = 0.01  # of the rows
 _TURKIC = "\u0131"  # the dotless i, lowercase of I in Turkish and Azeri alone
@@ -149,10 +88,12 @@ class _Lines(Observer):
         self.said.append(line)
 
 
-def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[str] | None) -> Iterator[str]:
+def new_corpus(
+    root: Path, folder: Path, *, name: str | None, columns: Sequence[str] | None, quotes: Quotes
+) -> Iterator[str]:
     """Write `profiles/NAME.yaml` for the corpus in `folder`; yield the findings and the estimated cost of training.
 
-    columns: as for `recognise`. Raises UserError if the folder's layout is not recognised.
+    columns, quotes: as for `recognise`. Raises UserError if the folder's layout is not recognised.
     """
     if re.search("[\ud800-\udfff]", str(folder.resolve())):
         raise UserError(f"the folder's name, {str(folder)!a}, is not UTF-8: rename it")
@@ -161,50 +102,49 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
     if (root / target).exists():
         raise UserError(f"{target} is there: remove it, or give another `--name`")
     refuse_around_project(folder)
-    quotes = quoting(folder)
     found = recognise(folder, columns, quotes=quotes)
     classifier = found.keys() == {"label", "text"}
     task = open_task(tasks_of("classifier" if classifier else "seq2seq")[0])
     what = "labelled texts" if classifier else f"sentence pairs, {' to '.join(found)}"
     yield f"{folder}: {what}, for the task {task.name}"
     yield f"columns read: {', '.join(found.values())}"
+    yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
     path = folder.resolve()
     path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    unusable = [*_unusable(_opened(path, found, quotes), [name for name in found if name != "label"])]
-    yield from unusable
-    yield "rehearsing: the download, then every stage up to training on some rows, and some seconds of updates"
     download: dict[str, Any] = {"source": "files", "path": path.as_posix(), "bad_rows": "skip"}
     download |= {"labels": "train"} if classifier else {"languages": list(found)}
     if quotes != "csv":
         download["quotes"] = quotes
-        yield f"quotation marks in tables: {_MARKS[quotes]} (`quotes: {quotes}`)"
-    elif 0 < (marks := _read(folder, "none"))["needless"] < marks["rows"]:
-        yield f"quotation marks around texts ({marks['needless']:,} rows) are taken off; `quotes: none` keeps them"
     if renamed := {ours: theirs for ours, theirs in found.items() if ours != theirs}:
         download["columns"] = renamed
+    lines = _Lines()
 
-    def downloaded(paths: Paths) -> tuple[list[str], dict[str, Any]]:
-        lines = _Lines()
-        content = merged_values(root, profile, {task.name: {"download": download}})
-        run_stage(content, task, "download", paths, lines)
-        return lines.said, read_json(paths.corpus / "provenance.json")
+    def downloaded(paths: Paths) -> dict[str, Any]:
+        lines.said.clear()
+        run_stage(merged_values(root, profile, {task.name: {"download": download}}), task, "download", paths, lines)
+        provenance: dict[str, Any] = read_json(paths.corpus / "provenance.json")
+        return provenance
 
     with TemporaryDirectory() as place:
         paths = Paths(data=Path(place, "data"), models=Path(place, "models"), reports=Path(place, "reports"))
         try:
-            said, provenance = downloaded(paths)
+            provenance = downloaded(paths)
             alike = provenance.get("left_out", {}).get("train", {}).get(NEAR, 0)
             many_alike = alike > _ALIKE * (alike + provenance["rows"]["train"])
         except UserError:
             many_alike = True  # no row was left; or for another reason, which is then raised below
         if many_alike:
             download["near_duplicates"] = "keep"
-            said, provenance = downloaded(paths)
+            try:
+                provenance = downloaded(paths)
+            except UserError:
+                yield from lines.said
+                raise
             yield (
                 "much of train nearly equals held-out rows and stays (near_duplicates: keep), so the scores say little"
                 " about other texts; give it a test split of its own"
             )
-        yield from (line for line in said if line not in unusable)
+        yield from lines.said
         rows, labels = provenance["rows"], provenance.get("labels", {}).get("train", {})
         yield f"rows: {', '.join(f'{split} {count:,}' for split, count in rows.items())}"
         if all(reason == NEAR for counts in provenance.get("left_out", {}).values() for reason in counts):
@@ -239,29 +179,13 @@ def new_corpus(root: Path, folder: Path, *, name: str | None, columns: Sequence[
 
 
 def _alike(labels: Sequence[str]) -> Iterator[str]:
-    """Say which labels are perhaps meant to be one: they differ in case alone, or are the same number."""
-    groups = defaultdict[float | str, list[str]](list)
+    """Say which labels are perhaps meant to be one: they differ in case alone."""
+    groups = defaultdict[str, list[str]](list)
     for label in labels:
-        try:
-            groups[float(label.replace(",", "."))].append(label)
-        except ValueError:
-            groups[label.casefold()].append(label)
+        groups[label.casefold()].append(label)
     for group in groups.values():
         if len(group) > 1:
             yield f"{', '.join(group)} are different labels; a mapping in `labels` gives them one name"
-
-
-_MARKS = {"none": "they are text", "multiline": "they enclose fields, also with line ends"}
-
-
-def _unusable(corpus: Corpus, texts: Sequence[str]) -> Iterator[str]:
-    """Say which rows cannot be used, as the download will, before anything is concluded from the others."""
-    for split, parts in corpus.splits.items():
-        left_out = LeftOut("skip")
-        if split != UNSUPERVISED:
-            for _ in checked_rows(parts, lambda row: {name: clean_text(row, name) for name in texts}, left_out):
-                pass
-        yield from left_out.lines(split)
 
 
 def _parameters(train: Path, labels: Mapping[str, int], columns: Sequence[str]) -> dict[str, dict[str, Any]]:
