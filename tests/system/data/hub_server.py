@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,18 +54,6 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def do_CONNECT(self) -> None:
-        self._answer()
-
     def log_message(self, format: str, *args: object) -> None:
         pass
 
@@ -81,6 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._file(hub, revision, name)
         else:
             self._fail("RepoNotFound")
+
+    do_HEAD = do_GET = do_POST = do_CONNECT = _answer  # noqa: N815
 
     def _api(self, hub: Hub, path: str, body: bytes) -> None:
         kind, _, rest = path.partition("/")
@@ -182,12 +173,8 @@ def download(
     `endpoint` is also its proxy, so the server sees requests to any other host.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "DATASETS_"))}
-    environment = {
-        **inherited,
-        "HF_ENDPOINT": endpoint,
-        "HF_HOME": str(home),
-        "HTTPS_PROXY": endpoint,
-        "NO_PROXY": "127.0.0.1",
-    }
-    command = ["python", "-c", _CLIENT, task, json.dumps(params), str(output)]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    hub = {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HTTPS_PROXY": endpoint, "NO_PROXY": "127.0.0.1"}
+    command = [sys.executable, "-c", _CLIENT, task, json.dumps(params), str(output)]
+    return subprocess.run(
+        command, cwd=ROOT, env=inherited | hub, capture_output=True, text=True, timeout=120, check=False
+    )
