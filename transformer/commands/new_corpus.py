@@ -74,6 +74,7 @@ def _column_names(folder: Path, quotes: Quotes) -> list[str]:
 
 _ALIKE = 0.2  # of train: where more rows nearly equal held-out ones, they are kept
 _FEW_CUT = 0.01  # of the rows
+_LONGEST = 1024  # tokens
 _TURKIC = "\u0131"  # the dotless i, lowercase of I in Turkish and Azeri alone
 
 
@@ -201,7 +202,7 @@ def _parameters(train: Path, labels: Mapping[str, int], columns: Sequence[str]) 
         different.update(*found)
         characters.update(*texts)
     longest = sorted(lengths)[len(lengths) * 99 // 100]
-    positions = min(max(64, 1 << (2 * longest + 1).bit_length()), 1024)
+    positions = min(max(64, 1 << (2 * longest + 1).bit_length()), _LONGEST)
     # Every character is a piece: a script with thousands of them needs more pieces than words, which it lacks.
     pieces = round(max(300, 100 + len(characters) * 3 // 2, min(10_000, len(different) * 7 // 10)), -2)
     large = len(lengths) >= 10_000
