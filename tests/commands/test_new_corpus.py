@@ -118,7 +118,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "project"
     for folder in ("profiles", *(f"data/local/{name}" for name in (*TASKS, "none", "vocabulary"))):
         (root / folder).mkdir(parents=True)
-    (root / "params.yaml").write_text(default_params(ROOT), encoding="utf-8")
+    (root / "params.yaml").write_text(default_params(ROOT).replace("threads: 2", "threads: 1"), encoding="utf-8")
     monkeypatch.chdir(root)
     monkeypatch.setattr(module, "rehearse", lambda *_: rehearsal.Rehearsal(rows=10, seconds=0.1, cut=0.5))
     return root
