@@ -18,9 +18,9 @@ def sample_sentences(rows: int = 300) -> tuple[str, ...]:
     return tuple(sentence for row in sample_rows("translation", rows) for sentence in (row["de"], row["en"]))
 
 
-def sample_rows(task: str, rows: int) -> list[dict[str, str]]:
-    """The first training rows of a sample corpus."""
-    with gzip.open(SAMPLES / task / "train.jsonl.gz", "rt", encoding="utf-8") as stream:
+def sample_rows(task: str, rows: int, split: str = "train") -> list[dict[str, str]]:
+    """The first rows of a sample corpus."""
+    with gzip.open(SAMPLES / task / f"{split}.jsonl.gz", "rt", encoding="utf-8") as stream:
         return [json.loads(line) for line in islice(stream, rows)]
 
 

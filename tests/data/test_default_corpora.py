@@ -1,17 +1,15 @@
-"""The sample corpora as params.yaml reads them: evaluation splits never change, and training has none of their rows."""
+"""The sample corpora: evaluation splits never change, and training has none of their rows."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.kit import TASKS
-from transformer.core.files import read_json, read_rows, read_table, sha256
-from transformer.core.observer import Observer
-from transformer.core.params import read_params, stage_params
-from transformer.core.paths import Paths
-from transformer.core.task import open_task
+from tests.data.cases import download, provenance
+from tests.data.sentences import sample_rows
+from tests.kit import ROOT, TASKS, fresh_profile
+from transformer.core.files import read_table, sha256
 
 EVALUATED = {
     "translation": {
@@ -30,22 +28,6 @@ EVALUATED = {
 """SHA-256 of the files, as in provenance.json: metrics of different versions compare only while these are the same."""
 
 
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with each task's corpus, as `download` writes it with params.yaml."""
-    root = tmp_path_factory.mktemp("corpora")
-    content = read_params(ROOT / "params.yaml")
-    content["language"]["download"]["held_out"] = str(root / "sentiment")
-    for task in reversed(TASKS):
-        stage = open_task(task).family.stage("download")
-        params = stage_params(content, task, stage.Params, where=ROOT / "params.yaml")
-        stage.run(open_task(task), params, Paths(data=root / task, models=root, reports=root), Observer())
-        (root / task / "corpus").rename(root / "corpus")
-        (root / task).rmdir()
-        (root / "corpus").rename(root / task)
-    return root
-
-
 def test_the_files_are_those_of_the_checksums() -> None:
     lines = (ROOT / "samples" / "SHA256SUMS").read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
@@ -55,36 +37,42 @@ def test_the_files_are_those_of_the_checksums() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_evaluation_splits_never_change(task: str, corpora: Path) -> None:
-    written = read_json(corpora / task / "provenance.json")["sha256"]
+def test_the_evaluation_splits_never_change(task: str, tmp_path: Path) -> None:
+    default = fresh_profile("default")[task]["download"] | {"sample_rows": _counts(task) | {"train": 100}}
+    nothing = {"held_out": "data/local/none"} if task == "language" else {}
+    written = provenance(download(task, tmp_path, **default | nothing))["sha256"]
     assert {split: written[split] for split in EVALUATED[task]} == EVALUATED[task]
 
 
+def _counts(task: str) -> dict[str, int]:
+    counts: dict[str, int] = fresh_profile("default")[task]["download"]["sample_rows"]
+    return counts
+
+
+@cache
+def texts(task: str, split: str, column: str) -> set[str]:
+    """Those of the default."""
+    return {row[column] for row in sample_rows(task, _counts(task)[split], split)}
+
+
 @pytest.mark.parametrize(("task", "column"), [("translation", "de"), ("sentiment", "text"), ("language", "text")])
-def test_no_row_of_an_evaluation_split_is_in_train(task: str, column: str, corpora: Path) -> None:
-    splits = ("train", "validation", "test")
-    train, validation, test = (
-        {row[column] for row in read_rows(corpora / task / f"{split}.jsonl")} for split in splits
-    )
+def test_no_row_of_an_evaluation_split_is_in_train(task: str, column: str) -> None:
+    train, validation, test = (texts(task, split, column) for split in ("train", "validation", "test"))
     assert len(validation) >= 490 and len(test) >= 490
-    assert not train & test
-    assert not train & validation
-    assert not test & validation
+    assert not train & test and not train & validation and not test & validation
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_labels_are_balanced_however_many_rows_are_taken(split: str, corpora: Path) -> None:
-    labels = [row["label"] for row in read_rows(corpora / "sentiment" / f"{split}.jsonl")]
-    assert all(one + other == 1 for one, other in zip(labels[::2], labels[1::2], strict=True))
+def test_labels_are_balanced_however_many_rows_are_taken(split: str) -> None:
+    labels = [row["label"] for row in sample_rows("sentiment", _counts("sentiment")[split], split)]
+    assert all({*pair} == {"negative", "positive"} for pair in zip(labels[::2], labels[1::2], strict=True))
 
 
-@pytest.mark.parametrize("task", ["translation", "sentiment"])
-def test_the_fresh_sentences_have_the_words_of_training_and_are_not_in_it(task: str, corpora: Path) -> None:
-    train = list(read_rows(corpora / task / "train.jsonl"))
-    for column in sorted({"de", "en", "text"} & set(train[0])):
-        texts = {row[column] for row in train}
-        known = {word for text in texts for word in re.findall(r"\w+", text.lower())}
-        fresh = [row[column] for row in read_table(ROOT / "tests" / "project" / "fresh" / f"{task}.tsv")]
-        assert len(fresh) == 20
-        assert not texts & set(fresh)
-        assert {word for text in fresh for word in re.findall(r"\w+", text.lower())} <= known
+@pytest.mark.parametrize(("task", "column"), [("translation", "de"), ("translation", "en"), ("sentiment", "text")])
+def test_the_fresh_sentences_have_the_words_of_training_and_are_not_in_it(task: str, column: str) -> None:
+    train = texts(task, "train", column)
+    known = {word for text in train for word in re.findall(r"\w+", text.lower())}
+    fresh = [row[column] for row in read_table(ROOT / "tests" / "project" / "fresh" / f"{task}.tsv")]
+    assert len(fresh) == 20
+    assert not train & {*fresh}
+    assert {word for text in fresh for word in re.findall(r"\w+", text.lower())} <= known

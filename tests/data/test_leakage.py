@@ -1,20 +1,12 @@
 """Duplicates, compared with a brute-force search over all pairs."""
 
 import random
-from unicodedata import normalize
 
 import numpy as np
 import pytest
 
 from transformer.data import leakage
-from transformer.data.leakage import (
-    LeakageCheck,
-    TrigramSets,
-    WordNumbers,
-    find_duplicates,
-    word_count,
-    words,
-)
+from transformer.data.leakage import LeakageCheck, TrigramSets, WordNumbers, find_duplicates, word_count, words
 from transformer.data.text import separates_words, written_words
 
 
@@ -86,14 +78,9 @@ def test_exact_duplicates_have_the_same_words_in_the_same_order() -> None:
 
 
 def test_in_twelve_words_one_may_differ_and_no_two_that_are_apart() -> None:
-    words_of = [*"abcdefghijkl"]
     numbers = WordNumbers()
-    one, two = [*words_of], [*words_of]
-    one[5] = "other"
-    two[3], two[8] = "other", "another"
-    found = find_duplicates(
-        TrigramSets.of([" ".join(one), " ".join(two)], numbers), TrigramSets.of([" ".join(words_of)], numbers)
-    )
+    texts = TrigramSets.of(["a b c d e other g h i j k l", "a b c other e f g h another j k l"], numbers)
+    found = find_duplicates(texts, TrigramSets.of(["a b c d e f g h i j k l"], numbers))
     assert found.any.tolist() == [True, False]
     assert found.similarity[0] == pytest.approx(7 / 13)
 
@@ -114,12 +101,12 @@ def test_nothing_is_like_nothing() -> None:
 
 def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> None:
     check = LeakageCheck(["The sun shines.", "It rains."])
-    assert check.check("validation", ["It snows.", "It rains!"], seen_from_now_on=True).exact.tolist() == [False, True]
-    assert check.check("test", ["It snows!", "It hails."], seen_from_now_on=False).exact.tolist() == [True, False]
-    assert check.check("test_2", ["It hails.", "The sun shines"], seen_from_now_on=False).exact.tolist() == [
-        False,
-        True,
-    ]
+    for split, texts, seen in (
+        ("validation", ["It rains!", "It snows."], True),
+        ("test", ["It snows!", "It hails."], False),
+        ("test_2", ["The sun shines", "It hails."], False),
+    ):
+        assert check.check(split, texts, seen_from_now_on=seen).exact.tolist() == [True, False]
     assert check.rows == [
         ("validation", 1.0, "It rains!", "train", "It rains."),
         ("test", 1.0, "It snows!", "validation", "It snows."),
@@ -132,7 +119,7 @@ def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> Non
     [
         ("वह बच्चा सो रहा है।", ["वह", "बच्चा", "सो", "रहा", "है"]),
         ("वह बच्ची सो रही है।", ["वह", "बच्ची", "सो", "रही", "है"]),
-        ("X\u030cyz, a\u0301!", ["x\u030cyz", "á"]),
+        ("X\u030cyz, a\u0301 á!", ["x\u030cyz", "á", "á"]),  # an accent is the same however it is encoded
         ("İstanbul'da", ["i\u0307stanbul", "da"]),
         ("كَتَبَ", ["كَتَبَ"]),
     ],
@@ -146,11 +133,7 @@ def test_vowel_signs_and_accents_of_their_own_stay_in_their_word(text: str, expe
     ("text", "near", "other"),
     [
         ("一个男人睡在公园里的长椅上。", "一个女人睡在公园里的长椅上。", "两只狗在雪地里奔跑。"),
-        (
-            "男の人が公園のベンチで寝ている。",
-            "女の人が公園のベンチで寝ている。",
-            "二匹の犬が雪の中を走る。",
-        ),
+        ("男の人が公園のベンチで寝ている。", "女の人が公園のベンチで寝ている。", "二匹の犬が雪の中を走る。"),
         ("ผู้ชายคนหนึ่งนอนอยู่บนม้านั่งในสวน", "ผู้ชายคนหนึ่งนั่งอยู่บนม้านั่งในสวน", "สุนัขสองตัววิ่งในหิมะ"),
         ("บนม้านั่ง 3 ตัว", "บนม้านั่ง 3 ตัว!", "บนม้านั่ง สามตัว หรือ four"),
     ],
@@ -168,14 +151,6 @@ def test_words_of_several_scripts_are_taken_apart() -> None:
     assert separates_words("Straße, l'été, 한 남자가 кот_1")
 
 
-def test_an_accent_is_the_same_however_it_is_encoded() -> None:
-    """One letter, or a letter and a mark after it (Unicode's NFC and NFD)."""
-    text = "Zwei Männer hören schöne Flöten überall."
-    numbers = WordNumbers()
-    one, other = (TrigramSets.of([normalize(form, text)], numbers) for form in ("NFC", "NFD"))
-    assert find_duplicates(one, other).exact.tolist() == [True]
-
-
 def test_words_are_counted_in_every_script() -> None:
     assert [word_count(text) for text in ("a man , asleep.", "一个男人 Python 3。", "")] == [4, 6, 0]
     for text in ("two  dogs, here", "两只狗 在雪地里。"):
@@ -187,7 +162,7 @@ def test_words_are_counted_in_every_script() -> None:
 def test_texts_with_millions_of_words_in_all_stay_different_texts() -> None:
     numbers = WordNumbers()
     first = TrigramSets.of(["order a shipped", "one two three four"], numbers)
-    numbers.update((str(number), -1) for number in range(2**21 - len(numbers)))
+    numbers.update(dict.fromkeys(range(2**21 - len(numbers)), -1))  # type: ignore[arg-type]
     other = TrigramSets.of(["order b shipped", "eins zwei drei", "five six seven eight", "one two three four"], numbers)
     assert max(numbers.values()) > 2**21
     found = find_duplicates(other, first)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from transformer.core.errors import UserError
 from transformer.data.store import (
@@ -20,17 +19,14 @@ from transformer.data.store import (
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
 def test_what_is_written_is_read(size: int, dtype: type, tmp_path: Path) -> None:
+    ColumnWriter(tmp_path, "text", 10).write([])
+    assert len(EncodedColumn(tmp_path, "text")) == 0
     rows = [np.arange(n) + size - 20 for n in (3, 0, 15)]
     assert ColumnWriter(tmp_path, "text", size).write([Sequences.of(rows[:1]), Sequences.of(rows[1:])]) == 3
     column = EncodedColumn(tmp_path, "text")
     assert [column[i].tolist() for i in range(len(column))] == [row.tolist() for row in rows]
     assert column.lengths.tolist() == [3, 0, 15]
     assert np.load(tmp_path / "text.ids.npy").dtype == dtype
-
-
-def test_an_empty_split(tmp_path: Path) -> None:
-    ColumnWriter(tmp_path, "text", 10).write([])
-    assert len(EncodedColumn(tmp_path, "text")) == 0
 
 
 def test_a_broken_or_missing_store_is_one_clear_line(tmp_path: Path) -> None:
@@ -57,9 +53,6 @@ def test_labels(tmp_path: Path) -> None:
     assert read_labels(tmp_path).tolist() == [0, 1, -1]
 
 
-def test_sorted_batches_are_longest_first_and_stable() -> None:
+def test_batches_are_longest_first_stable_and_padded() -> None:
     assert [batch.tolist() for batch in sorted_batches(np.array([1, 3, 3, 2]), 2)] == [[1, 2], [3, 0]]
-
-
-def test_pad() -> None:
-    assert torch.from_numpy(padded([np.array([4, 5]), np.array([6])], 9)).tolist() == [[4, 5], [6, 9]]
+    assert padded([np.array([4, 5]), np.array([6])], 9).tolist() == [[4, 5], [6, 9]]

@@ -43,15 +43,6 @@ def test_a_text_that_spells_a_special_token_is_text(text: str) -> None:
     assert not {vocabulary.pad_id, vocabulary.begin_id, vocabulary.end_id} & set(ids[1:-1].tolist())
 
 
-def test_a_saved_vocabulary_opens_as_the_same(tmp_path: Path) -> None:
-    vocabulary = word_vocabulary(TEXTS, min_frequency=1, max_size=None)
-    vocabulary.save(tmp_path / "tokenizer.json")
-    opened = Vocabulary.load(tmp_path / "tokenizer.json")
-    assert [ids.tolist() for ids in opened.encode(TEXTS)] == [ids.tolist() for ids in vocabulary.encode(TEXTS)]
-    opened.save(tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
-
-
 def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(UserError, match=r"not a valid tokenizer\.json"):
@@ -101,9 +92,6 @@ def test_trained_wordpiece_knows_long_words_of_a_script_without_spaces() -> None
     (ids,) = vocabulary.encode([text])
     assert vocabulary.unknown_id not in ids
     assert vocabulary.decode(ids.tolist()) == text
-
-
-def test_wordpiece_learns_no_piece_from_more_than_500_characters() -> None:
     vocabulary = train_wordpiece(lambda: iter(["a" * 600] * 2), min_frequency=1, max_size=100, lowercase=True)
     assert 100 < max(map(len, vocabulary.tokenizer.get_vocab())) <= 500
 
