@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.builders import small_runtime
+from tests.kit import fresh_profile
+from tests.stages import Said
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_rows, write_json, write_rows
 from transformer.core.observer import Observer
@@ -16,21 +18,11 @@ from transformer.data.encoding import VocabParams, _quantiles, build
 from transformer.data.store import EncodedColumn, read_labels
 from transformer.data.vocabulary import read_bpe_dropout, read_vocabularies
 
+PLAIN: dict[str, Any] = {"kind": "none", "language": None, "lowercase": False, "html_breaks": "keep"}
+
 
 def params(**changes: Any) -> VocabParams:
-    base: dict[str, Any] = {
-        "kind": "word",
-        "source": "trained",
-        "joint": False,
-        "min_frequency": 1,
-        "max_size": None,
-        "byte_fallback": False,
-        "bpe_dropout": 0.0,
-        "path": "nowhere",
-        "repository": "google-bert/bert-base-uncased",
-        "revision": "0" * 40,
-    }
-    return VocabParams(**(base | changes))
+    return VocabParams(**(fresh_profile("default")["translation"]["vocab"] | {"min_frequency": 1} | changes))
 
 
 def test_a_vocabularys_revision_cannot_move() -> None:
@@ -43,22 +35,14 @@ def tokens(tmp_path: Path) -> Path:
     folder = tmp_path / "tokens"
     write_rows(folder / "train.jsonl", iter([{"text": "a a b", "label": 1}, {"text": "b", "label": 0}]))
     write_rows(folder / "validation.jsonl", iter([{"text": "a c", "label": 0}]))
-    write_json(
-        folder / "pretokenizer.json",
-        {"text": {"kind": "whitespace", "language": None, "lowercase": True, "html_breaks": "keep"}},
-    )
+    write_json(folder / "pretokenizer.json", {"text": PLAIN | {"kind": "whitespace"}})
     return folder
 
 
-def run(tokens: Path, params: VocabParams) -> Path:
+def run(tokens: Path, params: VocabParams, observer: Observer | None = None) -> Path:
     root, labelled = tokens.parent, "label" in next(read_rows(tokens / "train.jsonl"))
-    build(
-        Paths(data=root, models=root, reports=root),
-        params,
-        small_runtime(),
-        labelled=labelled,
-        observer=Observer(),
-    )
+    paths = Paths(data=root, models=root, reports=root)
+    build(paths, params, small_runtime(), labelled=labelled, observer=observer or Observer())
     return root
 
 
@@ -97,8 +81,7 @@ def pairs(tmp_path: Path) -> Path:
     rows = [{"source": f"ein Hund {n}", "target": f"a dog  {n}"} for n in range(30)]
     write_rows(folder / "train.jsonl", iter(rows))
     write_rows(folder / "validation.jsonl", iter([{"source": "eine Hündin", "target": "a dog"}]))
-    raw = {"kind": "none", "language": None, "lowercase": False, "html_breaks": "keep"}
-    write_json(folder / "pretokenizer.json", {"source": raw, "target": raw})
+    write_json(folder / "pretokenizer.json", {"source": PLAIN, "target": PLAIN})
     return folder
 
 
@@ -122,14 +105,11 @@ def test_a_joint_vocabulary_knows_all_sides(kind: str, pairs: Path) -> None:
 
 
 @pytest.mark.parametrize(("length", "warned"), [(400, False), (600, True)])
-def test_long_texts_without_spaces_are_unknown_words_of_wordpiece(
-    length: int, warned: bool, tokens: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(Observer, "say", lambda self, line: said.append(line))
+def test_long_texts_without_spaces_are_unknown_words_of_wordpiece(length: int, warned: bool, tokens: Path) -> None:
+    said = Said()
     write_rows(tokens / "train.jsonl", iter([{"text": "ab" * (length // 2), "label": 1}] * 2))
-    run(tokens, params(kind="wordpiece", max_size=60))
-    assert any("set vocab.kind to `bpe`" in line for line in said) == warned
+    run(tokens, params(kind="wordpiece", max_size=60), said)
+    assert any("set vocab.kind to `bpe`" in line for line in said.lines) == warned
 
 
 def test_bytes_count_as_unknown(pairs: Path) -> None:

@@ -2,26 +2,22 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.builders import small_runtime
-from tests.kit import ROOT
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
 from transformer.core.observer import Observer
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read_pretokenizers
 from transformer.data.tokens import tokenize_corpus
-from transformer.data.workers import chunks, worker_processes
+from transformer.data.workers import worker_processes
 
 
 def params(**changes: Any) -> PreTokenizerParams:
@@ -84,18 +80,15 @@ def corpus(folder: Path, rows: int) -> Path:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Path) -> None:
-    sides = {"text": ("de", params(lowercase=True))}
+    sides = {"text": ("de", params(kind="whitespace", lowercase=True))}
+    runtime, observer = small_runtime(workers=workers), Observer()
     counts = tokenize_corpus(
-        corpus(tmp_path / "corpus", 2345),
-        tmp_path / "tokens",
-        sides,
-        runtime=small_runtime(workers=workers),
-        observer=Observer(),
+        corpus(tmp_path / "corpus", 2345), tmp_path / "tokens", sides, runtime=runtime, observer=observer
     )
     rows = list(read_rows(tmp_path / "tokens" / "train.jsonl"))
     assert counts == {"train_rows": 2345}
-    assert rows == [{"label": i % 2, "text": f"der {i}. hund schläft ."} for i in range(2345)]
-    assert read_pretokenizers(tmp_path / "tokens") == {"text": params(lowercase=True)}
+    assert rows == [{"label": i % 2, "text": f"der {i}. hund schläft."} for i in range(2345)]
+    assert read_pretokenizers(tmp_path / "tokens") == {"text": params(kind="whitespace", lowercase=True)}
 
 
 def test_processes_take_no_more_than_they_can_work_on() -> None:
@@ -112,20 +105,11 @@ def test_processes_are_the_same_for_all_splits() -> None:
     assert first == second != {os.getpid()}
 
 
-def test_chunks() -> None:
-    assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_language_that_spacy_lacks_is_one_line_with_workers_too(workers: int, tmp_path: Path) -> None:
-    sides = {"text": ("text", params(language="sw"))}
+def test_a_language_that_spacy_lacks_is_one_line_with_workers_too(tmp_path: Path) -> None:
+    sides, runtime = {"text": ("text", params(language="sw"))}, small_runtime(workers=2)
     with pytest.raises(UserError, match=r"^spaCy has no tokenizer for the language `sw`: "):
         tokenize_corpus(
-            corpus(tmp_path / "corpus", 3),
-            tmp_path / "tokens",
-            sides,
-            runtime=small_runtime(workers=workers),
-            observer=Observer(),
+            corpus(tmp_path / "corpus", 3), tmp_path / "tokens", sides, runtime=runtime, observer=Observer()
         )
 
 
@@ -135,34 +119,3 @@ def test_a_worker_that_is_killed_is_one_line() -> None:
         worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map,
     ):
         list(ordered_map(signal.raise_signal, [signal.SIGKILL]))
-
-
-WORKING = """
-import time
-from multiprocessing import active_children
-from tests.builders import small_runtime
-from tests.kit import ROOT
-from transformer.data.workers import worker_processes
-
-if __name__ == "__main__":
-    with worker_processes(small_runtime(workers=2), initializer=abs, arguments=(0,)) as ordered_map:
-        for number, _ in enumerate(ordered_map(time.sleep, [0.1] * 4 + [600] * 9)):
-            if number == 3:
-                print(*(child.pid for child in active_children()), flush=True)
-"""
-
-
-@pytest.mark.stress
-def test_workers_end_with_a_stage_that_is_killed(tmp_path: Path) -> None:
-    """Idle ones too: each holds the pipe open on which the others wait."""
-    (tmp_path / "working.py").write_text(WORKING)
-    command, environment = [sys.executable, str(tmp_path / "working.py")], os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as stage:
-        assert stage.stdout
-        workers = [psutil.Process(int(each)) for each in stage.stdout.readline().split()]
-        assert len(workers) == 2
-        stage.kill()
-    _, alive = psutil.wait_procs(workers, timeout=30)
-    for each in alive:
-        each.kill()
-    assert not alive

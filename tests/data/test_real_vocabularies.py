@@ -5,38 +5,33 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from tests.data.sentences import imdb, multi30k
-from transformer.data.bpe_dropout import MergeSampler
 from transformer.data.subwords import train_bpe, train_unigram
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams
 from transformer.data.vocabulary import Vocabulary
 from transformer.data.vocabulary_training import given_wordpiece
 
 PROTO: Any = sentencepiece_model_pb2
-CORPORA = pytest.mark.parametrize("corpus", ["multi30k", pytest.param("imdb", marks=pytest.mark.stress)])
 
 
-def texts(root: Path, corpus: str) -> tuple[list[str], list[str]]:
+@pytest.fixture(scope="module")
+def texts(real_corpora: Path) -> tuple[list[str], list[str]]:
     """Texts to train on, and others to encode."""
-    if corpus == "imdb":
-        return imdb(root, "train", 600), imdb(root, "test", 400)
-    return multi30k(root, "train", 4000), multi30k(root, "val", 1000)
+    return multi30k(real_corpora, "train", 4000), multi30k(real_corpora, "val", 1000)
 
 
 def inner(vocabulary: Vocabulary, sentences: list[str]) -> list[list[int]]:
     return [ids[1:-1].tolist() for ids in vocabulary.encode(sentences)]
 
 
-@CORPORA
-def test_bpe_is_the_tokenizers_librarys(corpus: str, real_corpora: Path) -> None:
+def test_bpe_is_the_tokenizers_librarys(texts: tuple[list[str], list[str]]) -> None:
     """The library, trained on sentences instead of our word counts, learns and applies the same merges."""
-    train, other = texts(real_corpora, corpus)
+    train, other = texts
     ours = train_bpe(train, min_frequency=1, max_size=3000, byte_fallback=False)
     library = Tokenizer(models.BPE(unk_token="<unk>"))
     library.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -71,9 +66,8 @@ def by_sentencepiece(vocabulary: Vocabulary) -> sentencepiece.SentencePieceProce
     return sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
 
 
-@CORPORA
-def test_unigram_is_sentencepieces(corpus: str, real_corpora: Path) -> None:
-    train, other = texts(real_corpora, corpus)
+def test_unigram_is_sentencepieces(texts: tuple[list[str], list[str]]) -> None:
+    train, other = texts
     vocabulary = train_unigram(train, min_frequency=2, max_size=3000, byte_fallback=True)
     reference = by_sentencepiece(vocabulary)
     sentences = [*other, "two  spaces", " 你好 ", "naïve – “quoted”"]
@@ -88,8 +82,10 @@ def test_unigram_is_sentencepieces(corpus: str, real_corpora: Path) -> None:
     assert [vocabulary.decode(ids) for ids in inner(vocabulary, sentences)] == sentences
 
 
-def test_unigram_needs_no_more_pieces_than_sentencepieces_own(real_corpora: Path, tmp_path: Path) -> None:
-    train, other = texts(real_corpora, "multi30k")
+def test_unigram_needs_no_more_pieces_than_sentencepieces_own(
+    texts: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    train, other = texts
     vocabulary = train_unigram(train, min_frequency=1, max_size=3000, byte_fallback=False)
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(train),
@@ -104,15 +100,6 @@ def test_unigram_needs_no_more_pieces_than_sentencepieces_own(real_corpora: Path
     )
     own = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "own.model"))
     assert sum(map(len, inner(vocabulary, other))) <= sum(map(len, own.encode(other)))
-
-
-@CORPORA
-def test_nothing_dropped_is_the_librarys_encoding(corpus: str, real_corpora: Path) -> None:
-    train, other = texts(real_corpora, corpus)
-    vocabulary = train_bpe(train, min_frequency=2, max_size=3000, byte_fallback=True)
-    sampler, generator = MergeSampler(vocabulary, 0.0), np.random.default_rng(0)
-    for ids in vocabulary.encode(other):
-        assert np.array_equal(sampler(ids, generator), ids)
 
 
 def test_wordpiece_is_berts_on_500_reviews(real_corpora: Path) -> None:

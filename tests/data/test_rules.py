@@ -3,13 +3,11 @@
 import json
 import os
 import pickle
-import pkgutil
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read
 
 Tokenize = Callable[[str], list[str]]
 
-OTHERS = (pytest.param("fr", marks=pytest.mark.stress), "es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa")
+OTHERS = ("es", "ru", "hi", "ar", "el", "hu", "tr", "fi", "fa")
 
 HARD = (
     "",
@@ -108,17 +106,10 @@ def dangerous(language: str) -> st.SearchStrategy[list[str]]:
     return st.lists(text, min_size=1, max_size=10)
 
 
-@pytest.mark.parametrize("language", ["de", "en"])
-@settings(deadline=None, max_examples=200)
+@pytest.mark.parametrize("language", ["de", "en", "el", "hi"])
+@settings(deadline=None)
 @given(data=st.data())
 def test_dangerous_texts_are_split_as_spacy_does(language: str, data: st.DataObject) -> None:
-    assert differing(language, data.draw(dangerous(language))) == []
-
-
-@pytest.mark.parametrize("language", OTHERS)
-@settings(deadline=None, max_examples=20)
-@given(data=st.data())
-def test_dangerous_texts_of_other_languages(language: str, data: st.DataObject) -> None:
     assert differing(language, data.draw(dangerous(language))) == []
 
 
@@ -164,26 +155,25 @@ def test_rules_without_patterns_leave_words_whole() -> None:
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
+        (None, "TypeError"),
+        ([], "TypeError"),
+        ({}, "KeyError"),
         ({"patterns": None}, "TypeError"),
         ({"patterns": {"prefix": None}}, "KeyError: 'suffix'"),
         ({"patterns": NOTHING | {"infix": "-"}}, "TypeError"),
         ({"patterns": NOTHING | {"infix": {"pattern": "-"}}}, "KeyError: 'flags'"),
-        (
-            {"patterns": NOTHING | {"infix": {"pattern": "(", "flags": 32}}},
-            r"'\(' with flags 32 is not a pattern of spaCy 3.8",
+        *(
+            ({"patterns": NOTHING | {"infix": {"pattern": pattern, "flags": flags}}}, "is not a pattern of spaCy 3.8")
+            for pattern, flags in (("(", 32), ("a", "i"), (1, 32))
         ),
-        ({"patterns": NOTHING | {"infix": {"pattern": "a", "flags": "i"}}}, "is not a pattern of spaCy 3.8"),
-        ({"patterns": NOTHING | {"infix": {"pattern": 1, "flags": 32}}}, "is not a pattern of spaCy 3.8"),
         ({"exceptions": [["a", ["a"]]]}, "AttributeError"),
-        ({"exceptions": {"ab": "ab"}}, "the tokens of 'ab' are not its parts"),
-        ({"exceptions": {"ab": ["a", "c"]}}, "the tokens of 'ab' are not its parts"),
-        ({"exceptions": {"ab": ["ab", ""]}}, "the tokens of 'ab' are not its parts"),
+        *(({"exceptions": {"ab": parts}}, "the tokens of 'ab' are not") for parts in ("ab", ["a", "c"], ["ab", ""])),
         ({"exceptions": {"": []}}, "the tokens of '' are not its parts"),
         ({"exceptions": {"1": [1]}}, "TypeError"),
     ],
 )
-def test_malformed_rules_are_refused_in_one_line(changes: dict[str, Any], fault: str) -> None:
-    given = {"patterns": NOTHING, "exceptions": {}} | changes
+def test_malformed_rules_are_refused_in_one_line(changes: Any, fault: str) -> None:
+    given = {"patterns": NOTHING, "exceptions": {}} | changes if changes else changes
     with pytest.raises(UserError, match=rf"^the rules .* are malformed \(.*{fault}.*\): export the model again$"):
         RuleTokenizer(given)
 
@@ -194,18 +184,6 @@ def test_a_pattern_or_flag_that_is_not_spacys_is_refused(change: dict[str, Any])
     patterns = own["patterns"] | {"suffix": own["patterns"]["suffix"] | change}
     with pytest.raises(UserError, match=r"is not a pattern of spaCy 3\.8"):
         RuleTokenizer(own | {"patterns": patterns})
-
-
-def test_the_patterns_of_every_language_are_known() -> None:
-    """For another version of spaCy, `_SPACYS` needs the digests of its patterns."""
-    languages = [module.name for module in pkgutil.iter_modules(import_module("spacy.lang").__path__) if module.ispkg]
-    assert len([language for language in languages if rules_of(language)]) == 74
-
-
-@pytest.mark.parametrize("given", [None, [], "de", {}, {"patterns": NOTHING}])
-def test_what_is_no_mapping_with_patterns_and_exceptions_is_refused(given: Any) -> None:
-    with pytest.raises(UserError, match="malformed"):
-        RuleTokenizer(given)
 
 
 def params(**changes: Any) -> PreTokenizerParams:
