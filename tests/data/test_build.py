@@ -16,7 +16,7 @@ from transformer.core.observer import Observer
 from transformer.core.paths import Paths
 from transformer.data.encoding import VocabParams, _quantiles, build
 from transformer.data.store import EncodedColumn, read_labels
-from transformer.data.vocabulary import read_bpe_dropout, read_vocabularies
+from transformer.data.vocabulary import read_vocabularies
 
 PLAIN: dict[str, Any] = {"kind": "none", "language": None, "lowercase": False, "html_breaks": "keep"}
 
@@ -117,12 +117,6 @@ def test_bytes_count_as_unknown(pairs: Path) -> None:
     row = EncodedColumn(root / "encoded" / "validation", "source")[0]
     figures = read_json(root / "vocabulary.json")["source"]["validation"]
     assert figures["unknown_rate"] == round(2 / (len(row) - 2), 6)  # the two bytes of the ü
-
-
-def test_what_training_drops_is_noted_beside_the_vocabularies(pairs: Path) -> None:
-    root = run(pairs, params(kind="bpe", max_size=60, bpe_dropout=0.25))
-    assert read_bpe_dropout(root / "vocab") == 0.25
-    assert set(read_vocabularies(root / "vocab")) == {"source", "target"}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 101, 1000])

@@ -95,8 +95,8 @@ def test_emoji_and_punctuation_stand_for_words_where_there_are_none() -> None:
 def test_nothing_is_like_nothing() -> None:
     numbers = WordNumbers()
     none, some = TrigramSets.of([], numbers), TrigramSets.of(["a b c"], numbers)
-    assert find_duplicates(none, some).figures() == {"duplicates": 0, "near_duplicates": 0}
-    assert find_duplicates(some, none).figures() == {"duplicates": 0, "near_duplicates": 0}
+    for found in (find_duplicates(none, some), find_duplicates(some, none)):
+        assert found.figures() == {"duplicates": 0, "near_duplicates": 0}
 
 
 def test_a_split_is_compared_with_training_and_with_what_was_seen_since() -> None:

@@ -148,16 +148,6 @@ def test_blocks_are_those_of_the_source_whatever_was_left_out(tmp_path: Path) ->
     assert all(len(films[split]) > 20 for split in films)
 
 
-def test_files_of_opus_alone_are_enough(tmp_path: Path) -> None:
-    rows = pairs(200)
-    files = {f"Books.de-en.{side}": "".join(f"{row[side]}\n" for row in rows).encode() for side in ("de", "en")}
-    output = translate(tmp_path, path=str(write(tmp_path / "in", files)))
-    found = {split: stored(output, split) for split in SPLITS}
-    assert sorted(row["de"] for split in found.values() for row in split) == sorted(row["de"] for row in rows)
-    assert 20 <= len(found["test"]) <= 60 and 15 <= len(found["validation"]) <= 60
-    assert stored(translate(tmp_path / "c", path=str(tmp_path / "in"), seed=2), "test") != found["test"]
-
-
 def test_sentences_that_differ_in_case_punctuation_and_encoding_stay_together(tmp_path: Path) -> None:
     """An umlaut is one letter, or a letter and a mark after it."""
     others = [{"de": normalize("NFD", each["de"].upper()[:-1] + "!"), "en": each["en"]} for each in pairs(100)]

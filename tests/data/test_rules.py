@@ -16,7 +16,7 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.data.sentences import imdb, multi30k, sample_rows, sample_sentences
+from tests.data.sentences import sample_rows, sample_sentences
 from transformer.core.errors import UserError
 from transformer.core.files import json_bytes
 from transformer.data.spacy_rules import RuleTokenizer, rules_of
@@ -125,12 +125,6 @@ def test_joined_exceptions_are_split_as_spacy_does(language: str) -> None:
     assert differing(language, texts) == []
 
 
-def test_real_corpora_are_split_as_spacy_does(real_corpora: Path) -> None:
-    sentences = multi30k(real_corpora, "train", 2000)
-    assert differing("de", sentences[:2000]) == []
-    assert differing("en", sentences[2000:] + imdb(real_corpora, "test", 200)) == []
-
-
 def test_rules_are_the_same_in_every_process(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from transformer.data.spacy_rules import rules_of; "
     code += "from transformer.core.files import write_json; write_json(Path(sys.argv[1]), rules_of('en'))"
@@ -145,11 +139,6 @@ def test_languages_without_such_rules(language: str) -> None:
 
 
 NOTHING: dict[str, Any] = dict.fromkeys(("prefix", "suffix", "infix", "token_match", "url_match"))
-
-
-def test_rules_without_patterns_leave_words_whole() -> None:
-    split = RuleTokenizer({"patterns": NOTHING, "exceptions": {"xy": ["x", "y"], "a b": ["a b"]}})
-    assert split("(xy) xy  a b a  b") == ["(xy)", "x", "y", " ", "a b", "a", " ", "b"]
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,6 @@ def test_a_word_vocabulary_has_no_mask_from_the_texts() -> None:
     assert found.tolist() == unknown.tolist()
 
 
-def test_encoding_and_decoding_words() -> None:
-    vocabulary = word_vocabulary(TEXTS, min_frequency=2, max_size=None)
-    (ids,) = vocabulary.encode(["a dog sleeps"])
-    assert ids.tolist() == [vocabulary.begin_id, 4, 6, vocabulary.unknown_id, vocabulary.end_id]
-    assert vocabulary.decode(ids.tolist()) == "a dog <unk>"
-
-
 @pytest.mark.parametrize("text", ["<eos> a", "<pad>", "<bos> <eos> <pad>"])
 def test_a_text_that_spells_a_special_token_is_text(text: str) -> None:
     vocabulary = word_vocabulary(TEXTS, min_frequency=1, max_size=None)
