@@ -1,7 +1,5 @@
 """Pre-tokenizing raw text."""
 
-import os
-import signal
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -17,7 +15,6 @@ from transformer.core.files import read_rows, write_json, write_rows
 from transformer.core.observer import Observer
 from transformer.data.tokenization import PreTokenizer, PreTokenizerParams, read_pretokenizers
 from transformer.data.tokens import tokenize_corpus
-from transformer.data.workers import worker_processes
 
 
 def params(**changes: Any) -> PreTokenizerParams:
@@ -91,31 +88,9 @@ def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Pat
     assert read_pretokenizers(tmp_path / "tokens") == {"text": params(kind="whitespace", lowercase=True)}
 
 
-def test_processes_take_no_more_than_they_can_work_on() -> None:
-    items = iter(range(1000))
-    with worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map:
-        results = ordered_map(abs, items)
-        assert [next(results) for _ in range(3)] == [0, 1, 2]
-        assert next(items) < 10
-
-
-def test_processes_are_the_same_for_all_splits() -> None:
-    with worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map:
-        first, second = (set(ordered_map(eval, ["__import__('os').getpid()"] * 10)) for _ in range(2))
-    assert first == second != {os.getpid()}
-
-
 def test_a_language_that_spacy_lacks_is_one_line_with_workers_too(tmp_path: Path) -> None:
     sides, runtime = {"text": ("text", params(language="sw"))}, small_runtime(workers=2)
     with pytest.raises(UserError, match=r"^spaCy has no tokenizer for the language `sw`: "):
         tokenize_corpus(
             corpus(tmp_path / "corpus", 3), tmp_path / "tokens", sides, runtime=runtime, observer=Observer()
         )
-
-
-def test_a_worker_that_is_killed_is_one_line() -> None:
-    with (
-        pytest.raises(UserError, match=r"^a worker process ended before .* lower runtime.workers"),
-        worker_processes(small_runtime(workers=1), initializer=abs, arguments=(0,)) as ordered_map,
-    ):
-        list(ordered_map(signal.raise_signal, [signal.SIGKILL]))

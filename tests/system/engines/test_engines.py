@@ -1,39 +1,37 @@
-"""Workers and trainers in processes and in a Ray cluster: the same bytes; what goes wrong is one line."""
+"""Workers in processes and in a Ray cluster: the same bytes; what is lost is made again; nothing outlives a stage."""
 
+import os
 import subprocess
 import sys
+import time
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.builders import small_runtime
+from tests.data.work import deadly, refusing
 from tests.kit import TASKS
-from tests.system.engines.work import deadly, refusing
+from tests.system.engines.conftest import NODE
 from tests.training.small import ROOT, outputs, paths_in, prepare, run_stage, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.validation import Runtime
 from transformer.data.workers import worker_processes
-from transformer.nn import device as machine
 from transformer.workflow.results import read_committed
 
-ENGINES = pytest.mark.parametrize("engine", ["processes", "ray"])
 CHANGES: dict[str, dict[str, Any]] = {
     "download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}},
     "train": {"epochs": 1, "batch_size": 20, "shards": 2},
+    "evaluate": {"bootstrap_samples": 10},
 }
-
-
-def runtime_of(engine: str, request: pytest.FixtureRequest, **changes: Any) -> Runtime:
-    address = request.getfixturevalue("cluster").address if engine == "ray" else None
-    return small_runtime(engine=engine, address=address, **changes)
 
 
 def made(task: str, root: Path, runtime: Runtime) -> dict[str, bytes]:
     """Everything that the stages from tokenize to evaluate write."""
-    content = smoke(task, CHANGES | {"evaluate": {"bootstrap_samples": 10}})
+    content = smoke(task, CHANGES)
     content["runtime"] = runtime.model_dump()
     data = root / "data"
     prepare(content, task, data)
@@ -42,70 +40,52 @@ def made(task: str, root: Path, runtime: Runtime) -> dict[str, bytes]:
     return outputs(root)
 
 
-FEW = ("processes", "translation")  # the others in `make stress`
-CASES = [
-    pytest.param(engine, task, marks=() if (engine, task) == FEW else pytest.mark.stress)
-    for task in TASKS
-    for engine in ("processes", "ray")
-]
+RAY = [("ray", task) for task in TASKS]
 
 
-@pytest.mark.parametrize(("engine", "task"), CASES)
+@pytest.mark.parametrize(("engine", "task"), [("processes", "translation"), *RAY])
 def test_no_engine_changes_a_byte(engine: str, task: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    address = request.getfixturevalue("cluster").address if engine == "ray" else None
     alone = made(task, tmp_path / "alone", small_runtime())
-    found = made(task, tmp_path / "shared", runtime_of(engine, request, workers=2))
+    found = made(task, tmp_path / "shared", small_runtime(engine=engine, address=address, workers=2))
     assert found.keys() == alone.keys()
     assert [path for path in found if found[path] != alone[path]] == []
     assert not active_children()
 
 
-@ENGINES
-def test_a_lost_worker_is_replaced(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    runtime = runtime_of(engine, request, workers=2, retries=1)
+def test_a_lost_actor_is_replaced_and_an_error_is_one_line(cluster: Any, tmp_path: Path) -> None:
+    runtime = small_runtime(engine="ray", address=cluster.address, workers=2, retries=1)
     items = [(number, tmp_path / "died") for number in range(10)]
     with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
         assert list(ordered_map(deadly, items)) == [-number for number in range(10)]
-    (tmp_path / "died").unlink()
-    runtime = runtime_of(engine, request, workers=2)
-    with (
-        pytest.raises(UserError, match=r"^a worker.*memory ran out: lower runtime.workers") as lost,
-        worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map,
-    ):
-        list(ordered_map(deadly, items))
-    assert "\n" not in str(lost.value)
+    lost, refused = "^a worker.*memory ran out: lower runtime.workers", "is refused$"
+    for work, retries, message in ((deadly, 0, lost), (refusing, 1, refused)):
+        (tmp_path / "died").unlink(missing_ok=True)
+        runtime = small_runtime(engine="ray", address=cluster.address, workers=2, retries=retries)
+        with (
+            pytest.raises(UserError, match=message) as caught,
+            worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map,
+        ):
+            list(ordered_map(work, items))
+        assert "\n" not in str(caught.value)
 
 
-@ENGINES
-def test_an_error_of_the_work_is_its_own_line(engine: str, request: pytest.FixtureRequest) -> None:
-    runtime = runtime_of(engine, request, workers=1)
-    with (
-        pytest.raises(UserError, match=r"^1 is refused$"),
-        worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map,
-    ):
-        list(ordered_map(refusing, [1]))
+def slow(item: int) -> int:
+    time.sleep(0.2)
+    return -item
 
 
-PRIVATE = """
-from operator import neg
-import psutil
-from tests.builders import small_runtime
-from tests.system.engines.work import deadly, refusing
-from transformer.data.workers import worker_processes
-with worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)) as ordered_map:
-    assert list(ordered_map(neg, [1, 2])) == [-1, -2]
-    started = psutil.Process().children(recursive=True)
-    found = [each for child in started for each in child.net_connections() if each.status == "LISTEN"]
-    assert found
-    assert {each.laddr.ip for each in found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-_, alive = psutil.wait_procs(started, timeout=30)
-assert not alive
-"""
-
-
-def test_a_private_cluster_listens_to_this_machine_and_ends_with_the_stage() -> None:
-    """In a process of its own, as a stage: Ray mixes up a private cluster and one that the same process has joined."""
-    pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
-    subprocess.run([sys.executable, "-c", PRIVATE], cwd=ROOT, check=True, timeout=200, stdin=subprocess.DEVNULL)
+def test_a_removed_machine_loses_no_item(cluster: Any) -> None:
+    """It held items of its worker, which goes on at a machine that is added."""
+    runtime = small_runtime(engine="ray", address=cluster.address, workers=2, retries=2)
+    found = []
+    with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
+        for number, answer in enumerate(ordered_map(slow, range(30))):
+            found.append(answer)
+            if number == 5:
+                cluster.remove_node(cluster.machines.pop(), allow_graceful=False)
+                cluster.machines.append(cluster.add_node(**NODE))
+    assert found == [-item for item in range(30)]
 
 
 def test_an_address_without_a_cluster_is_one_line() -> None:
@@ -119,42 +99,53 @@ def test_an_address_without_a_cluster_is_one_line() -> None:
     assert "\n" not in str(error.value)
 
 
-def test_without_ray_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with (
-        pytest.raises(UserError, match=r"runtime.engine is `ray`, which is not installed: run `pip install"),
-        worker_processes(small_runtime(engine="ray", workers=1), initializer=abs, arguments=(0,)),
-    ):
-        pass
-
-
 def test_the_private_parts_of_ray_are_those_of_this_version() -> None:
     """`_loopback` replaces two functions of it: look at them again before another version is allowed."""
     ray = pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
     assert ray.__version__.startswith("2.60.")
 
 
-def test_more_threads_than_cores_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
-    said = machine.shared_cores(small_runtime(trainers=3), 2)
-    assert said and said.startswith("warning: 3 trainers with 2 threads each share 4 cores")
-    assert machine.shared_cores(small_runtime(trainers=2), 2) is None
-    assert machine.shared_cores(small_runtime(trainers=1), 9) is None, "one process has what it is given"
+STAGE = """
+import sys, time
+from tests.builders import small_runtime
+from transformer.data.workers import worker_processes
+if __name__ == "__main__":
+    runtime = small_runtime(engine=sys.argv[1], workers=2, address=sys.argv[2] or None)
+    with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
+        for number, _ in enumerate(ordered_map(time.sleep, [0.1] * 4 + [600] * 9)):
+            if number == 3:
+                print("working", flush=True)
+"""
 
 
-@pytest.mark.parametrize(
-    ("workers", "threads", "used"), [(3, 2, 2), (2, 2, 2), (9, 1, 4), (3, 4, 0), (2, 9, 0), (1, 9, 1), (0, 2, 0)]
-)
-def test_no_more_workers_decode_than_have_cores(
-    workers: int, threads: int, used: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two workers of two threads on two cores take three times as long as one process."""
-    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
-    assert machine.with_own_cores(small_runtime(workers=workers), threads).workers == used
-    elsewhere = small_runtime(workers=workers, engine="ray", address="host:1")
-    assert machine.with_own_cores(elsewhere, threads) == elsewhere
-    unused = small_runtime(workers=workers, address="host:1")
-    assert machine.with_own_cores(unused, threads).workers == used, "processes are on this machine"
-    monkeypatch.setenv("RAY_ADDRESS", "host:1")
-    cluster = small_runtime(workers=workers, engine="ray")
-    assert machine.with_own_cores(cluster, threads) == cluster
+def actors() -> list[psutil.Process]:
+    """Those of any Ray cluster."""
+    found = psutil.process_iter(["cmdline"])
+    return [process for process in found if "_Actor" in " ".join(process.info["cmdline"] or [])]
+
+
+@pytest.mark.parametrize("engine", ["processes", "ray", "joined"])
+def test_nothing_outlives_a_stage_that_is_killed(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Idle workers too: each holds the pipe open on which the others wait. A private cluster of Ray listens to no other
+    machine; one that was joined is free for the next stage.
+    """
+    address = request.getfixturevalue("cluster").address if engine == "joined" else ""
+    if engine == "ray":
+        pytest.importorskip("ray", reason="Ray is not installed (the extra `cluster`)")
+    (tmp_path / "stage.py").write_text(STAGE)
+    command = [sys.executable, str(tmp_path / "stage.py"), engine.replace("joined", "ray"), address]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as stage:
+        assert stage.stdout and stage.stdout.readline() == "working\n"
+        started = actors() if address else psutil.Process(stage.pid).children(recursive=True)
+        if engine == "ray":
+            found = [each.laddr.ip for one in started for each in one.net_connections() if each.status == "LISTEN"]
+            assert {*found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"} and found
+        stage.kill()
+    assert len(started) >= 2
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert not alive
+    if address:
+        runtime = small_runtime(engine="ray", address=address, workers=2)
+        with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
+            assert list(ordered_map(abs, [-1, -2])) == [1, 2]
