@@ -193,16 +193,13 @@ def test_every_character_of_a_script_has_room_in_the_vocabulary(look: Look) -> N
     assert section["vocab"]["max_size"] >= 1000
 
 
-def test_texts_with_a_dotless_i_need_their_language(look: Look) -> None:
-    rows = [{"text": f"ışık {number} DIŞARI", "label": "ab"[number % 2]} for number in range(200)]
-    said, _ = look(train_jsonl=lines(rows))
+def test_what_may_need_a_setting_is_said(look: Look) -> None:
+    """A dotless i, labels that are perhaps one, and texts without a label."""
+    rows = [{"label": ["good", "Good", "bad"][number % 3], "text": f"ışık {number} DIŞARI"} for number in range(120)]
+    said, _ = look(train_jsonl=lines(rows), unsupervised_jsonl=lines([{"text": "quite another text"}]))
     assert "texts have the letter ı: set `language` under `tokenize` to tr or az" in said
-
-
-def test_labels_that_are_perhaps_one_are_named(look: Look) -> None:
-    rows = [{"label": ["good", "Good", "bad"][number % 3], "text": f"film {number} of many"} for number in range(120)]
-    said, _ = look(train_jsonl=lines(rows))
     assert "Good, good are different labels; a mapping in `labels` gives them one name" in said
+    assert "unsupervised is not used; `unsupervised: true` under `download` in the profile changes that" in said
 
 
 def test_a_corpus_of_sentences_much_alike_says_so_and_keeps_them(look: Look) -> None:
@@ -253,30 +250,11 @@ def test_labels_that_do_not_fit_are_one_line(labels: list[str], message: str, lo
         look(train_jsonl=lines(rows))
 
 
-def test_names_of_labels_in_parquet_files_are_the_labels(look: Look, tmp_path: Path) -> None:
-    """Also where number 0 is called 1, as of stars."""
-    import datasets
-
-    stars = [str(number) for number in range(1, 6)]
-    features = datasets.Features({"label": datasets.ClassLabel(names=stars), "text": datasets.Value("string")})
-    rows = [{"label": number % 5, "text": f"the film {number} of {number % 7} days"} for number in range(300)]
-    datasets.Dataset.from_list(rows, features=features).to_parquet(tmp_path / "train.parquet")
-    said, section = look(train_parquet=(tmp_path / "train.parquet").read_bytes())
-    assert "test: 1 6, 2 6, 3 6, 4 6, 5 6" in said
-    assert section["download"]["labels"] == stars
-
-
 def test_long_sentences_have_long_answers(look: Look) -> None:
     rows = [(f"{a} " * 40, f"{b} " * 40) for a, b in FRENCH[:12]]
     said, section = look(train_jsonl=lines(sides(("fr", "en"), rows)))
     assert "`too_long: leave_out` under `train` does not train on them" in said
     assert section["evaluate"]["max_length"] == section["model"]["max_length"] > 200
-
-
-def test_texts_without_a_label_are_not_used_unasked(look: Look) -> None:
-    unlabelled = [{"review": f"Quite another text number {n}."} for n in range(7)]
-    said, _ = look(train_csv=table(STARS, ","), unsupervised_csv=table(unlabelled, ","))
-    assert "unsupervised is not used; `unsupervised: true` under `download` in the profile changes that" in said
 
 
 @pytest.mark.parametrize("name", ["default", "a b", "../x"])

@@ -1,6 +1,5 @@
 """The source `hub`, from a server on this machine; tests/data/test_hub.py has the cases."""
 
-import io
 import json
 import re
 import time
@@ -9,54 +8,18 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.data.cases import REVISION, json_lines, pairs, params, provenance, reviews, stored
+from tests.data.cases import REVISION, json_lines, pairs, params, provenance, stored
 from tests.system.data.hub_server import Hub, download, serve
 
 PAIRS = {"train": pairs(60), "validation": pairs(10, "Wert"), "test": pairs(8, "Probe")}
-IMDB_CARD = """---
-configs:
-- config_name: plain_text
-  data_files:
-  - split: train
-    path: plain_text/train-*
-  - split: test
-    path: plain_text/test-*
-dataset_info:
-  config_name: plain_text
-  features:
-  - name: text
-    dtype: string
-  - name: label
-    dtype:
-      class_label:
-        names:
-          '0': ham
-          '1': spam
----
-"""
 
 
 def multi30k() -> dict[str, bytes]:
     """The files of the data set on the Hub."""
     names = {"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"}
     return {"README.md": b"---\n---\n", **{names[split]: json_lines(rows) for split, rows in PAIRS.items()}}
-
-
-def imdb() -> dict[str, bytes]:
-    """The files of the data set on the Hub."""
-
-    def parquet(rows: list[dict[str, Any]]) -> bytes:
-        stream, schema = io.BytesIO(), pa.schema({"text": pa.string(), "label": pa.int64()})
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), stream)
-        return stream.getvalue()
-
-    splits = {"train": reviews(40), "test": reviews(10, "test film")}
-    files = {f"plain_text/{split}-00000-of-00001.parquet": parquet(rows) for split, rows in splits.items()}
-    return {"README.md": IMDB_CARD.encode(), **files}
 
 
 def two_configurations() -> dict[str, bytes]:
@@ -77,9 +40,9 @@ def hub() -> Iterator[Hub]:
         yield running
 
 
-def run(hub: Hub, tmp_path: Path, task: str = "translation", **changes: Any) -> CompletedProcess[str]:
-    given = params(task, source="hub", **changes)
-    return download(task, given, output=tmp_path / "out" / "corpus", endpoint=hub.endpoint, home=tmp_path / "home")
+def run(hub: Hub, tmp_path: Path, **changes: Any) -> CompletedProcess[str]:
+    given, output = params("translation", source="hub", **changes), tmp_path / "out" / "corpus"
+    return download("translation", given, output=output, endpoint=hub.endpoint, home=tmp_path / "home")
 
 
 def refused(result: CompletedProcess[str], tmp_path: Path) -> str:
@@ -102,14 +65,6 @@ def test_rows_come_from_the_data_set_alone_and_nothing_else_is_asked_for(hub: Hu
     result = run(hub, tmp_path, revision=hub.revision)
     assert "cannot load owner/corpus at 1111" in result.stderr
     assert provenance(tmp_path / "out" / "corpus")["revision"] == REVISION
-
-
-def test_parquet_files_and_the_names_of_their_labels(hub: Hub, tmp_path: Path) -> None:
-    hub.files = imdb()
-    result = run(hub, tmp_path, "sentiment", labels=["spam", "ham"])
-    assert json.loads(result.stdout) == {"train_rows": 32, "validation_rows": 8, "test_rows": 10}, result.stderr
-    expected = [row | {"label": 1 - row["label"]} for row in reviews(10, "test film")]
-    assert stored(tmp_path / "out" / "corpus", "test") == expected
 
 
 def test_one_of_several_configurations(hub: Hub, tmp_path: Path) -> None:
@@ -142,19 +97,18 @@ def test_what_the_hub_does_not_have(changes: dict[str, str], named: str, hub: Hu
     assert named in refused(run(hub, tmp_path, **changes), tmp_path)
 
 
-def test_a_transfer_that_breaks_off(hub: Hub, tmp_path: Path) -> None:
-    hub.truncated = {"train.jsonl"}
-    assert "cannot load owner/corpus" in refused(run(hub, tmp_path), tmp_path)
-
-
-@pytest.mark.parametrize(("name", "cut"), [("test.jsonl", 20), ("plain_text/train-00000-of-00001.parquet", 100)])
-def test_a_truncated_file(name: str, cut: int, hub: Hub, tmp_path: Path) -> None:
-    hub.files = multi30k() if name in hub.files else imdb()
-    hub.files[name] = hub.files[name][:-cut]
-    task = "translation" if "jsonl" in name else "sentiment"
-    assert "cannot load owner/corpus" in refused(run(hub, tmp_path, task), tmp_path)
-
-
-def test_bad_utf8(hub: Hub, tmp_path: Path) -> None:
-    hub.files["train.jsonl"] = hub.files["train.jsonl"].replace("Ä".encode(), b"\xff", 1)
-    assert "owner/corpus, train, row 1: not UTF-8" in refused(run(hub, tmp_path), tmp_path)
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("bytes", "owner/corpus, train, row 1: not UTF-8"),
+        ("end", "cannot load owner"),
+        ("transfer", "cannot load owner"),
+    ],
+)
+def test_broken_files_and_transfers(fault: str, message: str, hub: Hub, tmp_path: Path) -> None:
+    content = hub.files["train.jsonl"]
+    hub.files["train.jsonl"] = content[:-20] if fault == "end" else content
+    if fault == "bytes":
+        hub.files["train.jsonl"] = content.replace("Ä".encode(), b"\xff", 1)
+    hub.truncated = {"train.jsonl"} if fault == "transfer" else set()
+    assert message in refused(run(hub, tmp_path), tmp_path)
