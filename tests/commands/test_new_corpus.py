@@ -227,13 +227,11 @@ def test_quotation_marks_are_text_where_that_is_declared(look: Look) -> None:
     assert section["download"]["quotes"] == "none"
 
 
-def test_what_was_left_out_is_said_before_what_follows_from_the_others(project: Path) -> None:
+def test_a_refusal_names_a_row_that_was_left_out(look: Look) -> None:
     """All rows of one label have a comma too many."""
     body = "".join(f"{'np'[number % 2]},film {number}{', as told' * (number % 2)}\n" for number in range(60))
-    folder = write(project / "in", {"train.csv": f"label,text\n{body}".encode(), "test.csv": b"label,text\nn,a\n"})
-    said = []
     with pytest.raises(UserError, match=r"train has only the label n in the rows that can be read \(in/train\.csv, li"):
-        said.extend(new_corpus(project, folder, name="broken", columns=None, quotes="csv"))
+        look(train_csv=f"label,text\n{body}".encode(), test_csv=b"label,text\nn,a\n")
 
 
 @pytest.mark.parametrize(

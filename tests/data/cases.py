@@ -19,7 +19,12 @@ REVISION = "37e118600232bb5298ca011a8a7e7a44e863c36a"
 
 def params(task: str, **changes: Any) -> dict[str, Any]:
     """The stage's parameters as plain values: the default, of files, with these changes."""
-    ours = {"source": "files", "repository": "owner/corpus", "revision": REVISION, "near_duplicates": "keep"}
+    ours: dict[str, Any] = {
+        "source": "files",
+        "repository": "owner/corpus",
+        "revision": REVISION,
+        "near_duplicates": "keep",
+    }
     ours |= {"sample_rows": {"train": 30, "validation": 10, "test": 10}}
     ours |= {"validation_fraction": 0.2, "test_fraction": 0.2}
     return {

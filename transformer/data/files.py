@@ -180,7 +180,7 @@ def _records(lines: Iterator[str | Fault], separator: str, quotes: Quotes) -> It
             yield "" if isinstance(line, Fault) else line.replace("\r", " ")  # which ends a line for `csv`
 
     csv.field_size_limit(LONGEST_FIELD)
-    quoting = csv.QUOTE_NONE if quotes == "none" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if quotes == "none" else csv.QUOTE_MINIMAL
     reader = csv.reader(texts(), delimiter=separator, quoting=quoting, skipinitialspace=True, strict=True)
     while True:
         faults.clear()

@@ -167,7 +167,7 @@ class Selection:
 
         check_of: the check of a split's rows; label, text: as in `hold_out`. Raises UserError, as do the iterators.
         """
-        section, extra = self._section, self._unlabelled
+        section, extra = self._section, self._unlabelled or ""
         readers: dict[str, Reader] = {
             split: partial(self.read, split, check_of(split)) for split in self._corpus.splits
         }

@@ -100,7 +100,7 @@ def test_what_the_hub_does_not_have(changes: dict[str, str], named: str, hub: Hu
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("bytes", "owner/corpus, train, row 1: not UTF-8"),
+        ("bytes", "owner/corpus, train, row 1: not UTF"),
         ("end", "cannot load owner"),
         ("transfer", "cannot load owner"),
     ],

@@ -59,7 +59,8 @@ def test_a_lost_actor_is_replaced_and_an_error_is_one_line(cluster: Any, tmp_pat
     with worker_processes(runtime, initializer=abs, arguments=(0,)) as ordered_map:
         assert list(ordered_map(deadly, items)) == [-number for number in range(10)]
     lost, refused = "^a worker.*memory ran out: lower runtime.workers", "is refused$"
-    for work, retries, message in ((deadly, 0, lost), (refusing, 1, refused)):
+    cases: tuple[tuple[Any, int, str], ...] = ((deadly, 0, lost), (refusing, 1, refused))
+    for work, retries, message in cases:
         (tmp_path / "died").unlink(missing_ok=True)
         runtime = small_runtime(engine="ray", address=cluster.address, workers=2, retries=retries)
         with (
