@@ -13,7 +13,6 @@ from tests.data.cases import (
     download,
     json_lines,
     judge,
-    labelled,
     pairs,
     parallel,
     provenance,
@@ -58,12 +57,6 @@ def test_bad_rows_are_skipped_and_counted_by_reason(tmp_path: Path) -> None:
     clean = translate(tmp_path / "clean", path=parallel(tmp_path / "other", train=[*pairs(20), *pairs(20, "Wort")]))
     assert provenance(clean)["content_sha256"] == provenance(output)["content_sha256"]
     assert "left_out" not in provenance(clean)
-
-
-def test_labels_that_are_none_are_one_reason(tmp_path: Path) -> None:
-    rows = [*reviews(40), *({"label": f"x{number}", "text": "So."} for number in range(5))]
-    output = judge(tmp_path, path=labelled(tmp_path / "in", train=rows), bad_rows="skip", labels=[0, 1])
-    assert [*provenance(output)["left_out"]["train"].values()] == [5]
 
 
 def test_filters_leave_rows_out_of_train_alone_and_say_where(tmp_path: Path) -> None:

@@ -82,26 +82,6 @@ def test_unigram_is_sentencepieces(texts: tuple[list[str], list[str]]) -> None:
     assert [vocabulary.decode(ids) for ids in inner(vocabulary, sentences)] == sentences
 
 
-def test_unigram_needs_no_more_pieces_than_sentencepieces_own(
-    texts: tuple[list[str], list[str]], tmp_path: Path
-) -> None:
-    train, other = texts
-    vocabulary = train_unigram(train, min_frequency=1, max_size=3000, byte_fallback=False)
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(train),
-        model_prefix=str(tmp_path / "own"),
-        vocab_size=vocabulary.size - 3,
-        num_threads=1,
-        normalization_rule_name="identity",
-        character_coverage=1.0,
-        bos_id=-1,
-        eos_id=-1,
-        minloglevel=2,
-    )
-    own = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "own.model"))
-    assert sum(map(len, inner(vocabulary, other))) <= sum(map(len, own.encode(other)))
-
-
 def test_wordpiece_is_berts_on_500_reviews(real_corpora: Path) -> None:
     import transformers
 
