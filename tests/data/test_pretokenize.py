@@ -75,17 +75,19 @@ def corpus(folder: Path, rows: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_any_number_of_workers_writes_the_same_bytes(workers: int, tmp_path: Path) -> None:
-    sides = {"text": ("de", params(kind="whitespace", lowercase=True))}
+@pytest.mark.parametrize(
+    ("workers", "kind", "end"), [(0, "spacy", " ."), (0, "whitespace", "."), (2, "whitespace", ".")]
+)
+def test_any_number_of_workers_writes_the_same_bytes(workers: int, kind: str, end: str, tmp_path: Path) -> None:
+    sides = {"text": ("de", params(kind=kind, lowercase=True))}
     runtime, observer = small_runtime(workers=workers), Observer()
     counts = tokenize_corpus(
         corpus(tmp_path / "corpus", 2345), tmp_path / "tokens", sides, runtime=runtime, observer=observer
     )
     rows = list(read_rows(tmp_path / "tokens" / "train.jsonl"))
     assert counts == {"train_rows": 2345}
-    assert rows == [{"label": i % 2, "text": f"der {i}. hund schläft."} for i in range(2345)]
-    assert read_pretokenizers(tmp_path / "tokens") == {"text": params(kind="whitespace", lowercase=True)}
+    assert rows == [{"label": i % 2, "text": f"der {i}. hund schläft{end}"} for i in range(2345)]
+    assert read_pretokenizers(tmp_path / "tokens") == {"text": params(kind=kind, lowercase=True)}
 
 
 def test_a_language_that_spacy_lacks_is_one_line_with_workers_too(tmp_path: Path) -> None:

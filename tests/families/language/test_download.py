@@ -87,7 +87,7 @@ def test_nothing_but_judged_texts_and_a_missing_corpus_are_refused(
 ) -> None:
     write(tmp_path / "texts", {"train": [JUDGED_TEXT] * 3, "val": ["one"], "test": ["two"]})
     found = stages(tmp_path, monkeypatch)
-    with pytest.raises(UserError, match="every row of train equals or nearly equals a text that another task"):
+    with pytest.raises(UserError, match="train: every row equals or nearly equals a text that another task"):
         found.run("download")
     found.content["language"]["download"]["held_out"] = "data/nothing"
     with pytest.raises(UserError, match="data/nothing has no validation or test split: run the download of its task"):
