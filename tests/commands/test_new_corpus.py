@@ -13,12 +13,12 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.data.cases import write
-from tests.kit import TASKS
+from tests.kit import TASKS, profile_values
 from transformer.commands import new_corpus as module
 from transformer.commands import rehearsal
 from transformer.commands.check import check_params
 from transformer.commands.new_corpus import new_corpus, recognise
-from transformer.commands.profiles import default_params, profile_params, profile_values
+from transformer.commands.profiles import profile_params
 from transformer.core.errors import UserError
 from transformer.core.files import read_rows, write_json, write_rows
 
@@ -93,6 +93,9 @@ def test_columns_are_recognised_by_their_names(given: str, tmp_path: Path) -> No
             r"the names in \S+ \(a, b\) do not tell what to read: a table needs a head",
         ),
         ({"train.txt": text(0)}, "plain text two languages; say `--columns label=COLUMN text=COLUMN`, or for transl"),
+        ({"train.tsv": table(sides(("en", "EN")), "\t")}, "do not tell what to read"),
+        ({"train.jsonl": lines([row | {"text": "a film"} for row in STARS])}, "do not tell what to read"),
+        ({"train.jsonl": lines([row | {"label": "a"} for row in sides(("fr", "en"))])}, "do not tell what to read"),
         ({"val.jsonl": b'{"text": "x"}\n'}, "has no split `train`"),
         ({"train.csv": "text,label\nschön,1\nübel,0\n".encode("cp1252")}, "train.csv, line 2: not UTF-8 .byte 0xf6"),
         ({"train.jsonl": b'[{"text": "x"}]\n'}, "no row of train can be read: .*train.jsonl, line 1: not a JSON"),
@@ -118,7 +121,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "project"
     for folder in ("profiles", *(f"data/local/{name}" for name in (*TASKS, "none", "vocabulary"))):
         (root / folder).mkdir(parents=True)
-    (root / "params.yaml").write_text(default_params(ROOT).replace("threads: 2", "threads: 1"), encoding="utf-8")
+    default = (ROOT / "profiles/default.yaml").read_text(encoding="utf-8")
+    (root / "profiles/default.yaml").write_text(default.replace("threads: 2", "threads: 1"), encoding="utf-8")
     monkeypatch.chdir(root)
     monkeypatch.setattr(module, "rehearse", lambda *_: rehearsal.Rehearsal(rows=10, seconds=0.1, cut=0.5))
     return root
@@ -255,7 +259,7 @@ def test_long_sentences_have_long_answers(look: Look) -> None:
     assert section["evaluate"]["max_length"] == section["model"]["max_length"] > 200
 
 
-@pytest.mark.parametrize("name", ["default", "a b", "../x"])
+@pytest.mark.parametrize("name", ["a b", "../x"])
 def test_a_name_that_no_profile_may_have(name: str, project: Path) -> None:
     with pytest.raises(UserError, match=f"`{name}` cannot name a profile"):
         [*new_corpus(project, project / "in", name=name, columns=None, quotes="csv")]
