@@ -209,17 +209,11 @@ def write_corpus(
         checksums = {split: sha256(folder / f"{split}.jsonl") for split in counts}
         provenance = {"rows": counts, "sha256": checksums, "content_sha256": content}
         write_json(folder / "provenance.json", {**origin, **more(folder), **provenance})
-        _replace(output, folder)
+        with writing(output):
+            if output.exists():
+                shutil.rmtree(output)
+            folder.rename(output)
     return {f"{split}_rows": float(count) for split, count in counts.items()}
-
-
-def _replace(output: Path, folder: Path) -> None:
-    try:
-        if output.exists():
-            shutil.rmtree(output)
-        folder.rename(output)
-    except OSError as error:
-        raise UserError(f"cannot replace {output}: {error.strerror}; fix its permissions or remove it") from error
 
 
 def content_sha256(folder: Path) -> str:
