@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from torch import nn
 
 from benchmarks.serving import MARIAN, METHODS, RULE, Turn, open_subject, serve
-from tests.builders import seq2seq
+from tests.benchmarks.weights import distinct
 from tests.inference.models import PARAMS, vocabulary
 from transformer.core.files import write_json
 from transformer.core.task import open_task
@@ -17,10 +16,7 @@ from transformer.nn.trained import save_trained
 
 @pytest.mark.parametrize("name", ["torch", MARIAN])
 def test_a_contender_answers_as_the_bundle_does(name: str, tmp_path: Path) -> None:
-    model = seq2seq().float()
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            nn.init.normal_(parameter, std=0.3)  # distinct predictions, and no special tokens
+    model = distinct()
     trained, vocab, tokens, bundle = (tmp_path / part for part in ("trained", "vocab", "tokens", "bundle"))
     save_trained(trained, model.config, dict(model.state_dict()))
     for side, size in (("source", 40), ("target", 30)):

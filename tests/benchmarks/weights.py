@@ -1,11 +1,21 @@
-"""Copies our weights into the peers' models."""
+"""Our model with weights for the comparisons, and their copies in the peers' models."""
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.peers.nn_transformer import TorchTranslator
 from benchmarks.peers.straightforward import renamed
+from tests.builders import seq2seq
+from tests.nn.test_reference import torch_decoder_layer, torch_encoder_layer
 from transformer.families.seq2seq.network import Seq2SeqTransformer
+
+
+def distinct() -> Seq2SeqTransformer:
+    """A small model in float32, with weights large enough for distinct predictions."""
+    model = seq2seq().float()
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.3)
+    return model
 
 
 def load_into_straightforward(model: nn.Module, ours: nn.Module) -> None:
@@ -16,37 +26,10 @@ def load_into_straightforward(model: nn.Module, ours: nn.Module) -> None:
 
 
 def load_into_nn_transformer(model: TorchTranslator, ours: Seq2SeqTransformer) -> None:
-    state = ours.state_dict()
-    for name in ("source_embedding", "target_embedding"):
-        state[f"{name}.positions.weight"] = state.pop(f"{name}.positions.table.weight")
-    model.load_state_dict(dict(_renamed(state)))
-
-
-_NAMES = (
-    ("attention_residual.norm", "norm1"),
-    ("feed_forward.inner", "linear1"),
-    ("feed_forward.outer", "linear2"),
-    ("source_attention.output", "multihead_attn.out_proj"),
-    ("attention.output", "self_attn.out_proj"),
-)
-
-
-def _renamed(state: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
-    renamed = []
-    for name, tensor in state.items():
-        stack = name.split(".")[0]
-        if stack not in ("encoder", "decoder"):
-            renamed.append((name, tensor))
-        elif ".query." in name:
-            parts = [state[name.replace(".query.", f".{part}.")] for part in ("query", "key", "value")]
-            place, _, kind = name.partition(".query.")
-            place = place.replace("source_attention", "multihead_attn")
-            place = place if place.endswith("multihead_attn") else place.replace("attention", "self_attn")
-            renamed.append((f"transformer.{place}.in_proj_{kind}", torch.cat(parts)))
-        elif ".key." not in name and ".value." not in name:
-            for ours, theirs in _NAMES:
-                name = name.replace(ours, theirs)
-            last = "norm2" if stack == "encoder" else "norm3"
-            name = name.replace("source_residual.norm", "norm2").replace("feed_forward_residual.norm", last)
-            renamed.append((f"transformer.{name}", tensor))
-    return renamed
+    state = {name.replace(".table", ""): tensor for name, tensor in ours.state_dict().items() if "coder." not in name}
+    copies = {"encoder": torch_encoder_layer, "decoder": torch_decoder_layer}
+    for stack, copy in copies.items():
+        for number, layer in enumerate(getattr(ours, stack).layers):
+            copied = copy(layer, "post", "relu").state_dict()
+            state |= {f"transformer.{stack}.layers.{number}.{name}": tensor for name, tensor in copied.items()}
+    model.load_state_dict(state)

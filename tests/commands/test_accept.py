@@ -75,20 +75,16 @@ def stale(root: Path) -> set[str]:
         return {stage.name for stage in repo.index.stages if stage.status()}
 
 
-def run_cache(root: Path) -> set[Path]:
-    return set((root / ".dvc" / "cache" / "runs").rglob("*"))
-
-
 def test_it_writes_what_dvc_would_but_no_entry_of_the_run_cache(root: Path, tmp_path: Path) -> None:
     change(root, *FILES)
-    before = run_cache(root)
+    before = {*root.glob(".dvc/cache/runs/**/*")}
     other = Path(shutil.copytree(root, tmp_path / "other"))
     with Repo(str(other)) as repo, contextlib.chdir(other):
         repo.commit(force=True)
     assert accept(root) == ["first@a", "first@b", "second@a", "second@b"]
     assert (root / "dvc.lock").read_bytes() == (other / "dvc.lock").read_bytes()
     assert stale(root) == set()
-    assert run_cache(root) == before
+    assert {*root.glob(".dvc/cache/runs/**/*")} == before
     assert accept(root) == []
 
 
@@ -112,15 +108,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
     "an output": (edit("models/b/copy", "other"), None, "second@b: models/b changed as well"),
     "an output that lies in git": (edit("reports/b.json", "other"), None, "first@b: reports/b.json changed as well"),
     "a command": (edit("dvc.yaml", DVC_YAML.replace("copy m", "copy  m")), None, "second@a: its command changed"),
-    "an unknown stage": (
-        lambda root: None,
-        "third@a",
-        "there is no stage third@a: choose one of first@a",
-    ),
+    "an unknown stage": (lambda root: None, "third@a", "there is no stage third@a: choose one of first@a"),
     "a stage that never ran": (edit("dvc.lock", "schema: '2.0'\n"), "first@a", "first@a never ran, so there is no"),
     "no lock": (lambda root: (root / "dvc.lock").unlink(), None, "dvc.lock is missing, so there is no result"),
     "a conflict": (edit("dvc.lock", "<<<<<<< HEAD\n=======\n>>>>>>> other\n"), None, "dvc.lock has conflict markers"),
-    "a broken lock": (edit("dvc.lock", "stages: ["), None, "DVC says: unable to read: 'dvc.lock'"),
 }
 
 

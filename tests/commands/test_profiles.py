@@ -72,7 +72,6 @@ def test_a_section_of_another_kind_is_replaced(project: Path) -> None:
     [
         ("translation: {train: {epoch: 3}}", r"profiles/mine.yaml: `translation.train.epoch` is not a parameter"),
         ("translation: {train: 3}", r"profiles/mine.yaml: `translation.train` must be a section"),
-        ("translation:", r"profiles/mine.yaml: `translation` must be a section"),
         ("hardware: [", r"profiles/mine.yaml cannot be read"),
         ("", r"profiles/mine.yaml must be a mapping of sections, not NoneType"),
         ("hardware: {threads: 1}\nhardware: {threads: 2}", r"profiles/mine.yaml cannot be read"),
@@ -117,13 +116,6 @@ def test_edits_are_never_overwritten(old: str, new: str, project: Path, data: Pa
     use_profile(project, "seed", None)
 
 
-def test_line_ends_of_windows_are_not_an_edit(project: Path) -> None:
-    use_profile(project, "paper", None)
-    (project / PARAMS).write_text((project / PARAMS).read_text(), newline="\r\n")
-    assert use_profile(project, "paper", None).endswith("already in place")
-    assert use_profile(project, DEFAULT, None).endswith("put in place")
-
-
 def test_a_merge_that_is_not_resolved_is_not_called_an_edit(project: Path) -> None:
     """Dropping it, as for edits, would drop the other side."""
     (project / PARAMS).write_text("<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> other\n")
@@ -132,30 +124,25 @@ def test_a_merge_that_is_not_resolved_is_not_called_an_edit(project: Path) -> No
             fails()
 
 
-def test_local_corpora_point_at_the_folders(project: Path, data: Path) -> None:
-    use_profile(project, "seed", data)
-    assert (project / PARAMS).read_text().startswith(f"# profile: seed, data: {data}; ")
-    content = read_params(project / PARAMS)
-    for task, name in {"translation": "multi30k", "sentiment": "imdb"}.items():
-        assert content[task]["download"]["source"] == "files"
-        assert content[task]["download"]["path"] == str(data / name)
-    assert content["sentiment"]["vocab"]["source"] == "path"
-    assert content["translation"]["vocab"]["source"] == "trained"
-    check_params(project / PARAMS)
-
-
-@pytest.mark.parametrize(("name", "init"), [(DEFAULT, "random"), ("pretrained", "pretrained"), ("paper", "random")])
-def test_local_texts_do_not_start_from_a_model_of_generated_ones(
-    name: str, init: str, project: Path, data: Path
+@pytest.mark.parametrize(
+    ("name", "init", "vocab"),
+    [("seed", "random", "path"), (DEFAULT, "random", "trained"), ("pretrained", "pretrained", "built")],
+)
+def test_local_corpora_point_at_the_folders_and_start_from_no_model_of_generated_texts(
+    name: str, init: str, vocab: str, project: Path, data: Path
 ) -> None:
     """The default's language model knows the words of the sample alone."""
-    (data / "multi30k").rmdir()
     use_profile(project, name, data)
-    content = read_params(project / PARAMS)["sentiment"]
-    assert content["model"]["init"] == init
-    assert (content["vocab"]["source"] == "built") == (init == "pretrained")
-    assert (content["model"]["pretrained"] == "models/language/trained") == (init == "pretrained")
+    assert (project / PARAMS).read_text().startswith(f"# profile: {name}, data: {data}; ")
     check_params(project / PARAMS)
+    content = read_params(project / PARAMS)
+    for task, folder in {"translation": "multi30k", "sentiment": "imdb"}.items():
+        download = content[task]["download"]
+        assert (download["source"], download["path"]) == ("files", str(data / folder))
+    assert content["translation"]["vocab"]["source"] == "trained"
+    model = content["sentiment"]["model"]
+    assert (model["init"], content["sentiment"]["vocab"]["source"]) == (init, vocab)
+    assert (model["pretrained"] == "models/language/trained") == (init == "pretrained")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from tests.kit import ROOT, git
 from tests.workflow.comparing import GOOD, write_result
 from transformer.cli import find_workspace, given_path, main
-from transformer.commands import summary
 
 
 @pytest.fixture
@@ -33,8 +32,7 @@ def test_the_nearest_workflow_above_is_the_workspace(project: Path) -> None:
     (clone / ".dvc").mkdir(parents=True)
     (clone / "dvc.yaml").touch()
     (clone / "notes").mkdir()
-    found = {folder: find_workspace(project / folder) for folder in (".", "notes", "notes/deep")}
-    assert set(found.values()) == {project}
+    assert {find_workspace(project / folder) for folder in (".", "notes", "notes/deep")} == {project}
     assert find_workspace(clone / "notes") == clone
 
 
@@ -74,21 +72,20 @@ def test_a_command_outside_of_a_repository_says_so_if_it_needs_one(
 
 
 @pytest.mark.parametrize("module", ["transformer", "transformer.cli"])
-def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, tmp_path: Path) -> None:
+def test_a_command_in_another_clone_runs_the_code_of_that_one(module: str, project: Path) -> None:
     """As the stages do there, with the environment of the clone that it was installed from."""
-    for folder in (".dvc", "notes", "transformer"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "dvc.yaml").touch()
-    (tmp_path / "transformer" / "__init__.py").touch()
-    (tmp_path / "transformer" / "__main__.py").write_text("import sys\nprint(__file__, *sys.argv[1:])\n")
-    (tmp_path / "transformer" / "cli.py").touch()
+    package = project / "transformer"
+    package.mkdir()
+    for name in ("__init__.py", "cli.py"):
+        (package / name).touch()
+    (package / "__main__.py").write_text("import sys\nprint(__file__, *sys.argv[1:])\n")
     command = (sys.executable, "-m", module, "check", "a b")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path / "notes", env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{tmp_path / 'transformer' / '__main__.py'} check a b\n"
+    done = subprocess.run(command, cwd=project / "notes", env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{package / '__main__.py'} check a b\n"
 
 
-def test_what_dvc_refuses_is_one_line(
+def test_what_dvc_refuses_is_one_line_and_a_password_is_not_shown(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Such as a configuration that a merge has broken: the result is shown all the same."""
@@ -99,19 +96,9 @@ def test_what_dvc_refuses_is_one_line(
     git(project, "add", "-A")
     git(project, "commit", "-qm", "a result")
     (project / ".dvc" / "config").write_text("[core]\n[core]\n")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:w@rd@host:5000")
     call(monkeypatch, project, "summary")
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "DVC says" in line]
+    shown = capsys.readouterr().out
+    assert "  http://***@host:5000 " in shown
+    (line,) = [line for line in shown.splitlines() if "DVC says" in line]
     assert line.startswith("sentiment: what has changed since cannot be told: DVC says: ") and "config" in line
-
-
-def test_a_summary_says_where_all_results_are_whatever_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last is no store: a run that has its results does not fail for that."""
-    for address, place in (
-        ("http://user:w@rd@host:5000", "http://***@host:5000 "),
-        ("sqlite:///here.db", "make ui"),
-        ("sqlite://", "make ui"),
-    ):
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        assert summary._all_results(tmp_path).startswith(place)

@@ -38,7 +38,6 @@ OTHER = {
     "nothing": changed("translation.train", patience=0),
     "a word": changed("translation.vocab", kind="bpe"),
     "a truth": changed("hardware", deterministic=True),
-    "a number for a truth": changed("hardware", deterministic=0),
     "another task": {"sentiment.train": SECTIONS["translation.train"]},
 }
 

@@ -6,7 +6,6 @@ import platform
 import re
 import resource
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,28 +64,19 @@ def test_an_error_inside_the_block_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_next_write_removes_what_a_killed_process_left_and_spares_a_living_ones(tmp_path: Path) -> None:
-    """Killed while it writes."""
-    code = """
-import os, signal, sys
-from pathlib import Path
-from transformer.core.files import atomic_write
-with atomic_write(Path(sys.argv[1], "file")) as stream:
-    stream.write(b"half")
-    stream.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False)
-    (leftover,) = tmp_path.iterdir()
-    assert leftover.read_bytes() == b"half"
-    host, process = leftover.name.split(".")[-3:-1]
-    assert host == re.sub(r"[^\w-]", "-", platform.node())[:40]
-    living = tmp_path / f".other.{host}.{os.getppid()}.part"
-    elsewhere = tmp_path / f".file.another-{host}.{process}.part"
-    for path in (living, elsewhere):
-        path.write_bytes(b"")
+def test_the_next_write_removes_what_a_dead_process_left_and_spares_a_living_ones(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "file"):
+        (part,) = tmp_path.iterdir()
+    host = re.sub(r"[^\w-]", "-", platform.node())[:40]
+    assert part.name == f".file.{host}.{os.getpid()}.part"
+    with subprocess.Popen(["true"]) as dead:
+        pass
+    places = ((host, dead.pid), (host, os.getppid()), (f"another-{host}", dead.pid))
+    left, *spared = (tmp_path / f".file.{where}.{process}.part" for where, process in places)
+    for path in (left, *spared):
+        path.touch()
     write_json(tmp_path / "another", 1)
-    assert {path.name for path in tmp_path.iterdir()} == {"another", living.name, elsewhere.name}
+    assert {*tmp_path.iterdir()} == {tmp_path / "file", tmp_path / "another", *spared}
 
 
 def test_a_source_that_cannot_be_read_is_not_called_a_target_that_cannot_be_written(tmp_path: Path) -> None:

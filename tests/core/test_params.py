@@ -23,24 +23,19 @@ from transformer.core.task import open_task
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
 
 
-def changed(path: str, value: Any, *, profile: str = DEFAULT, **more: Any) -> dict[str, Any]:
-    """A profile's parameters with one leaf changed; `...` removes it. more: further leaves."""
+def check(tmp_path: Path, leaves: dict[str, Any], profile: str = DEFAULT) -> None:
+    """Check a profile's parameters with these leaves, `...` for none, as if read from a file: YAML takes long."""
     content = fresh_profile(profile)
-    for name, given in {path: value, **more}.items():
+    for name, value in leaves.items():
         *sections, leaf = name.split(".")
         section = content
         for part in sections:
             section = section[part]
-        section[leaf] = given
-        if given is ...:
+        section[leaf] = value
+        if value is ...:
             del section[leaf]
-    return content
-
-
-def check(tmp_path: Path, path: str, value: Any, **more: Any) -> None:
-    """Check what `changed` returns, as if it was read from a file: YAML takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformer.commands.check.read_params", lambda _: changed(path, value, **more))
+        patch.setattr("transformer.commands.check.read_params", lambda _: content)
         check_params(tmp_path / "params.yaml")
 
 
@@ -72,6 +67,16 @@ FAULTS = [
     ("translation.vocab.kind", "bpe", r"translation.vocab`: vocab.max_size must be a number for a trained `bpe`"),
     ("translation.vocab.byte_fallback", True, r"translation.vocab`: vocab.byte_fallback must be false for kind"),
     ("translation.vocab.bpe_dropout", 0.1, r"translation.vocab`: vocab.bpe_dropout must be 0 for kind `word`"),
+    (
+        "sentiment.train.r_drop",
+        1.0,
+        r"`sentiment`: .*r_drop compares two passes .* set model\.dropout",
+    ),
+    (
+        "language.train.r_drop",
+        1.0,
+        r"`language`: .*r_drop compares two passes .* set model\.dropout",
+    ),
     ("sentiment.vocab.joint", True, r"sentiment.vocab`: joint must be false: the texts are the only side"),
     ("translation.evaluate.n_best", 2, r"translation.evaluate`: greedy finds one answer, so n_best must be 1"),
     ("translation.evaluate.mbr_utility", "chrf", r"`chrf` needs method `beam` and a beam_size above 1"),
@@ -98,7 +103,7 @@ RECURRENT_FAULTS = [
 def test_a_fault_is_one_line_that_says_where(path: str, value: Any, message: str, profile: str, tmp_path: Path) -> None:
     where = f"`{path}`" if message.startswith(":") else ""
     with pytest.raises(UserError, match=f"{where}{message}") as caught:
-        check(tmp_path, path, value, profile=profile)
+        check(tmp_path, {path: value}, profile)
     assert str(tmp_path / "params.yaml") in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -140,25 +145,22 @@ def test_so_are_parameters_of_translation_that_do_not_fit_together(
 ) -> None:
     every = settings | {f"translation.{name}": value for name, value in changes.items()}
     with pytest.raises(UserError, match=message) if message else nullcontext():
-        check(tmp_path, "runtime.tracking", False, **every)
+        check(tmp_path, every)
+
+
+@pytest.mark.parametrize("leaf", ["r_drop", "simcut"])
+def test_two_passes_are_over_the_same_input(leaf: str, tmp_path: Path) -> None:
+    leaves = {f"translation.train.{leaf}": 1.0, "translation.model.teacher_forcing": 0.5}
+    with pytest.raises(UserError, match=rf"train\.{leaf} compares two passes .*teacher_forcing must be 1"):
+        check(tmp_path, leaves, "rnn")
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_a_language_model_that_generates_needs_words_that_it_can_join(objective: str, tmp_path: Path) -> None:
     refused = pytest.raises(UserError, match=r"`language`: tokenize\.kind `spacy`")
-    leaves = {"language.tokenize.kind": "spacy", "language.model.objective": objective}
     with refused if objective == "causal" else nullcontext():
-        check(tmp_path, "language.tokenize.language", "zh", **leaves)
-
-
-@pytest.mark.parametrize("leaf", ["r_drop", "simcut"])
-def test_two_passes_are_over_the_same_input_and_need_something_that_differs(leaf: str, tmp_path: Path) -> None:
-    forced = {"translation.model.teacher_forcing": 0.5}
-    with pytest.raises(UserError, match=rf"train\.{leaf} compares two passes .*teacher_forcing must be 1"):
-        check(tmp_path, f"translation.train.{leaf}", 1.0, profile="rnn", **forced)
-    for task in ("sentiment", "language"):
-        with pytest.raises(UserError, match=r"r_drop compares two passes with different dropout.* set model\.dropout"):
-            check(tmp_path, f"{task}.train.r_drop", 1.0)
+        leaves = {"tokenize.kind": "spacy", "tokenize.language": "zh", "model.objective": objective}
+        check(tmp_path, {f"language.{name}": value for name, value in leaves.items()})
 
 
 def test_a_folder_that_dvc_takes_for_empty_is_found_before_anything_runs(
@@ -169,7 +171,7 @@ def test_a_folder_that_dvc_takes_for_empty_is_found_before_anything_runs(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "registry/.dvc").mkdir(parents=True)
     with pytest.raises(UserError, match=r"`translation\.download\.added`: registry has a `\.dvc`"):
-        check(tmp_path, "translation.download.added", "registry")
+        check(tmp_path, {"translation.download.added": "registry"})
 
 
 @pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\x00", b"- 1", b"", b"a: 2026-02-30"])
@@ -211,12 +213,6 @@ def test_numbers_are_those_of_yaml_1_2_and_whole_floats_are_integers(tmp_path: P
     schema: Any = open_task("translation").family.stage("train").Params
     train = stage_params(read_params(path), "translation", schema, where=path).train
     assert (train.learning_rate, train.warmup) == (1e-4, 4000)
-
-
-def test_a_stage_is_given_its_own_sections_only() -> None:
-    schema = open_task("sentiment").family.stage("tokenize").Params
-    params = stage_params(fresh_profile(DEFAULT), "sentiment", schema, where=Path("params.yaml"))
-    assert set(params.model_dump()) == {"runtime", "tokenize"}
 
 
 def test_a_changed_copy_is_validated() -> None:

@@ -13,25 +13,24 @@ from transformer.core.portable import PINS, has_avx2
 pytestmark = pytest.mark.skipif(not has_avx2(), reason="the pins are for x86-64 processors with AVX2")
 
 
+SCRIPT = """
+import os, sys
+import transformer.core.start
+assert not {"torch", "numpy"} & sys.modules.keys()
+print(*(f"{name}={value}" for name, value in os.environ.items()), sep="\\n")
+"""
+UNSET = {name: value for name, value in os.environ.items() if name not in PINS}
+
+
 def started(stage: str, folder: Path, hardware: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """What a stage's script prints that shows its environment after its first import."""
     (folder / "stages").mkdir()
-    (folder / "stages" / "__init__.py").touch()
-    (folder / "stages" / f"{stage}.py").write_text(
-        "import os, sys\nimport transformer.core.start\n"
-        "assert not {'torch', 'numpy'} & sys.modules.keys()\n"
-        "print(*(f'{name}={value}' for name, value in os.environ.items()), sep='\\n')\n"
-    )
+    (folder / "stages/__init__.py").touch()
+    (folder / "stages" / f"{stage}.py").write_text(SCRIPT)
     (folder / "params.yaml").write_text(f"hardware: {hardware}\n")
-    environment = {name: value for name, value in os.environ.items() if name not in PINS} | settings
-    return subprocess.run(
-        [sys.executable, "-m", f"stages.{stage}", "translation"],
-        cwd=folder,
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = (sys.executable, "-m", f"stages.{stage}", "translation")
+    environment = UNSET | settings | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +59,5 @@ def test_another_setting_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_importing_the_package_sets_nothing() -> None:
     code = f"import os, transformer; print(sorted({set(PINS)!r} & os.environ.keys()))"
-    environment = {name: value for name, value in os.environ.items() if name not in PINS}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], env=UNSET, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -16,6 +16,11 @@ from transformer.core.unchanged import InputSnapshot
 STAGE = "download"
 
 
+def start() -> InputSnapshot:
+    task, path = open_task("sentiment"), Path("params.yaml")
+    return InputSnapshot(path, read_params(path), STAGE, task, task.family.stage(STAGE).Params)
+
+
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InputSnapshot:
     """A stage that has begun in a folder of its own."""
@@ -24,11 +29,6 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InputSnapshot:
         shutil.copy(ROOT / name, name)
     (tmp_path / "samples/sentiment").mkdir(parents=True)
     return start()
-
-
-def start() -> InputSnapshot:
-    task, path = open_task("sentiment"), Path("params.yaml")
-    return InputSnapshot(path, read_params(path), STAGE, task, task.family.stage(STAGE).Params)
 
 
 def test_a_parameter_or_an_input_that_changes_meanwhile_is_named(started: InputSnapshot) -> None:

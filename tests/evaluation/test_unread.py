@@ -50,16 +50,7 @@ def test_translations_have_rates_and_another_corpus_is_refused(
         stages.run("evaluate")
 
 
-def test_classifications_have_a_rate_of_unknown_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words: dict[str, Any] = {"tokenize.kind": "spacy", "vocab.kind": "word", "vocab.min_frequency": 3}
-    stages = Stages(tmp_path, "sentiment", monkeypatch, FEW | words)
-    stages.run(*TRAINED, "evaluate")
-    found = read_json(stages.reports / "evaluation.json")["validation"]
-    assert found["unknown_rate"] == encoded(stages, "text")[1] > 0
-    assert not {"truncated_rate", "split_rate"} & {*found}
-
-
-def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
+def test_a_split_without_one_of_the_classes_with_long_texts_and_unknown_words_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = tmp_path / "given"
@@ -72,6 +63,7 @@ def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
         (corpus / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     changes: dict[str, Any] = {"download.source": "files", "download.path": str(corpus), "model.max_length": 32}
     changes |= {"download.labels": {0: "negative", 1: "positive"}}
+    changes |= {"tokenize.kind": "spacy", "vocab.kind": "word", "vocab.min_frequency": 3}
     stages = Stages(tmp_path, "sentiment", monkeypatch, FEW | changes)
     stages.run(*TRAINED)
     positive = "warning: validation has no positive review: its metrics say nothing about that class"
@@ -83,6 +75,7 @@ def test_a_split_without_one_of_the_classes_and_with_long_texts_is_said(
     assert {positive, negative} <= {*stages.observer.lines}
     task, result = open_task("sentiment"), Files(stages.folder, "sentiment")
     assert result.evaluation["validation"]["truncated_rate"] == result.evaluation["test"]["truncated_rate"] == 0.25
+    assert result.evaluation["validation"]["unknown_rate"] == encoded(stages, "text")[1] > 0
     said = [*ClassifierReporting().weaknesses(task, result)]
     assert "25.0 % of the reviews are longer than model.max_length: the rest was not read." in said
     assert len([*_charts(task, result)]) == 2, "no curve of one class against the other"

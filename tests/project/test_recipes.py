@@ -1,12 +1,12 @@
 """A hyperparameter takes its leaf, its field and its use; a position encoding takes a class and its name."""
 
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import ROOT
-from tests.kit import TASKS, clean_environment, copy_working_tree, set_leaves
+from tests.kit import clean_environment
 from transformer.commands.profiles import profile_params
 
 NEIGHBOURS = '''class NeighbourPositions(AttentionPositions):
@@ -19,26 +19,26 @@ NEIGHBOURS = '''class NeighbourPositions(AttentionPositions):
 
 
 '''
-FORWARD = """
-import sys
+ANSWERS = """
 from pathlib import Path
 import torch
 from transformer.core.params import read_params, stage_params
 from transformer.families.seq2seq.interface import Seq2SeqConfig
 from transformer.families.seq2seq.network import build_model
 from transformer.families.seq2seq.train import Params
-model = stage_params(read_params(Path("params.yaml")), "translation", Params, where=Path("params.yaml")).model
-torch.manual_seed(1)
-built = build_model(Seq2SeqConfig(model=model, source_size=9, target_size=9, source_pad_id=0, target_pad_id=0)).eval()
-ids = torch.tensor([[2, 4, 5, 6, 3]])
-print(built.output(built(ids, ids)).abs().sum().item())
+
+def answer(**changes):
+    content = read_params(Path("params.yaml"))
+    content["translation"]["model"] |= {"scale_power": 0.5} | changes
+    model = stage_params(content, "translation", Params, where=Path("params.yaml")).model
+    config = Seq2SeqConfig(model=model, source_size=9, target_size=9, source_pad_id=0, target_pad_id=0)
+    torch.manual_seed(1)
+    built, ids = build_model(config).eval(), torch.tensor([[2, 4, 5, 6, 3]])
+    return built.output(built(ids, ids)).abs().sum().item()
+
+changes = ({}, {"scale_power": 0.25}, {"positions": "none"}, {"positions": "neighbours"})
+print(len({answer(**each) for each in changes}))
 """
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    copy_working_tree(tmp_path, profile_params(ROOT, "smoke"))
-    return tmp_path
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -47,36 +47,17 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def run(clone: Path, *code: str) -> str:
-    environment = clean_environment(PYTHONPATH=str(clone), OMP_NUM_THREADS="1")
-    return subprocess.run(code, cwd=clone, env=environment, capture_output=True, text=True, check=True).stdout
-
-
-def test_a_hyperparameter_takes_three_files(clone: Path) -> None:
-    """An exponent of the embeddings' scale."""
-    set_leaves(
-        clone / "params.yaml", {f"{task}.model.scale_power": 0.25 if task == "translation" else 0.5 for task in TASKS}
-    )
-    config, positions = clone / "transformer/nn/config.py", clone / "transformer/nn/positions.py"
+def test_a_hyperparameter_and_a_position_encoding_take_two_files_of_code(tmp_path: Path) -> None:
+    """The hyperparameter is an exponent of the embeddings' scale."""
+    package = shutil.copytree(ROOT / "transformer", tmp_path / "transformer")
+    config, positions = package / "nn/config.py", package / "nn/positions.py"
+    (tmp_path / "params.yaml").write_text(profile_params(ROOT, "smoke"), encoding="utf-8")
     edit(config, "    scale_embeddings: bool\n", "    scale_embeddings: bool\n    scale_power: float = Field(ge=0)\n")
     edit(positions, "math.sqrt(params.d_model) if", "params.d_model**params.scale_power if")
-    run(clone, "python", "-c", "from transformer.cli import main; main()", "check", "params.yaml")
-    scaled = run(clone, "python", "-c", FORWARD)
-    set_leaves(clone / "params.yaml", {"translation.model.scale_power": 0.5})
-    assert run(clone, "python", "-c", FORWARD) != scaled
-
-
-def test_a_position_encoding_takes_a_class_and_its_name(clone: Path) -> None:
-    config, positions = clone / "transformer/nn/config.py", clone / "transformer/nn/positions.py"
     edit(positions, "# By the value of `model.positions`", NEIGHBOURS + "# By the value of `model.positions`")
-    edit(
-        positions,
-        '    "rotary": lambda',
-        '    "neighbours": lambda params: NeighbourPositions(),\n    "rotary": lambda',
-    )
+    entry = '    "neighbours": lambda params: NeighbourPositions(),\n    "rotary": lambda'
+    edit(positions, '    "rotary": lambda', entry)
     edit(config, '"rotary", "none"]', '"rotary", "neighbours", "none"]')
-    answers = set()
-    for name in ("none", "neighbours"):
-        set_leaves(clone / "params.yaml", {"translation.model.positions": name})
-        answers.add(run(clone, "python", "-c", FORWARD))
-    assert len(answers) == 2
+    environment = clean_environment(PYTHONPATH=str(tmp_path))
+    run = subprocess.run((sys.executable, "-c", ANSWERS), cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.stdout == "4\n", run.stderr

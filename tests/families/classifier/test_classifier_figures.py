@@ -21,13 +21,9 @@ _TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pooling: str) -> Stages:
-    corpus = tmp_path / "given"
-    corpus.mkdir()
-    for split in ("train", "validation", "test"):
-        rows = ({"label": number % 2, "text": f"film {number} {split}"} for number in range(24))
-        (corpus / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    changes = {"download.source": "files", "download.path": str(corpus), "train.epochs": 1, "model.pooling": pooling}
-    stages = Stages(tmp_path, "sentiment", monkeypatch, changes | {"figures.sentences": TEXTS})
+    few = {"train": 24, "validation": 24, "test": 24}
+    changes = {"download.sample_rows": few, "train.epochs": 1, "model.pooling": pooling, "figures.sentences": TEXTS}
+    stages = Stages(tmp_path, "sentiment", monkeypatch, changes)
     stages.run("download", "tokenize", "build_vocab", "train", "figures")
     return stages
 

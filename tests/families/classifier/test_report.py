@@ -1,67 +1,58 @@
-"""What a classifier's report says of its result."""
+"""What evaluation, summary and page say of a classifier."""
 
-import re
 from pathlib import Path
+from typing import Any
 
-from transformer.core.files import write_json
-from transformer.core.task import Task
-from transformer.families.classifier import FAMILY
+import pytest
+
+from tests.data.cases import json_lines, write
+from tests.stages import Stages
+from transformer.commands.summary import scores_table
+from transformer.core.files import read_json, write_json, write_table
+from transformer.core.task import open_task, with_labels
+from transformer.evaluation.headline import headline, metric_label
 from transformer.families.classifier.report import ClassifierReporting
 from transformer.reporting.result import Files
 
-TASK = Task(name="reviews", family=FAMILY, classes=("bad", "good"), unit="review")
-CONFUSION = "actual\tpredicted\treviews\nbad\tbad\t3\nbad\tgood\t1\ngood\tbad\t2\ngood\tgood\t4\n"
+
+@pytest.fixture
+def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stages:
+    """Evaluated, with labels of the corpus's own; fraud, the rarer one, comes first."""
+    rows = [
+        {"label": ("legit", "fraud")[n % 5 == 0], "text": f"{'odd' if n % 5 == 0 else 'even'} {n}"} for n in range(60)
+    ]
+    files = dict.fromkeys(("train.jsonl", "validation.jsonl", "test.jsonl"), json_lines(rows))
+    changes: dict[str, Any] = {"download.source": "files", "download.path": str(write(tmp_path / "in", files))}
+    changes |= {"download.labels": "train", "download.near_duplicates": "keep"}
+    changes |= {"train.epochs": 1, "evaluate.bootstrap_samples": 0}
+    found = Stages(tmp_path, "sentiment", monkeypatch, changes)
+    found.run("download", "tokenize", "build_vocab", "train", "evaluate")
+    return found
 
 
-def written(root: Path, scored: dict[str, float], **more: str) -> Files:
-    """A result with these figures and little else. more: tables by name."""
-    reports = root / "reports" / "reviews"
-    write_json(reports / "evaluation.json", {"test": scored, "validation": scored})
-    write_json(reports / "training.json", {"best_epoch": 1, "epochs": 2})
-    (reports / "history.tsv").write_text("epoch\tstep\tvalidation_loss\n1\t1\t1\n2\t2\t1\n")
-    (reports / "updates.tsv").write_text("step\tlearning_rate\ttrain_loss\n1\t1\t1\n")
-    for path, text in {
-        "plots/confusion.tsv": CONFUSION,
-        "plots/classes.tsv": "class\treviews\trecall\tprecision\tf1\nbad\t4\t0.75\t0.6\t0.67\n",
-        "plots/reliability.tsv": "probability\tpositive\tcalibrated\n0.5\t0.4\t0.5\n",
-        "plots/accuracy_by_length.tsv": "words\treviews\taccuracy\n1-10\t10\t0.7\n",
-        "plots/roc.tsv": "false_positive_rate\ttrue_positive_rate\n0\t0\n1\t1\n",
-        "plots/precision_recall.tsv": "recall\tprecision\n0\t1\n1\t0.5\n",
-        "tables/errors.tsv": "split\tlabel\tprediction\tprobability\ttext\n",
-        **{f"tables/{name}.tsv": text for name, text in more.items()},
-    }.items():
-        (reports / path).parent.mkdir(exist_ok=True)
-        (reports / path).write_text(text)
-    return Files(root, "reviews")
-
-
-SCORED = {
-    "accuracy": 0.7,
-    "linear_accuracy": 0.6,
-    "accuracy_minus_linear": 0.1,
-    "majority_accuracy": 0.6,
-    "balanced_accuracy": 0.7,
-}
-
-
-def test_a_classifiers_mistakes_are_counted(tmp_path: Path) -> None:
-    assert "It calls 1 bad one good and 2 good ones bad." in ClassifierReporting().weaknesses(
-        TASK, written(tmp_path, SCORED)
-    )
-
-
-def test_a_classifier_without_errors_has_a_report(tmp_path: Path) -> None:
-    result = written(tmp_path, SCORED)
-    confusion = result.reports / "plots/confusion.tsv"
-    confusion.write_text(re.sub(r"\d+$", "0", confusion.read_text(), flags=re.MULTILINE))
-    assert not any("calls" in line for line in ClassifierReporting().weaknesses(TASK, result))
-    assert "Confident errors" not in [section.title for section in ClassifierReporting().sections(TASK, result)]
-
-
-def test_a_model_of_ngrams_shows_them_and_no_curves(tmp_path: Path) -> None:
-    result = written(tmp_path, SCORED, ngrams="class\tngram\tweight\ngood\twell worth\t0.66\n")
-    write_json(result.reports / "training.json", {"ngrams": 400})
-    titles = {section.title: section for section in ClassifierReporting().sections(TASK, result)}
-    assert "Learning curves" not in titles
-    (table,) = titles["N-grams that weigh most"].tables
-    assert list(table.rows) == [["good", "well worth", "0.66"]]
+def test_scores_of_one_of_two_labels_say_which_and_mistakes_are_counted(stages: Stages) -> None:
+    assert "f1, roc_auc, pr_auc: of the label legit" in stages.observer.lines
+    evaluation = read_json(stages.reports / "evaluation.json")
+    assert evaluation["signatures"] == dict.fromkeys(("f1", "roc_auc", "pr_auc"), "label:legit")
+    table = scores_table("sentiment", evaluation)
+    assert "F1 of legit" in table and "ROC-AUC of legit" in table
+    assert headline("f1", evaluation).startswith("F1 of legit ")
+    assert headline("accuracy", evaluation).startswith("Accuracy ")
+    assert metric_label("chrf", {"signatures": {"chrf": "nrefs:1|case:lc"}}) == "chrF", "no label"
+    task, result = with_labels(open_task("sentiment"), Path("data/sentiment/corpus")), Files(Path(), "sentiment")
+    sections = {section.title: section for section in ClassifierReporting().sections(task, result)}
+    scores = sections["Scores"].tables[0]
+    assert {"F1 of legit", "ROC-AUC of legit", "PR-AUC of legit", "accuracy"} <= {*scores.header}
+    drawn = "\n".join(picture.alt for section in sections.values() for picture in section.pictures)
+    assert "ROC, of the label legit" in drawn and "Precision and recall, of the label legit" in drawn
+    confusion = "actual\tpredicted\treviews\nfraud\tfraud\t3\nfraud\tlegit\t{}\nlegit\tfraud\t{}\nlegit\tlegit\t4\n"
+    for mistakes, said in (((1, 2), ["It calls 1 fraud one legit and 2 legit ones fraud."]), ((0, 0), [])):
+        (stages.reports / "plots/confusion.tsv").write_text(confusion.format(*mistakes))
+        assert [line for line in ClassifierReporting().weaknesses(task, result) if "calls" in line] == said
+    assert {"Learning curves", "Confident errors"} <= {*sections}
+    write_json(stages.reports / "training.json", {"ngrams": 400})
+    write_table(stages.reports / "tables/ngrams.tsv", ("class", "ngram", "weight"), [("legit", "even 1", "0.66")])
+    write_table(stages.reports / "tables/errors.tsv", ("split", "label", "prediction", "probability", "text"), [])
+    sections = {each.title: each for each in ClassifierReporting().sections(task, Files(Path(), "sentiment"))}
+    assert not {"Learning curves", "Confident errors"} & {*sections}
+    assert [*sections["N-grams that weigh most"].tables[0].rows] == [["legit", "even 1", "0.66"]]

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file
 
 from tests.builders import LAYERS, classifier
-from tests.kit import ROOT, STAGES, fresh_profile
 from tests.stages import Stages
 from tests.training.small import own_torch_settings
 from transformer.core.errors import UserError
@@ -19,7 +18,6 @@ from transformer.core.observer import Observer
 from transformer.core.params import stage_params
 from transformer.core.paths import Paths
 from transformer.core.task import open_task
-from transformer.core.unchanged import dependencies
 from transformer.families.classifier import train
 from transformer.families.classifier.pretrained import InitialisedParams, _put, lr_scales
 
@@ -152,13 +150,3 @@ def test_checkpoints_belong_to_one_pretraining(language: Path, tmp_path: Path, m
         Path("trained").mkdir()
         opened.save_beside(Path("trained"))
         assert [path.name for path in Path("trained").iterdir()] == ["pretraining.json"] * len(expected)
-
-
-def test_sentiment_depends_on_language_only_where_it_starts_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    for name, expected in (("smoke", set()), ("default", {"models/language/trained", "data/language/vocab"})):
-        content = fresh_profile(name)
-        found = {path for stage in STAGES for path in dependencies(stage, "sentiment", content) if "language" in path}
-        assert found == expected
-        other = {path for stage in STAGES for path in dependencies(stage, "language", content) if "sentiment" in path}
-        assert other == {"data/sentiment/corpus"}
