@@ -35,7 +35,7 @@ LAYERS: dict[str, Any] = {
     "residual_init": "xavier",
     "scale_embeddings": True,
 }
-
+RECURRENT: dict[str, Any] = {"kind": "recurrent", "embedding": 10, "hidden": 12, "dropout": 0.0, "max_length": 32}
 
 NGRAMS = NgramParams(
     kind="ngrams", ngrams=3, features=1000, strength=1.0, vectors=0, vector_ngrams=1000, vector_strength=1.0
@@ -83,13 +83,8 @@ def seq2seq(**changes: Any) -> Seq2SeqTransformer:
     """A small encoder-decoder in float64, ready to predict; padding is 0 on both sides."""
     torch.manual_seed(0)
     params = Seq2SeqParams(**({**LAYERS, "encoder_layers": 2, "decoder_layers": 2, "tie_embeddings": "none"} | changes))
-    config = Seq2SeqConfig(
-        model=params,
-        source_size=40,
-        target_size=40 if params.tie_embeddings == "all" else 30,
-        source_pad_id=0,
-        target_pad_id=0,
-    )
+    target = 40 if params.tie_embeddings == "all" else 30
+    config = Seq2SeqConfig(model=params, source_size=40, target_size=target, source_pad_id=0, target_pad_id=0)
     return Seq2SeqTransformer(config).double().eval()
 
 
@@ -103,41 +98,19 @@ def classifier(**changes: Any) -> TransformerClassifier:
 def recurrent_seq2seq(**changes: Any) -> RecurrentSeq2Seq:
     """A small recurrent encoder-decoder in float64, ready to predict; padding is 0 on both sides."""
     torch.manual_seed(0)
-    params: dict[str, Any] = {
-        "kind": "recurrent",
-        "cell": "gru",
-        "attention": "bahdanau",
-        "local_window": None,
-        "embedding": 10,
-        "hidden": 12,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "bidirectional": changes.get("attention") not in ("luong_dot", "luong_scaled_dot"),
-        "dropout": 0.0,
-        "max_length": 32,
-        "teacher_forcing": 1.0,
-    }
-    config = Seq2SeqConfig(
-        model=RecurrentParams(**(params | changes)), source_size=40, target_size=30, source_pad_id=0, target_pad_id=0
-    )
+    own: dict[str, Any] = {"cell": "gru", "attention": "bahdanau", "local_window": None, "teacher_forcing": 1.0}
+    own |= {"encoder_layers": 1, "decoder_layers": 1}
+    own["bidirectional"] = changes.get("attention") not in ("luong_dot", "luong_scaled_dot")
+    model = RecurrentParams(**(RECURRENT | own | changes))
+    config = Seq2SeqConfig(model=model, source_size=40, target_size=30, source_pad_id=0, target_pad_id=0)
     return RecurrentSeq2Seq(config).double().eval()
 
 
 def recurrent_classifier(**changes: Any) -> RecurrentClassifier:
     """A small recurrent classifier in float64, ready to predict; padding is 0."""
     torch.manual_seed(0)
-    params: dict[str, Any] = {
-        "kind": "recurrent",
-        "cell": "lstm",
-        "layers": 1,
-        "embedding": 10,
-        "hidden": 12,
-        "bidirectional": True,
-        "dropout": 0.0,
-        "max_length": 32,
-        "pooling": "last",
-    }
-    model = RecurrentClassifierParams(**(params | changes))
+    own: dict[str, Any] = {"cell": "lstm", "layers": 1, "bidirectional": True, "pooling": "last"}
+    model = RecurrentClassifierParams(**(RECURRENT | own | changes))
     return RecurrentClassifier(ClassifierConfig(model=model, size=40, pad_id=0, classes=2)).double().eval()
 
 

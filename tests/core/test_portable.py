@@ -55,9 +55,3 @@ def test_another_setting_is_refused_in_one_line(tmp_path: Path) -> None:
     done = started("train", tmp_path, "{device: cpu, precision: fp32, portable: true}", MKL_CBWR="AVX2")
     assert done.returncode == 1
     assert done.stderr.startswith("error: train: MKL_CBWR is AVX2, but ") and done.stderr.count("\n") == 1
-
-
-def test_importing_the_package_sets_nothing() -> None:
-    code = f"import os, transformer; print(sorted({set(PINS)!r} & os.environ.keys()))"
-    done = subprocess.run([sys.executable, "-c", code], env=UNSET, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

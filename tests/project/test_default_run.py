@@ -25,21 +25,15 @@ _EXAMPLE = re.compile(r"^ {4}transformer (translate|classify) (\"[^\"]+\") +# (\
 _RIGHT = 18  # of the 20 sentences of a task
 
 
-def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(("git", *arguments), cwd=ROOT, capture_output=True, text=True, check=False)
-
-
 @cache
 def _missing() -> str:
     """Why this checkout has no models of the default run; empty if it has them."""
     if any(not (ROOT / f"models/{task}/bundle").is_dir() for task in TASKS):
         return "models/TASK/bundle is missing"
-    if _git("diff", "--quiet", "HEAD", "--", "params.yaml").returncode:
+    if subprocess.run(("git", "diff", "--quiet", "HEAD", "--", "params.yaml"), cwd=ROOT).returncode:
         return "params.yaml is not the committed one"
-    stages = [f"export@{task}" for task in TASKS]
-    status = subprocess.run(
-        ("dvc", "status", "--json", "--with-deps", *stages), cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = ("dvc", "status", "--json", "--with-deps", *(f"export@{task}" for task in TASKS))
+    status = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if status.returncode:
         return f"`dvc status` fails: {status.stderr.strip()}"
     changed = [name for name in (*json.loads(status.stdout), *changed_code(ROOT)) if not name.startswith("code@")]

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from transformers.pytorch_utils import Conv1D
 
 from transformer.families.language.network import LanguageTransformer
 
@@ -34,27 +35,28 @@ def bert(ours: LanguageTransformer) -> Any:
     return model
 
 
+BERT_LAYER = {
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.output": "attention.output.dense",
+    "attention_residual.norm": "attention.output.LayerNorm",
+    "feed_forward.inner": "intermediate.dense",
+    "feed_forward.outer": "output.dense",
+    "feed_forward_residual.norm": "output.LayerNorm",
+}
+
+
 def bert_weights(ours: Any, theirs: Any) -> Pairs:
     embeddings, head = theirs.bert.embeddings, theirs.cls.predictions
     yield ours.embedding.tokens.weight, embeddings.word_embeddings.weight
     yield ours.embedding.positions.table.weight, embeddings.position_embeddings.weight
-    yield from _encoder(ours.encoder, theirs.bert.encoder)
+    for own, layer in zip(ours.encoder.layers, theirs.bert.encoder.layer, strict=True):
+        for name, their_name in BERT_LAYER.items():
+            yield from _both(own.get_submodule(name), layer.get_submodule(their_name))
     yield from _both(ours.transform.linear, head.transform.dense)
     yield from _both(ours.transform.norm, head.transform.LayerNorm)
     yield ours.output.bias, head.decoder.bias
-
-
-def _encoder(ours: Any, theirs: Any) -> Pairs:
-    for own, layer in zip(ours.layers, theirs.layer, strict=True):
-        attention = layer.attention
-        yield from _both(own.attention.query, attention.self.query)
-        yield from _both(own.attention.key, attention.self.key)
-        yield from _both(own.attention.value, attention.self.value)
-        yield from _both(own.attention.output, attention.output.dense)
-        yield from _both(own.attention_residual.norm, attention.output.LayerNorm)
-        yield from _both(own.feed_forward.inner, layer.intermediate.dense)
-        yield from _both(own.feed_forward.outer, layer.output.dense)
-        yield from _both(own.feed_forward_residual.norm, layer.output.LayerNorm)
 
 
 def gpt2(ours: LanguageTransformer) -> Any:
@@ -82,18 +84,14 @@ def gpt2_weights(ours: Any, theirs: Any) -> Pairs:
             columns = slice(number * width, (number + 1) * width)
             yield part.weight, layer.attn.c_attn.weight[:, columns].t()
             yield part.bias, layer.attn.c_attn.bias[columns]
-        yield from _turned(own.attention.output, layer.attn.c_proj)
+        yield from _both(own.attention.output, layer.attn.c_proj)
         yield from _both(own.feed_forward_residual.norm, layer.ln_2)
-        yield from _turned(own.feed_forward.inner, layer.mlp.c_fc)
-        yield from _turned(own.feed_forward.outer, layer.mlp.c_proj)
+        yield from _both(own.feed_forward.inner, layer.mlp.c_fc)
+        yield from _both(own.feed_forward.outer, layer.mlp.c_proj)
     yield from _both(ours.encoder.norm, theirs.transformer.ln_f)
 
 
 def _both(ours: nn.Module, theirs: Any) -> Pairs:
-    yield ours.get_parameter("weight"), theirs.weight
+    """GPT-2's linear layers are convolutions of width 1, whose weights are transposed."""
+    yield ours.get_parameter("weight"), theirs.weight.t() if isinstance(theirs, Conv1D) else theirs.weight
     yield ours.get_parameter("bias"), theirs.bias
-
-
-def _turned(ours: nn.Linear, theirs: Any) -> Pairs:
-    yield ours.weight, theirs.weight.t()
-    yield ours.bias, theirs.bias

@@ -16,9 +16,10 @@ IDS = np.array([[2, 7, 9, 11, 5, 29], [2, 8, 6, 12, 3, 7]])
 NEVER = (0, 4)
 
 
-def engines(folder: Path, **changes: Any) -> tuple[TorchEngine, OnnxEngine]:
+def engines(folder: Path, *, int8: bool = False, **changes: Any) -> tuple[TorchEngine, OnnxEngine]:
     model = language("causal", **changes).float()
-    write_model(folder / "language_model.onnx", language_graph(model))
+    graph = language_graph(model)
+    write_model(folder / "language_model.onnx", quantized(graph) if int8 else graph)
     sizes = Sizes(True, model.config.model.max_length, 0, 4, NEVER)
     return TorchEngine(model, NEVER), OnnxEngine(folder, sizes, threads=1)
 
@@ -56,11 +57,7 @@ def test_cached_steps_are_those_of_the_whole_text_and_of_pytorch(positions: str,
 
 @pytest.mark.parametrize("int8", [False, True])
 def test_whole_texts_are_scored_as_before(int8: bool, tmp_path: Path) -> None:
-    torch_engine, engine = engines(tmp_path)
-    if int8:
-        model = language("causal").float()
-        write_model(tmp_path / "language_model.onnx", quantized(language_graph(model)))
-        engine = OnnxEngine(tmp_path, Sizes(True, 32, 0, 4, NEVER), threads=1)
+    torch_engine, engine = engines(tmp_path, int8=int8)
     ids = np.array([[2, 7, 9, 11, 5], [2, 8, 0, 0, 0]])
     places = np.array([0, 4, 5, 6])
     apart = np.abs(engine.log_probabilities(ids, places) - torch_engine.log_probabilities(ids, places)).max()

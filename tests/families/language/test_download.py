@@ -9,24 +9,18 @@ import pytest
 from tests.stages import Stages
 from transformer.core.errors import UserError
 from transformer.data.select import JUDGED
-from transformer.families.language.download import judged
 
 TRAIN = [f"review number {n} says that film {n} has a plot with {n} turns and {n + 7} twists" for n in range(40)]
+PAIR = ("Ein Mann schläft auf einer Bank im Park.", "A man is sleeping on a bench in the park.")
 JUDGED_TEXT = "of all the films about a butcher in Paris this one is by far the silliest and the longest too"
 
 
-def test_sentences_of_pairs_are_texts_to_leave_out(tmp_path: Path) -> None:
-    (tmp_path / "test.jsonl").write_text(json.dumps({"de": "Ein Hund.", "en": "A dog.", "number": 1}) + "\n")
-    (reader,) = judged(tmp_path)
-    assert [*reader()] == [{"text": "Ein Hund."}, {"text": "A dog."}]
-
-
 def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Stages:
-    """A folder with a corpus of texts, and that of another task."""
+    """A folder with a corpus of texts, and that of another task; its test split has sentences of two languages."""
     other = tmp_path / "data" / "sentiment" / "corpus"
     other.mkdir(parents=True)
-    for split, text in (("validation", JUDGED_TEXT), ("test", "another text that nobody else has written before")):
-        (other / f"{split}.jsonl").write_text(json.dumps({"label": 1, "text": text}) + "\n")
+    for split, row in {"validation": {"label": 1, "text": JUDGED_TEXT}, "test": {"de": PAIR[0], "en": PAIR[1]}}.items():
+        (other / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
     leaves = {"download.source": "files", "download.path": str(tmp_path / "texts")}
     return Stages(tmp_path, "language", monkeypatch, leaves | changes)
 
@@ -46,14 +40,14 @@ def written(tmp_path: Path, split: str) -> list[str]:
 def test_planted_duplicates_are_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near = JUDGED_TEXT.replace("silliest", "dullest").replace(" too", "")
     write(tmp_path / "texts", {"val": ["one"], "test": ["two"]})
-    texts = "".join(f"{text}\n" for text in [*TRAIN[:20], JUDGED_TEXT, *TRAIN[20:], near])
+    texts = "".join(f"{text}\n" for text in [*TRAIN[:20], JUDGED_TEXT, *TRAIN[20:], near, *PAIR])
     (tmp_path / "texts/train.text").write_text(texts)
     found = stages(tmp_path, monkeypatch)
     found.run("download")
     assert written(tmp_path, "train") == TRAIN
     provenance = json.loads((tmp_path / "data" / "language" / "corpus" / "provenance.json").read_text())
-    assert provenance["left_out"] == {"train": {JUDGED: 2}}
-    assert f"train: 2 rows left out: {JUDGED}" in found.observer.lines
+    assert provenance["left_out"] == {"train": {JUDGED: 4}}
+    assert f"train: 4 rows left out: {JUDGED}" in found.observer.lines
 
 
 OWN = "A text of its own validation split, which training must not have read."

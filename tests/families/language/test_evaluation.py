@@ -65,12 +65,12 @@ def test_the_scores_are_those_of_the_texts(chain: Path) -> None:
 
 def test_metrics_say_how_they_were_measured(chain: Path, tmp_path: Path) -> None:
     """The alias, `compare` and the baseline go by it."""
-    tokens = chain / "data/language/tokens"
+    vocab, tokens = chain / "data/language/vocab", chain / "data/language/tokens"
 
     def of(*, causal: bool = False, familiar: bool = True, cut: bool = False, **changes: int) -> dict[str, str]:
         params: Any = Namespace(**{"mask_stride": 3, "stride": None, "max_texts": 20} | changes)
-        inputs: Any = Namespace(vocab=chain / "data/language/vocab", tokens=tokens)
         engine: Any = Namespace(causal=causal)
+        inputs: Any = Namespace(vocab=vocab, tokens=tokens)
         return _signatures(engine, params, inputs, familiar=familiar, cut=cut)
 
     stride = fresh_profile("smoke")["language"]["evaluate"]["mask_stride"]
@@ -103,9 +103,8 @@ def test_duplicates_are_left_out_and_a_baseline_has_the_same_columns(
     chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(shutil.copytree(chain, tmp_path / "root"))
-    test = (root / "data/language/corpus/test.jsonl").read_text().splitlines(keepends=True)
-    with (root / "data/language/corpus/train.jsonl").open("a") as train:
-        train.write(test[0])
+    train, test = (root / f"data/language/corpus/{split}.jsonl" for split in ("train", "test"))
+    train.write_text(train.read_text() + test.read_text().splitlines(keepends=True)[0])
     baseline = root / "data/local/baseline/language/own.tsv"
     baseline.parent.mkdir(parents=True)
     shutil.copy(root / "reports/language/predictions.tsv", baseline)
