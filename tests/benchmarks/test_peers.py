@@ -1,6 +1,7 @@
 """The peers compute the same as our models, so only their speed differs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -62,8 +63,8 @@ def test_logits_are_ours_with_our_weights(kind: str, ours: Seq2SeqTransformer, s
 
 def test_the_straightforward_classifier_has_our_logits(sources: list[Ids]) -> None:
     ours = classifier(positions="sinusoidal")
-    ids = torch.from_numpy(padded(sources, 0))
-    peer = StraightforwardClassifier(ours.config.model, 40, 0, 2).double().eval()
+    params: Any = ours.config.model
+    peer, ids = StraightforwardClassifier(params, 40, 0, 2).double().eval(), torch.from_numpy(padded(sources, 0))
     load_into_straightforward(peer, ours)
     with torch.no_grad():
         torch.testing.assert_close(peer(ids), ours(ids))

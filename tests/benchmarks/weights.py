@@ -1,5 +1,7 @@
 """Our model with weights for the comparisons, and their copies in the peers' models."""
 
+from collections.abc import Callable
+
 from torch import nn
 
 from benchmarks.peers.nn_transformer import TorchTranslator
@@ -27,7 +29,7 @@ def load_into_straightforward(model: nn.Module, ours: nn.Module) -> None:
 
 def load_into_nn_transformer(model: TorchTranslator, ours: Seq2SeqTransformer) -> None:
     state = {name.replace(".table", ""): tensor for name, tensor in ours.state_dict().items() if "coder." not in name}
-    copies = {"encoder": torch_encoder_layer, "decoder": torch_decoder_layer}
+    copies: dict[str, Callable[..., nn.Module]] = {"encoder": torch_encoder_layer, "decoder": torch_decoder_layer}
     for stack, copy in copies.items():
         for number, layer in enumerate(getattr(ours, stack).layers):
             copied = copy(layer, "post", "relu").state_dict()
