@@ -96,9 +96,16 @@ def test_what_dvc_refuses_is_one_line_and_a_password_is_not_shown(
     git(project, "add", "-A")
     git(project, "commit", "-qm", "a result")
     (project / ".dvc" / "config").write_text("[core]\n[core]\n")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:w@rd@host:5000")
-    call(monkeypatch, project, "summary")
-    shown = capsys.readouterr().out
-    assert "  http://***@host:5000 " in shown
+    shown = ""
+    places = {
+        "http://user:w@rd@host:5000": "http://***@host:5000 ",
+        "sqlite:///a.db": "make ui ",
+        "sqlite://": "make ui ",
+    }
+    for address, place in places.items():
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+        call(monkeypatch, project, "summary")
+        shown = capsys.readouterr().out
+        assert f"\n  {place}" in shown
     (line,) = [line for line in shown.splitlines() if "DVC says" in line]
     assert line.startswith("sentiment: what has changed since cannot be told: DVC says: ") and "config" in line

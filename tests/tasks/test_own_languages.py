@@ -19,6 +19,7 @@ SENTENCES = {
     "fr": "L'homme s'assoit sur l'herbe, numéro {} ?",
     "sw": "Mwanamume analala kwenye benchi, namba {}.",
     "ja": "男の人がベンチで寝ている、{}番。",
+    "ko": "한 남자가 벤치에서 자고 있다, {}번.",
     "th": "ผู้ชายคนหนึ่งนอนอยู่บนม้านั่ง หมายเลข {}",
     "zh": "一个男人睡在长椅上，{}号。",
 }
@@ -43,12 +44,14 @@ def evaluated(folder: Path, language: str, kind: str, monkeypatch: pytest.Monkey
     return content
 
 
-@pytest.mark.parametrize(("language", "tokenizer"), [("sw", "13a"), ("ja", "char"), ("th", "char"), ("zh", "zh")])
+@pytest.mark.parametrize(
+    ("language", "tokenizer"), [("sw", "13a"), ("ja", "char"), ("ko", "13a"), ("th", "char"), ("zh", "zh")]
+)
 def test_a_language_without_spacys_rules_is_scored(
     language: str, tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = "whitespace" if tokenizer == "13a" else "none"
-    if language == "ja" and find_spec("MeCab"):
+    if find_spec({"ja": "MeCab", "ko": "mecab_ko"}.get(language, "none")):
         pytest.skip("MeCab is installed here, and chosen")
     evaluation = evaluated(tmp_path, language, kind, monkeypatch)
     signatures = evaluation["signatures"]

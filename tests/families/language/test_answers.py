@@ -87,6 +87,12 @@ def test_the_rest_of_a_gaps_word_is_read_as_the_rest_of_a_word(text: str) -> Non
     assert whole[-len(after) :].tolist() == after
 
 
+def test_a_rest_of_a_word_that_wordpiece_cannot_spell_is_unknown() -> None:
+    vocabulary = train_wordpiece(lambda: iter(["a film"] * 9), min_frequency=1, max_size=40, lowercase=True)
+    ids = encode_gaps("[MASK]iɸ film", vocabulary, list, 999).tolist()
+    assert ids[1:3] == [999, vocabulary.unknown_id] and vocabulary.entries(ids[3:-1]) == ["film"]
+
+
 def test_gaps_are_found_where_they_stand() -> None:
     """What stands for one in pre-tokenizing is not found in its neighbours' letters."""
     assert _around("QUXWJZ[MASK]xwjz", list) == ["QUXWJZ", "xwjz"]
