@@ -5,18 +5,34 @@ bias_hh.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from transformer.nn.config import RecurrentLayerParams
 from transformer.nn.dropout import Dropout
 from transformer.nn.kernels.linear import Linear
 from transformer.nn.kernels.packing import gather, scatter
 
 State = tuple[Tensor, ...]
 """Recurrent state, (B, C) each: the hidden state and, for an LSTM, the cell state."""
+
+
+class Steps:
+    """Layout of a batch for recurrence: the real tokens of each step together, longest sequences first.
+
+    A step computes only the sequences that have not ended, so padding costs nothing.
+    """
+
+    def __init__(self, real: Tensor) -> None:
+        """real: (B, S), False on the padding at the end of a sequence."""
+        self.order = real.sum(dim=1).argsort(descending=True, stable=True)
+        """Row numbers (B,), longest first."""
+        self.sizes: list[int] = [size for size in real.sum(dim=0).tolist() if size]
+        """Number of rows that have a token, per step."""
+        places = torch.arange(real.numel(), device=real.device).view(real.shape)[self.order].t()
+        self.index = places[real[self.order].t()]
+        """(N,): place of each token in the flattened batch (B * S)."""
 
 
 class Cell(nn.Module, ABC):
@@ -37,13 +53,31 @@ class Cell(nn.Module, ABC):
         for block in self.hidden.weight.detach().chunk(self.gates):
             nn.init.orthogonal_(block)  # preserves gradient norms over many steps (Saxe et al. 2014)
 
-    def start(self, batch: int) -> State:
-        """Return the initial state: zeros."""
-        return (self.hidden.weight.new_zeros(batch, self.width),) * self.parts
-
     @abstractmethod
     def forward(self, projected: Tensor, state: State) -> State:
         """Compute the next state; projected: (B, gates * C), the step's input after `input`."""
+
+    def run(self, inputs: Tensor, steps: Steps, *, backward: bool = False) -> tuple[Tensor, State]:
+        """Read inputs (N, I) in `steps`, backward: from right to left. Returns the hidden states after every token, (N, C),
+        and the state after each row's last one, (B', C) each, for the B' rows that have any.
+        """
+        # split, not slices: the gradient of a slice is as large as all steps
+        projected = self.input(inputs).split(steps.sizes)
+        state, ended, outputs = self._zeros(0), [], []
+        for gates in projected[::-1] if backward else projected:
+            rows = len(gates)
+            if rows > len(state[0]):
+                state = tuple(map(torch.cat, zip(state, self._zeros(rows - len(state[0])), strict=True)))
+            if rows < len(state[0]):
+                ended.append(tuple(part[rows:] for part in state))
+                state = tuple(part[:rows] for part in state)
+            state = self(gates, state)
+            outputs.append(state[0])
+        last = tuple(map(torch.cat, zip(state, *reversed(ended), strict=True)))
+        return torch.cat(outputs[::-1] if backward else outputs), last
+
+    def _zeros(self, rows: int) -> State:
+        return (self.hidden.weight.new_zeros(rows, self.width),) * self.parts
 
 
 class LSTMCell(Cell):
@@ -85,125 +119,46 @@ class GRUCell(Cell):
         return (candidate + update * (hidden - candidate),)
 
 
-CellName = Literal["lstm", "gru"]
-CELLS: dict[CellName, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
-
-
-class Steps:
-    """Layout of a batch for recurrence: the real tokens of each step together, longest sequences first.
-
-    A step computes only the sequences that have not ended, so padding costs nothing.
-    """
-
-    def __init__(self, real: Tensor) -> None:
-        """real: (B, S), False on the padding at the end of a sequence."""
-        lengths = real.sum(dim=1)
-        self.shape = real.shape
-        self.order = lengths.argsort(descending=True, stable=True)
-        """Row numbers (B,), longest first."""
-        self.sizes: list[int] = [size for size in real.sum(dim=0).tolist() if size]
-        """Number of rows that have a token, per step."""
-        flat = torch.arange(real.numel(), device=real.device).view(real.shape)[self.order].t()
-        self.index = flat[real[self.order].t()]
-        """(N,): index of each token in the flattened batch (B * S)."""
-
-    def pack(self, padded: Tensor) -> Tensor:
-        """Pack (B, S, C) into (N, C)."""
-        return gather(padded.flatten(0, 1), self.index)
-
-    def pad(self, packed: Tensor) -> Tensor:
-        """Unpack (N, C) to (B, S, C), zero on padding."""
-        return scatter(packed, self.index, self.shape.numel()).view(*self.shape, -1)
-
-    def restore(self, rows: Tensor) -> Tensor:
-        """Restore batch order: (B, C) with the longest sequences first -> (B, C)."""
-        return scatter(rows, self.order, len(rows))
-
-
-def run(cell: Cell, inputs: Tensor, steps: Steps, *, backward: bool = False) -> tuple[Tensor, State]:
-    """Run a cell over a batch; return the hidden states (N, C) after every token and the final state (B, C).
-
-    inputs: (N, I), as `steps` packs them; backward: read from right to left. The final state follows the row's last
-    real token, or its first one when reading backward.
-    """
-    # split, not slices: the gradient of a slice is as large as all steps
-    projected = cell.input(inputs).split(steps.sizes)
-    walk = _from_the_right if backward else _from_the_left
-    outputs, last = walk(cell, projected, steps.shape[0])
-    hidden = torch.cat(outputs) if outputs else inputs.new_empty(0, cell.width)
-    return hidden, tuple(steps.restore(part) for part in last)
-
-
-def _from_the_left(cell: Cell, projected: Sequence[Tensor], batch: int) -> tuple[list[Tensor], State]:
-    state, outputs, ended = cell.start(batch), [], []
-    for gates in projected:
-        if len(gates) < len(state[0]):
-            ended.append(tuple(part[len(gates) :] for part in state))
-            state = tuple(part[: len(gates)] for part in state)
-        state = cell(gates, state)
-        outputs.append(state[0])
-    return outputs, _joined([state, *reversed(ended)])
-
-
-def _from_the_right(cell: Cell, projected: Sequence[Tensor], batch: int) -> tuple[list[Tensor], State]:
-    state, outputs = cell.start(0), []
-    for gates in reversed(projected):
-        if len(gates) > len(state[0]):
-            state = _joined([state, cell.start(len(gates) - len(state[0]))])
-        state = cell(gates, state)
-        outputs.append(state[0])
-    return outputs[::-1], _joined([state, cell.start(batch - len(state[0]))])
-
-
-def _joined(states: list[State]) -> State:
-    return tuple(torch.cat(parts) for parts in zip(*states, strict=True))
+CELLS: dict[str, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
 
 
 class Layer(nn.Module):
     """One recurrent layer, in one direction or in both with separate cells."""
 
-    def __init__(self, cell: CellName, inputs: int, width: int, *, bidirectional: bool) -> None:
+    def __init__(self, params: RecurrentLayerParams, inputs: int) -> None:
         super().__init__()
-        self.forwards = CELLS[cell](inputs, width)
-        self.backwards = CELLS[cell](inputs, width) if bidirectional else None
+        self.forwards = CELLS[params.cell](inputs, params.hidden)
+        self.backwards = CELLS[params.cell](inputs, params.hidden) if params.bidirectional else None
 
     def forward(self, inputs: Tensor, steps: Steps) -> tuple[Tensor, State]:
-        """Run one or both directions; their states are concatenated: (N, 2C) and (B, 2C)."""
-        states, last = run(self.forwards, inputs, steps)
+        """Run the cells, as in `Cell.run`; both directions' states are concatenated: (N, 2C) and (B', 2C)."""
+        states, last = self.forwards.run(inputs, steps)
         if self.backwards is None:
             return states, last
-        from_right, first = run(self.backwards, inputs, steps, backward=True)
+        from_right, first = self.backwards.run(inputs, steps, backward=True)
         both = tuple(torch.cat(pair, dim=1) for pair in zip(last, first, strict=True))
         return torch.cat((states, from_right), dim=1), both
-
-
-class Recurrence(NamedTuple):
-    """The output of recurrent layers; C' is C, or 2C when bidirectional."""
-
-    states: Tensor
-    """(B, S, C'), of the top layer; zero on padding."""
-    final: list[State]
-    """Final state (B, C' each) per layer: after the last real token; backward, after the first one."""
 
 
 class Recurrent(nn.Module):
     """A stack of recurrent layers with dropout between them."""
 
-    def __init__(
-        self, cell: CellName, inputs: int, width: int, *, layers: int, bidirectional: bool, dropout: float
-    ) -> None:
+    def __init__(self, layers: int, params: RecurrentLayerParams) -> None:
         super().__init__()
-        self.width = width * (2 if bidirectional else 1)
-        """Output width, C'."""
-        widths = [inputs] + [self.width] * (layers - 1)
-        self.layers = nn.ModuleList(Layer(cell, before, width, bidirectional=bidirectional) for before in widths)
-        self.dropout = Dropout(dropout)
+        self.width = params.hidden * (2 if params.bidirectional else 1)
+        """Output width, C': C, or 2C when bidirectional."""
+        self.layers = nn.ModuleList(Layer(params, self.width if index else params.embedding) for index in range(layers))
+        self.dropout = Dropout(params.dropout)
 
-    def forward(self, inputs: Tensor, real: Tensor) -> Recurrence:
-        """Run the layers. inputs: (B, S, I); real: (B, S), False on the padding at the end."""
-        steps, final = Steps(real), []
-        states = steps.pack(inputs)
+    def forward(self, inputs: Tensor, real: Tensor) -> tuple[Tensor, State]:
+        """Run the layers. inputs: (B, S, I); real: (B, S), False on the padding at the end.
+
+        Returns the top layer's states (B, S, C'), zero on padding, and its final state, (B, C') each: after the last
+        real token and, backward, after the first one.
+        """
+        steps, final = Steps(real), ()
+        states = gather(inputs.flatten(0, 1), steps.index)
         for index, layer in enumerate(self.layers):
-            states, last = layer(self.dropout(states) if index else states, steps)
-            final.append(last)
-        return Recurrence(steps.pad(states), final)
+            states, final = layer(self.dropout(states) if index else states, steps)
+        padded = scatter(states, steps.index, real.numel()).view(*real.shape, -1)
+        return padded, tuple(scatter(part, steps.order[: len(part)], len(real)) for part in final)

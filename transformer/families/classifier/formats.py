@@ -179,10 +179,10 @@ def _recurrent(graph: Graph, model: RecurrentClassifier, ids: str) -> str:
     for layer in model.encoder.layers:
         cells = [layer.forwards, *([layer.backwards] if layer.backwards is not None else [])]
         steps, final = _recurrence(graph, cells, steps, lengths)  # type: ignore[arg-type]
-    if model.pooling == "last":
+    if model.pooling is None:
         return final
-    states, shown = graph.add("Transpose", steps, perm=[1, 0, 2]), graph.add("Unsqueeze", real, graph.integers(2))
-    return _max(graph, states, shown) if model.pooling == "max" else _mean(graph, states, shown)
+    states = graph.add("Transpose", steps, perm=[1, 0, 2])
+    return _pooled(graph, model.pooling, states, graph.add("Unsqueeze", real, graph.integers(2)))
 
 
 # Order of ONNX's gates among ours, which are torch's: LSTM i f g o -> i o f c, GRU r z n -> z r h.

@@ -14,7 +14,7 @@ from transformer.nn.kernels.linear import Linear
 from transformer.nn.layers import Encoder, initialise
 from transformer.nn.layout import layout_of
 from transformer.nn.positions import TokenEmbedding, embedding_positions
-from transformer.nn.recurrent import Recurrence, Recurrent
+from transformer.nn.recurrent import Recurrent
 
 
 class FirstPooling(nn.Module):
@@ -73,16 +73,9 @@ class RecurrentClassifier(ClassifierModel):
         params = config.model
         assert isinstance(params, RecurrentClassifierParams)
         self.config = config
-        self.pooling = params.pooling
         self.embedding = nn.Embedding(config.size, params.embedding)
-        self.encoder = Recurrent(
-            params.cell,
-            params.embedding,
-            params.hidden,
-            layers=params.layers,
-            bidirectional=params.bidirectional,
-            dropout=params.dropout,
-        )
+        self.encoder = Recurrent(params.layers, params)
+        self.pooling = {"mean": MeanPooling(), "max": MaxPooling()}.get(params.pooling)
         self.dropout = Dropout(params.dropout)
         self.output = Linear(self.encoder.width, config.classes)
 
@@ -93,17 +86,10 @@ class RecurrentClassifier(ClassifierModel):
     def forward(self, token_ids: Tensor, *, packed: bool = False) -> Tensor:
         """Return the logits (B, K) of token_ids (B, S). Padding is never computed."""
         real = token_ids != self.config.pad_id
-        recurrence = self.encoder(self.dropout(self.embedding(token_ids)), real)
-        logits: Tensor = self.output(self.dropout(self._pool(recurrence, real[:, :, None])))
+        states, (last, *_) = self.encoder(self.dropout(self.embedding(token_ids)), real)
+        pooled = last if self.pooling is None else self.pooling(states, real[:, :, None])
+        logits: Tensor = self.output(self.dropout(pooled))
         return logits
-
-    def _pool(self, recurrence: Recurrence, real: Tensor) -> Tensor:
-        """Pool token states to (B, C'). real: (B, S, 1), False at padding."""
-        if self.pooling == "last":
-            return recurrence.final[-1][0]
-        if self.pooling == "max":
-            return recurrence.states.masked_fill(~real, float("-inf")).amax(dim=1)
-        return recurrence.states.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
 
 class TransformerClassifier(ClassifierModel):

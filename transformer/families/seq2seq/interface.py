@@ -36,19 +36,16 @@ class RecurrentParams(RecurrentLayerParams):
     """Probability in training that a step reads the reference token instead of the model's own (argmax)."""
 
     @model_validator(mode="after")
-    def _local_is_luong(self) -> Self:
-        if self.local_window is not None and not self.attention.startswith("luong"):
+    def _attention_fits(self) -> Self:
+        name = self.attention
+        if self.local_window is not None and not name.startswith("luong"):
             raise ValueError(
-                f"local_window ({self.local_window}) needs a Luong attention, not `{self.attention}`: set it to null"
+                f"local_window ({self.local_window}) needs a Luong attention, not `{name}`: set it to null"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _dot_needs_equal_widths(self) -> Self:
-        if self.attention.endswith("dot") and self.bidirectional:
+        if name.endswith("dot") and self.bidirectional:
             raise ValueError(
-                f"attention `{self.attention}` multiplies states of one width, and those of a bidirectional encoder are"
-                f" twice as wide: set bidirectional to false, or use `{self.attention.replace('dot', 'general')}`"
+                f"attention `{name}` multiplies states of one width, and those of a bidirectional encoder are twice as"
+                f" wide: set bidirectional to false, or use `{name.replace('dot', 'general')}`"
             )
         return self
 
