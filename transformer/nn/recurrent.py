@@ -1,12 +1,12 @@
 """LSTM (Hochreiter and Schmidhuber 1997) and GRU (Cho et al. 2014) layers, from scratch.
 
-Weights are ordered as in torch.nn.LSTM and torch.nn.GRU: `input` is weight_ih and bias_ih, `hidden` weight_hh and
-bias_hh.
+Weights are ordered as in torch.nn.LSTM and torch.nn.GRU; `input` is weight_ih, bias_ih, `hidden` weight_hh, bias_hh.
 """
 
 from abc import ABC, abstractmethod
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.nn.config import RecurrentLayerParams
@@ -36,12 +36,10 @@ class Steps:
 
 
 class Cell(nn.Module, ABC):
-    """One step of a recurrence; inputs are projected beforehand, for all steps in one product."""
+    """A recurrence, with `gates` blocks of C rows in its matrices and `parts` tensors in its state."""
 
     gates: int
-    """Number of gates: blocks of C rows in the matrices."""
     parts: int
-    """Number of tensors in a state."""
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
@@ -54,30 +52,26 @@ class Cell(nn.Module, ABC):
             nn.init.orthogonal_(block)  # preserves gradient norms over many steps (Saxe et al. 2014)
 
     @abstractmethod
-    def forward(self, projected: Tensor, state: State) -> State:
+    def step(self, projected: Tensor, state: State) -> State:
         """Compute the next state; projected: (B, gates * C), the step's input after `input`."""
 
-    def run(self, inputs: Tensor, steps: Steps, *, backward: bool = False) -> tuple[Tensor, State]:
-        """Read inputs (N, I) in `steps`, backward: from right to left. Returns the hidden states after every token, (N, C),
-        and the state after each row's last one, (B', C) each, for the B' rows that have any.
+    def forward(self, inputs: Tensor, steps: Steps, *, backward: bool = False) -> tuple[Tensor, State]:
+        """Read the tokens (N, I) of a batch, from left to right or `backward`.
+
+        Returns the hidden states (N, C) and the final state, (B', C) each: without the rows that have no token.
         """
         # split, not slices: the gradient of a slice is as large as all steps
         projected = self.input(inputs).split(steps.sizes)
-        state, ended, outputs = self._zeros(0), [], []
+        state: State = (self.hidden.weight.new_zeros(0, self.width),) * self.parts
+        outputs, ended = [], []
         for gates in projected[::-1] if backward else projected:
-            rows = len(gates)
-            if rows > len(state[0]):
-                state = tuple(map(torch.cat, zip(state, self._zeros(rows - len(state[0])), strict=True)))
-            if rows < len(state[0]):
-                ended.append(tuple(part[rows:] for part in state))
-                state = tuple(part[:rows] for part in state)
-            state = self(gates, state)
+            if missing := len(gates) - len(state[0]):  # negative: the shortest rows end here
+                ended.append([part[len(gates) :] for part in state])
+                state = tuple(F.pad(part, (0, 0, 0, missing)) for part in state)
+            state = self.step(gates, state)
             outputs.append(state[0])
-        last = tuple(map(torch.cat, zip(state, *reversed(ended), strict=True)))
+        last = tuple(torch.cat(parts) for parts in zip(state, *reversed(ended), strict=True))
         return torch.cat(outputs[::-1] if backward else outputs), last
-
-    def _zeros(self, rows: int) -> State:
-        return (self.hidden.weight.new_zeros(rows, self.width),) * self.parts
 
 
 class LSTMCell(Cell):
@@ -90,7 +84,7 @@ class LSTMCell(Cell):
         # Forget-gate bias 1: remember by default (Jozefowicz et al. 2015, section 2.2).
         nn.init.ones_(self.input.bias.detach()[width : 2 * width])
 
-    def forward(self, projected: Tensor, state: State) -> State:
+    def step(self, projected: Tensor, state: State) -> State:
         """Compute the next hidden and cell state."""
         hidden, cell = state
         gates = projected + self.hidden(hidden)
@@ -108,7 +102,7 @@ class GRUCell(Cell):
 
     gates, parts = 3, 1
 
-    def forward(self, projected: Tensor, state: State) -> State:
+    def step(self, projected: Tensor, state: State) -> State:
         """Compute the next hidden state."""
         (hidden,) = state
         sizes = [2 * self.width, self.width]
@@ -122,32 +116,17 @@ class GRUCell(Cell):
 CELLS: dict[str, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
 
 
-class Layer(nn.Module):
-    """One recurrent layer, in one direction or in both with separate cells."""
-
-    def __init__(self, params: RecurrentLayerParams, inputs: int) -> None:
-        super().__init__()
-        self.forwards = CELLS[params.cell](inputs, params.hidden)
-        self.backwards = CELLS[params.cell](inputs, params.hidden) if params.bidirectional else None
-
-    def forward(self, inputs: Tensor, steps: Steps) -> tuple[Tensor, State]:
-        """Run the cells, as in `Cell.run`; both directions' states are concatenated: (N, 2C) and (B', 2C)."""
-        states, last = self.forwards.run(inputs, steps)
-        if self.backwards is None:
-            return states, last
-        from_right, first = self.backwards.run(inputs, steps, backward=True)
-        both = tuple(torch.cat(pair, dim=1) for pair in zip(last, first, strict=True))
-        return torch.cat((states, from_right), dim=1), both
-
-
 class Recurrent(nn.Module):
     """A stack of recurrent layers with dropout between them."""
 
     def __init__(self, layers: int, params: RecurrentLayerParams) -> None:
         super().__init__()
-        self.width = params.hidden * (2 if params.bidirectional else 1)
-        """Output width, C': C, or 2C when bidirectional."""
-        self.layers = nn.ModuleList(Layer(params, self.width if index else params.embedding) for index in range(layers))
+        directions = ["forwards", "backwards"] if params.bidirectional else ["forwards"]
+        self.width = params.hidden * len(directions)
+        """Output width, C': C per direction."""
+        widths = [params.embedding] + [self.width] * (layers - 1)
+        cells = ({name: CELLS[params.cell](width, params.hidden) for name in directions} for width in widths)
+        self.layers = nn.ModuleList(map(nn.ModuleDict, cells))
         self.dropout = Dropout(params.dropout)
 
     def forward(self, inputs: Tensor, real: Tensor) -> tuple[Tensor, State]:
@@ -156,9 +135,12 @@ class Recurrent(nn.Module):
         Returns the top layer's states (B, S, C'), zero on padding, and its final state, (B, C') each: after the last
         real token and, backward, after the first one.
         """
-        steps, final = Steps(real), ()
+        steps = Steps(real)
         states = gather(inputs.flatten(0, 1), steps.index)
         for index, layer in enumerate(self.layers):
-            states, final = layer(self.dropout(states) if index else states, steps)
+            below = self.dropout(states) if index else states
+            runs = [cell(below, steps, backward=bool(number)) for number, cell in enumerate(layer.children())]
+            states = torch.cat([outputs for outputs, _ in runs], dim=1)
+            final = tuple(torch.cat(parts, dim=1) for parts in zip(*(last for _, last in runs), strict=True))
         padded = scatter(states, steps.index, real.numel()).view(*real.shape, -1)
         return padded, tuple(scatter(part, steps.order[: len(part)], len(real)) for part in final)

@@ -177,8 +177,7 @@ def _recurrent(graph: Graph, model: RecurrentClassifier, ids: str) -> str:
     )
     final = ""
     for layer in model.encoder.layers:
-        cells = [layer.forwards, *([layer.backwards] if layer.backwards is not None else [])]
-        steps, final = _recurrence(graph, cells, steps, lengths)  # type: ignore[arg-type]
+        steps, final = _recurrence(graph, list(layer.children()), steps, lengths)  # type: ignore[arg-type]
     if model.pooling is None:
         return final
     states = graph.add("Transpose", steps, perm=[1, 0, 2])

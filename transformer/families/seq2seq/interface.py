@@ -39,14 +39,9 @@ class RecurrentParams(RecurrentLayerParams):
     def _attention_fits(self) -> Self:
         name = self.attention
         if self.local_window is not None and not name.startswith("luong"):
-            raise ValueError(
-                f"local_window ({self.local_window}) needs a Luong attention, not `{name}`: set it to null"
-            )
+            raise ValueError(f"local_window ({self.local_window}) needs a Luong attention, not `{name}`: use null")
         if name.endswith("dot") and self.bidirectional:
-            raise ValueError(
-                f"attention `{name}` multiplies states of one width, and those of a bidirectional encoder are twice as"
-                f" wide: set bidirectional to false, or use `{name.replace('dot', 'general')}`"
-            )
+            raise ValueError(f"attention `{name}` needs states of one width: set bidirectional to false")
         return self
 
 

@@ -1,6 +1,5 @@
 """Recurrent encoder-decoder (Sutskever et al. 2014; Cho et al. 2014), with or without attention."""
 
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +15,7 @@ from transformer.nn.recurrent import CELLS, Cell, Recurrent, State, Steps
 
 
 class ProductScore(nn.Module):
-    """score(h_t, h_s) = h_t^T h_s (`dot`) or h_t^T W_a h_s (`general`) (Luong et al. 2015, eq. 8).
-
-    `scaled` divides it by sqrt(C), the query's width, as in Vaswani et al. 2017, section 3.2.1.
-    """
+    """h_t^T h_s (`dot`) or h_t^T W_a h_s (`general`; Luong et al. 2015, eq. 8); `scaled`: divided by sqrt(C)."""
 
     def __init__(self, name: str, query: int, memory: int) -> None:
         super().__init__()
@@ -32,10 +28,7 @@ class ProductScore(nn.Module):
 
 
 class AdditiveScore(nn.Module):
-    """score(s, h) = v_a^T tanh(W_a s + U_a h) (Bahdanau et al. 2015, A.1.2).
-
-    Luong's concat, v_a^T tanh(W_a [h_t; h_s]) (eq. 8), is the same with W_a and U_a as the halves of one matrix.
-    """
+    """v_a^T tanh(W_a h_t + U_a h_s) (Bahdanau et al. 2015, A.1.2); Luong's concat joins W_a and U_a (2015, eq. 8)."""
 
     def __init__(self, query: int, memory: int) -> None:
         super().__init__()
@@ -59,8 +52,8 @@ class RecurrentAttention(nn.Module):
         """memory: M, width of the encoder's states."""
         super().__init__()
         name, query, self.window = params.attention, params.hidden, params.local_window
-        additive = name in ("bahdanau", "luong_concat")
-        self.score = AdditiveScore(query, memory) if additive else ProductScore(name, query, memory)
+        product = name.endswith(("dot", "general"))
+        self.score = ProductScore(name, query, memory) if product else AdditiveScore(query, memory)
         if self.window is not None:
             inner, outer = Linear(query, query, bias=False), Linear(query, 1, bias=False)
             self.position = nn.Sequential(OrderedDict(inner=inner, tanh=nn.Tanh(), outer=outer, share=nn.Sigmoid()))
@@ -68,9 +61,8 @@ class RecurrentAttention(nn.Module):
     def forward(self, query: Tensor, states: Tensor, keys: Tensor, real: Tensor) -> Tensor:
         """Return the weights (B, S) for query (B, C); zeros for a row without a source. The rest as in the cache.
 
-        With a window D, p_t = S * sigmoid(v_p^T tanh(W_p h_t)) is predicted (Luong et al. 2015, eq. 9; S is the length
-        of the row's source); only positions in [p_t - D, p_t + D] count, and their softmax is multiplied by a Gaussian
-        with sigma = D / 2 (eq. 10).
+        With a window D, only positions in [p_t - D, p_t + D] count, p_t = S * sigmoid(v_p^T tanh(W_p h_t)) with the
+        source's length S (Luong et al. 2015, eq. 9), and their softmax is multiplied by a Gaussian of D / 2 (eq. 10).
         """
         allowed = real
         if self.window is not None:
@@ -92,10 +84,9 @@ class RecurrentCache:
     layers: list[State]
     """By decoder layer, (B, C) each."""
     fed: Tensor
-    """Luong's last attentional vector (B, C), zeros at first."""
+    """Fixed context (B, M) without attention, or Luong's last attentional vector (B, C)."""
     memory: tuple[Tensor, ...]
-    """The source's states (B, S, M), their keys (B, S, A) and the mask (B, S), False at padding; without attention the
-    fixed context (B, M) alone."""
+    """What attention reads: the source's states (B, S, M), their keys (B, S, A), the mask (B, S), False at padding."""
 
     def select(self, rows: Tensor | slice) -> None:
         """Keep only these rows of the batch, in this order; rows: (B',), integer indices, repeats allowed."""
@@ -115,8 +106,8 @@ class Bridge(nn.Module):
     def __init__(self, params: RecurrentParams, memory: int) -> None:
         super().__init__()
         self.layers = params.decoder_layers
-        width = self.layers * params.hidden
-        self.parts = nn.ModuleList(Linear(memory, width) for _ in range(CELLS[params.cell].parts))
+        parts = range(CELLS[params.cell].parts)
+        self.parts = nn.ModuleList(Linear(memory, self.layers * params.hidden) for _ in parts)
 
     def forward(self, final: State) -> list[State]:
         """Return one state per decoder layer, (B, C) each. final: (B, M) each."""
@@ -135,109 +126,86 @@ class Readout(nn.Module):
         self.embedded = Linear(params.embedding, width, bias=False)
         self.context = Linear(memory, width, bias=False)
 
-    def forward(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        """Combine hidden (N, C), embedded (N, E) and context (N, M). Returns (N, C)."""
-        summed = self.hidden(hidden) + self.embedded(embedded) + self.context(context)
-        states: Tensor = summed.unflatten(1, (-1, 2)).amax(dim=2)
-        return states
+    def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
+        """Combine embedded (N, E), hidden (N, C) and context (N, M). Returns (N, C)."""
+        summed: Tensor = self.hidden(hidden) + self.embedded(embedded) + self.context(context)
+        return summed.view(len(summed), -1, 2).amax(dim=2)
 
 
-class RecurrentDecoder(nn.Module, ABC):
+class RecurrentDecoder(nn.Module):
     """Stacked cells; the bottom one reads the token's embedding and an additional input, projected by `fed`."""
 
-    def __init__(self, params: RecurrentParams, memory: int, *, fed: int) -> None:
-        """memory: M, width of the encoder's states; fed: width of the additional input."""
+    def __init__(self, params: RecurrentParams, memory: int) -> None:
+        """memory: M, width of the encoder's states."""
         super().__init__()
-        cell, width = CELLS[params.cell], params.hidden
+        cell, width, self.luong = CELLS[params.cell], params.hidden, params.attention.startswith("luong")
         self.bottom = cell(params.embedding, width)
         self.upper = nn.ModuleList(cell(width, width) for _ in range(params.decoder_layers - 1))
-        self.fed = Linear(fed, cell.gates * width, bias=False)
+        self.fed = Linear(width if self.luong else memory, cell.gates * width, bias=False)
         self.bridge = Bridge(params, memory)
         self.dropout = Dropout(params.dropout)
         self.attention = None if params.attention == "none" else RecurrentAttention(params, memory)
+        if self.luong:
+            self.attentional = Linear(memory + width, width, bias=False)
+        else:
+            self.readout = Readout(params, memory)
 
     def start(self, states: Tensor, real: Tensor, final: State) -> RecurrentCache:
         """Return the cache before the first step. states: (B, S, M); real: (B, S); final: (B, M) each."""
         layers = self.bridge(final)
-        memory = final[:1] if self.attention is None else (states, self.attention.score.key(states), real)
-        return RecurrentCache(layers, torch.zeros_like(layers[-1][0]), memory)
-
-    @abstractmethod
-    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """Return the states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
-
-    def advance(self, gates: Tensor, cache: RecurrentCache) -> Tensor:
-        """Run one step of all layers. gates: the bottom cell's projected input. Returns the top hidden state."""
-        cache.shorten(len(gates))
-        state = self.bottom(gates, cache.layers[0])
-        moved = [state]
-        for cell, before in zip(self.upper, cache.layers[1:], strict=True):
-            assert isinstance(cell, Cell)
-            state = cell(cell.input(self.dropout(state[0])), before)
-            moved.append(state)
-        cache.layers = moved
-        hidden: Tensor = state[0]
-        return hidden
-
-    def attend(self, query: Tensor, cache: RecurrentCache) -> Tensor:
-        """Return the context of query (B, C): the weighted sum (B, M) of the source's states."""
-        assert self.attention is not None
-        weights = self.attention(query, *cache.memory)
-        context: Tensor = weights[:, None] @ cache.memory[0]
-        return context[:, 0]
-
-
-class FixedContextDecoder(RecurrentDecoder):
-    """Feeds the encoder's last state to every step and every output (Cho et al. 2014, sections 2.2 and A.1.2)."""
-
-    def __init__(self, params: RecurrentParams, memory: int) -> None:
-        super().__init__(params, memory, fed=memory)
-        self.readout = Readout(params, memory)
+        fed = torch.zeros_like(layers[-1][0]) if self.luong else final[0]
+        memory = () if self.attention is None else (states, self.attention.score.key(states), real)
+        return RecurrentCache(layers, fed, memory)
 
     def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
         """Return the states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
-        rows = torch.cat([torch.arange(size, device=embedded.device) for size in sizes])
-        context = cache.memory[0].index_select(0, rows)
-        gates = self.bottom.input(embedded) + self.fed(cache.memory[0]).index_select(0, rows)
-        hidden = torch.cat([self.advance(step, cache) for step in gates.split(sizes)])
-        states: Tensor = self.readout(hidden, embedded, context)
+        if self.luong:
+            return self._luong(embedded, sizes, cache)
+        read = self._fixed if self.attention is None else self._bahdanau
+        states: Tensor = self.readout(embedded, *read(embedded, sizes, cache))
         return states
 
+    def _fixed(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> tuple[Tensor, Tensor]:
+        """Feed the encoder's last state to every step and every output (Cho et al. 2014, sections 2.2 and A.1.2)."""
+        rows = torch.cat([torch.arange(size, device=embedded.device) for size in sizes])
+        context = cache.fed.index_select(0, rows)
+        gates = self.bottom.input(embedded) + self.fed(cache.fed).index_select(0, rows)
+        return torch.cat([self._advance(step, cache) for step in gates.split(sizes)]), context
 
-class BahdanauDecoder(RecurrentDecoder):
-    """Attends with the previous hidden state and feeds the context (Bahdanau et al. 2015, section 3.1)."""
-
-    def __init__(self, params: RecurrentParams, memory: int) -> None:
-        super().__init__(params, memory, fed=memory)
-        self.readout = Readout(params, memory)
-
-    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """Return the states (N, C) for the output layer; embedded: (N, E), the next tokens. Updates the cache."""
+    def _bahdanau(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> tuple[Tensor, Tensor]:
+        """Feed the context of the previous hidden state (Bahdanau et al. 2015, section 3.1)."""
         hidden, contexts = [], []
         for gates in self.bottom.input(embedded).split(sizes):
             cache.shorten(len(gates))
-            contexts.append(self.attend(cache.layers[-1][0], cache))
-            hidden.append(self.advance(gates + self.fed(contexts[-1]), cache))
-        states: Tensor = self.readout(torch.cat(hidden), embedded, torch.cat(contexts))
-        return states
+            contexts.append(self._context(cache.layers[-1][0], cache))
+            hidden.append(self._advance(gates + self.fed(contexts[-1]), cache))
+        return torch.cat(hidden), torch.cat(contexts)
 
-
-class LuongDecoder(RecurrentDecoder):
-    """Attends with the new hidden state; outputs and feeds back the attentional vector (Luong et al. 2015)."""
-
-    def __init__(self, params: RecurrentParams, memory: int) -> None:
-        super().__init__(params, memory, fed=params.hidden)
-        self.attentional = Linear(memory + params.hidden, params.hidden, bias=False)
-
-    def forward(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """Return attentional vectors (N, C), tanh(W_c [c_t; h_t]) (eq. 5), each fed to the next step (section 3.3)."""
+    def _luong(self, embedded: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
+        """Output the attentional vectors tanh(W_c [c_t; h_t]), each fed to the next step (Luong et al. 2015, eq. 5)."""
         states = []
         for gates in self.bottom.input(embedded).split(sizes):
             cache.shorten(len(gates))  # before cache.fed is read
-            hidden = self.advance(gates + self.fed(cache.fed), cache)
-            cache.fed = self.attentional(torch.cat((self.attend(hidden, cache), hidden), dim=1)).tanh()
+            hidden = self._advance(gates + self.fed(cache.fed), cache)
+            cache.fed = self.attentional(torch.cat((self._context(hidden, cache), hidden), dim=1)).tanh()
             states.append(cache.fed)
         return torch.cat(states)
+
+    def _advance(self, gates: Tensor, cache: RecurrentCache) -> Tensor:
+        """Run one step of all layers. gates: the bottom cell's projected input. Returns the top hidden state."""
+        cache.shorten(len(gates))
+        moved = [self.bottom.step(gates, cache.layers[0])]
+        for cell, before in zip(self.upper, cache.layers[1:], strict=True):
+            assert isinstance(cell, Cell)
+            moved.append(cell.step(cell.input(self.dropout(moved[-1][0])), before))
+        cache.layers = moved
+        return moved[-1][0]
+
+    def _context(self, query: Tensor, cache: RecurrentCache) -> Tensor:
+        """Return the context of query (B, C): the weighted sum (B, M) of the source's states."""
+        assert self.attention is not None
+        weights: Tensor = self.attention(query, *cache.memory)
+        return (weights[:, None] @ cache.memory[0])[:, 0]
 
 
 class RecurrentSeq2Seq(Seq2SeqModel):
@@ -252,8 +220,7 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         self.source_embedding = nn.Embedding(config.source_size, params.embedding)
         self.encoder = Recurrent(params.encoder_layers, params)
         self.target_embedding = nn.Embedding(config.target_size, params.embedding)
-        decoders = {"none": FixedContextDecoder, "bahdanau": BahdanauDecoder}
-        self.decoder = decoders.get(params.attention, LuongDecoder)(params, self.encoder.width)
+        self.decoder = RecurrentDecoder(params, self.encoder.width)
         self.output = Linear(params.hidden, config.target_size)
         self.dropout = Dropout(params.dropout)
 
@@ -275,8 +242,8 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         sampled = self.training and self.teacher_forcing < 1
         if packed and not sampled:
             steps = Steps(real)
-            cache = self.start(source_ids[steps.order])
-            return gather(self._next(target_ids.flatten()[steps.index], steps.sizes, cache), steps.index.argsort())
+            cache, token_ids = self.start(source_ids[steps.order]), target_ids.flatten()[steps.index]
+            return gather(self.step(token_ids, cache, steps.sizes), steps.index.argsort())
         cache = self.start(source_ids)
         stepped = [self.step(target_ids[:, 0], cache)]
         for given in target_ids.unbind(1)[1:]:
@@ -293,11 +260,11 @@ class RecurrentSeq2Seq(Seq2SeqModel):
         states, final = self.encoder(self.dropout(self.source_embedding(source_ids)), real)
         return self.decoder.start(states, real, final)
 
-    def step(self, target_ids: Tensor, cache: RecurrentCache) -> Tensor:
-        """Append one target token per row, target_ids (B,), to the cache. Returns the states (B, C)."""
-        return self._next(target_ids, [len(target_ids)], cache)
+    def step(self, target_ids: Tensor, cache: RecurrentCache, sizes: list[int] | None = None) -> Tensor:
+        """Append one target token per row, target_ids (B,), to the cache. Returns the states (B, C).
 
-    def _next(self, token_ids: Tensor, sizes: list[int], cache: RecurrentCache) -> Tensor:
-        """Embed token_ids (N,) and run the decoder's forward."""
-        states: Tensor = self.dropout(self.decoder(self.dropout(self.target_embedding(token_ids)), sizes, cache))
+        sizes: of several steps at once, the number of rows of each; (N,) -> (N, C).
+        """
+        embedded = self.dropout(self.target_embedding(target_ids))
+        states: Tensor = self.dropout(self.decoder(embedded, sizes or [len(target_ids)], cache))
         return states
