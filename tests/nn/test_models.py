@@ -55,17 +55,6 @@ def test_sinusoidal_table_is_the_papers() -> None:
             assert table[position, 2 * dimension + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-def test_odd_width_has_one_sine_more() -> None:
-    assert sinusoidal_table(3, 5).shape == (3, 5)
-
-
-@pytest.mark.parametrize("length", [2, 32])
-def test_shortest_and_longest_sequences(length: int) -> None:
-    ids = torch.full((1, length), 5)
-    assert seq2seq(heads=1)(ids, ids).shape == (1, length, 16)
-    assert classifier(heads=1)(ids).shape == (1, 2)
-
-
 def test_normal_embeddings_have_unit_variance_once_scaled() -> None:
     model = classifier(d_model=64, heads=1, embedding_init="normal")
     assert (model.embedding.tokens.weight * model.embedding.scale).std().item() == pytest.approx(1.0, abs=0.1)

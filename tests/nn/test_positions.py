@@ -1,6 +1,5 @@
 """Positions in attention: rotary ones against complex numbers; any kind with packing, caches and attention maps."""
 
-from typing import Any
 
 import pytest
 import torch
@@ -74,22 +73,6 @@ def test_scores_depend_on_the_distance_alone() -> None:
     assert not torch.allclose(score(3, 1), score(4, 1), atol=1e-3)
 
 
-def test_a_shifted_sequence_has_the_same_states_and_another_order_has_not() -> None:
-    layer = EncoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"}))).double()
-    states = torch.randn(1, 5, LAYERS["d_model"], dtype=torch.float64)
-    at_once, later = (layer(states, None, torch.arange(5) + start) for start in (0, 20))
-    torch.testing.assert_close(at_once, later, rtol=0, atol=1e-6)
-    order = torch.tensor([1, 0, 2, 3, 4])
-    assert not torch.allclose(layer(states[:, order], None, torch.arange(5))[:, order], at_once, atol=1e-3)
-
-
-def test_a_shifted_target_has_the_same_states() -> None:
-    layer = DecoderLayer(TransformerParams(**(LAYERS | {"positions": "rotary"}))).double()
-    states, encoded = torch.randn(2, 1, 5, LAYERS["d_model"], dtype=torch.float64).unbind()
-    at_once, later = (layer(states, encoded, None, positions=torch.arange(5) + start) for start in (0, 20))
-    torch.testing.assert_close(at_once, later, rtol=0, atol=1e-6)
-
-
 def test_rotary_attention_is_the_equation_with_turned_queries_and_keys() -> None:
     module = MultiHeadAttention(12, 2, head_dim=D, dropout=0.0, positions=RotaryPositions(9, D)).double()
     states, positions = torch.randn(2, 5, 12, dtype=torch.float64), torch.arange(3, 8)
@@ -124,10 +107,6 @@ def test_rotary_positions_keep_bf16() -> None:
     found = RotaryPositions(9, D).transform(heads, torch.arange(4))
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.double(), turned(heads.double(), torch.arange(4)), rtol=0.01, atol=0.01)
-
-
-def test_rotary_positions_are_no_weights() -> None:
-    assert list(seq2seq(positions="rotary").state_dict()) == list(seq2seq(positions="none").state_dict())
 
 
 KINDS = pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "none", "distance"])
@@ -201,20 +180,3 @@ def test_packed_sequences_have_no_maps() -> None:
     model = classifier()
     with pytest.raises(TypeError, match="no attention maps"), collect_attention(model):
         model(SOURCE, packed=True)
-
-
-def test_the_gradient_reaches_a_trained_additive_term() -> None:
-    model = translation("distance")
-    model(SOURCE, TARGET, packed=True).square().sum().backward()
-    slopes = [parameter for name, parameter in model.named_parameters() if name.endswith("slopes")]
-    assert len(slopes) == 4
-    for parameter in slopes:
-        assert parameter.grad is not None
-        assert (parameter.grad != 0).all()
-
-
-@pytest.mark.parametrize("changes", [{}, {"pooling": "cls"}])
-def test_the_longest_text_has_rotary_positions(changes: dict[str, Any]) -> None:
-    model = classifier(positions="rotary", **changes)
-    ids = torch.full((2, LAYERS["max_length"]), 5)
-    torch.testing.assert_close(model(ids, packed=True), model(ids), rtol=0, atol=1e-12)

@@ -1,6 +1,7 @@
 """Scattering and gathering rows is indexing; packed attention equals attention with a dense block-diagonal mask."""
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -8,7 +9,7 @@ from torch import Tensor
 from transformer.nn.attention import KeyValue, scaled_dot_product_attention
 from transformer.nn.kernels.attention import attend
 from transformer.nn.kernels.linear import even
-from transformer.nn.kernels.packing import Blocks, gather, merged, scatter
+from transformer.nn.kernels.packing import Blocks, gather, scatter
 from transformer.nn.layout import Packed
 
 INDEX = torch.tensor([4, 0, 2])
@@ -20,9 +21,6 @@ def test_scatter_and_gather_are_indexing() -> None:
     places[INDEX] = ROWS
     assert torch.equal(scatter(ROWS, INDEX, 6), places)
     assert torch.equal(gather(places, INDEX), places[INDEX])
-
-
-def test_their_gradients_are_those_of_indexing() -> None:
     weights = torch.randn(6, 5, dtype=torch.float64)
     rows = ROWS.clone().requires_grad_()
     (scattered,) = torch.autograd.grad((scatter(rows, INDEX, 6) * weights).sum(), rows)
@@ -59,34 +57,15 @@ def heads(tokens: int) -> Tensor:
     return torch.randn(2, tokens, 4, dtype=torch.float64, requires_grad=True)
 
 
-def test_packed_attention_is_that_of_a_block_diagonal_mask() -> None:
-    asked, seen = [3, 1, 2], [2, 4, 5]
-    queries, keys = packed(asked, 3), packed(seen, 5)
-    dense = same_sequence(asked, seen)
-    query, key, value = heads(len(dense)), heads(dense.shape[1]), heads(dense.shape[1])
-    found = attend(query, key, value, queries.mask(keys))
-    expected = scaled_dot_product_attention(query, KeyValue(key, value), dense)
-    _same(found, expected, [query, key, value])
-
-
-def test_packed_causal_attention_is_that_of_a_block_diagonal_causal_mask() -> None:
-    lengths = [3, 1, 2]
-    layout = packed(lengths, 3)
-    dense = same_sequence(lengths, lengths)
-    query, key, value = heads(len(dense)), heads(len(dense)), heads(len(dense))
-    found = attend(query, key, value, layout.mask(layout, causal=True), causal=True)
-    expected = scaled_dot_product_attention(query, KeyValue(key, value), dense, causal=True)
-    _same(found, expected, [query, key, value])
-
-
-def _same(found: Tensor, expected: Tensor, given: list[Tensor]) -> None:
+@pytest.mark.parametrize(("seen", "causal"), [([2, 4, 5], False), ([3, 1, 2], True)])
+def test_packed_attention_is_that_of_a_block_diagonal_mask(seen: list[int], causal: bool) -> None:
+    asked = [3, 1, 2]
+    queries, keys, dense = packed(asked, 3), packed(seen, max(seen)), same_sequence(asked, seen)
+    given = query, key, value = heads(len(dense)), heads(dense.shape[1]), heads(dense.shape[1])
+    found = attend(query, key, value, queries.mask(keys, causal=causal), causal=causal)
+    expected = scaled_dot_product_attention(query, KeyValue(key, value), dense, causal=causal)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     weights = torch.randn_like(expected)
     gradients = [torch.autograd.grad((result * weights).sum(), given) for result in (found, expected)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
-
-
-def test_merged_heads_lie_side_by_side() -> None:
-    states = torch.arange(24).view(2, 3, 4)  # H, T, D
-    assert merged(states).tolist() == [[*states[0, t].tolist(), *states[1, t].tolist()] for t in range(3)]
