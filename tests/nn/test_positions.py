@@ -1,6 +1,5 @@
 """Positions in attention: rotary ones against complex numbers; any kind with packing, caches and attention maps."""
 
-
 import pytest
 import torch
 from torch import Tensor, nn

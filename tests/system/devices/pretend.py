@@ -159,49 +159,18 @@ class NoFloat64(_Rule):  # type: ignore[no-untyped-call]
 class Deterministic(_Rule):  # type: ignore[no-untyped-call]
     """CUDA with `hardware.deterministic`: refuses operators that then raise.
 
-    The list is from the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will throw
-    a RuntimeError when mode=True", for those with an ATen operator name. It lists NLLLoss without dimensions; the
-    alert is in the spatial kernel (nll_loss2d), which `cross_entropy` of (N, C) never calls.
+    From the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will throw a RuntimeError
+    when mode=True", without those on images.
     """
 
-    RAISING = frozenset(
-        (
-            "aten::avg_pool3d_backward",
-            "aten::_adaptive_avg_pool2d_backward",
-            "aten::_adaptive_avg_pool3d_backward",
-            "aten::adaptive_max_pool2d_backward",
-            "aten::fractional_max_pool2d_backward",
-            "aten::fractional_max_pool3d_backward",
-            "aten::max_unpool2d",
-            "aten::max_unpool3d",
-            "aten::upsample_linear1d_backward",
-            "aten::upsample_bilinear2d_backward",
-            "aten::upsample_bicubic2d_backward",
-            "aten::upsample_trilinear3d_backward",
-            "aten::reflection_pad1d_backward",
-            "aten::reflection_pad2d_backward",
-            "aten::reflection_pad3d_backward",
-            "aten::nll_loss2d_forward",
-            "aten::nll_loss2d_backward",
-            "aten::_ctc_loss_backward",
-            "aten::_embedding_bag_dense_backward",
-            "aten::put_",
-            "aten::histc",
-            "aten::grid_sampler_2d_backward",
-            "aten::grid_sampler_3d_backward",
-        )
-    )
+    RAISING = ("nll_loss2d_forward", "nll_loss2d_backward", "_embedding_bag_dense_backward", "put_", "histc")
 
     def look(self, func: Any, tensors: list[PretendTensor]) -> None:
         """Raises RuntimeError as CUDA does."""
-        name = func._schema.name
-        floating = any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors)
-        if (
-            name in self.RAISING
-            or (name in ("aten::cumsum", "aten::cumsum_") and floating)
-            or (name == "aten::median" and func._overloadname == "dim")
-            or (name == "aten::bincount" and len(tensors) > 2)
-        ):
+        name = func._schema.name.removeprefix("aten::")
+        floating = any(tensor.is_floating_point() for tensor in tensors)
+        summed = name in ("cumsum", "cumsum_") and floating
+        if name in self.RAISING or summed or (name == "median" and func._overloadname == "dim"):
             raise RuntimeError(f"{name} does not have a deterministic implementation")
 
 

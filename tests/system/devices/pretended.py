@@ -1,0 +1,195 @@
+"""Training, validation and decoding on a simulated device with separate tensors and Apple's or CUDA's rules."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests.builders import (
+    SEQ2SEQ_TRAIN,
+    TRAIN,
+    classifier,
+    language,
+    recurrent_classifier,
+    recurrent_seq2seq,
+    seq2seq,
+)
+from tests.inference.models import params, sources, vocabulary
+from transformer.core.observer import Observer
+from transformer.data.store import ColumnWriter, Sequences, write_labels
+from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary, words
+from transformer.families.classifier.classifier import class_logits, softmax
+from transformer.families.classifier.texts import EncodedTexts
+from transformer.families.classifier.torch_classifier import TorchScorer
+from transformer.families.classifier.train import ClassifierTraining
+from transformer.families.classifier.training_params import ClassifierTrainParams
+from transformer.families.language.train import LanguageTraining
+from transformer.families.language.windows import EncodedWindows, Masking
+from transformer.families.seq2seq.decode import translate
+from transformer.families.seq2seq.pairs import EncodedPairs
+from transformer.families.seq2seq.torch_translator import TorchGenerator
+from transformer.families.seq2seq.train import Seq2SeqTraining
+from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
+from transformer.nn.device import Compute
+from transformer.training.loop import Fitted, fit
+from transformer.training.schedule import TrainParams
+from transformer.training.step import Step
+
+if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"):
+    pytest.skip("this torch has no Python backends with a device of their own (2.13 has)", allow_module_level=True)
+
+from tests.system.devices.pretend import Deterministic, NoFloat64, PretendTensor, device, pretending
+
+CPU = torch.device("cpu")
+WORDS = [*WORD_SPECIALS, "[MASK]", *(f"w{i}" for i in range(25))]
+MODELS: dict[str, Any] = {
+    "pairs": seq2seq,
+    "pairs, recurrent": recurrent_seq2seq,
+    "texts": classifier,
+    "texts, recurrent": recurrent_classifier,
+    "windows": language,
+}
+SMOOTHING: dict[str, Any] = {"label_smoothing": 0.1, "optimizer": "adamw", "averaging": "ema"}
+R_DROP: dict[str, Any] = {"r_drop": 0.5, "averaging": "last"}
+TOKENS: dict[str, Any] = {"batch_unit": "tokens", "batch_size": 60, "accumulation": 2}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """48 random texts of 30 words, with labels and in pairs."""
+    folder, generator = tmp_path_factory.mktemp("store"), np.random.default_rng(1)
+    for name in ("source", "target", "text"):
+        rows = [np.array([2, *generator.integers(5, 30, length), 3]) for length in generator.integers(2, 15, 48)]
+        ColumnWriter(folder, name, 30).write([Sequences.of(rows)])
+    write_labels(folder, generator.integers(0, 2, 48).tolist())
+    return folder
+
+
+def training(kind: str, folder: Path, where: torch.device, *, dropout: float = 0.0, **train: Any) -> Any:
+    """What the training loop needs, on a device."""
+    config, compute = MODELS[kind](dropout=dropout).config, Compute(where, "fp32")
+    settings = TRAIN | {"epochs": 1, "batch_size": 16, "learning_rate": 0.01} | train
+    if kind.startswith("pairs"):
+        pairs = EncodedPairs(folder, config)
+        return Seq2SeqTraining(pairs, pairs, Seq2SeqTrainParams(**SEQ2SEQ_TRAIN | settings), compute, None)
+    if kind.startswith("texts"):
+        texts = EncodedTexts(folder, config)
+        chosen = ClassifierTrainParams(class_weights="none", **settings)
+        return ClassifierTraining(texts, texts, chosen, compute, None)
+    held = Vocabulary(words({word: i for i, word in enumerate(WORDS)}))
+    windows = EncodedWindows(folder, config, Masking(held, share=0.15, whole_words=False, seed=1))
+    return LanguageTraining(windows, windows, TrainParams(**settings), compute, None)
+
+
+def fitted(kind: str, folder: Path, where: torch.device, **train: Any) -> Fitted:
+    given = training(kind, folder, where, **train)
+    return fit(given, given.params, given.compute, log_every=3, observer=Observer())
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("pairs", SMOOTHING),
+        ("pairs", R_DROP),
+        ("pairs, recurrent", TOKENS),
+        ("texts", TOKENS),
+        ("texts, recurrent", SMOOTHING),
+        ("windows", R_DROP),
+    ],
+)
+def test_a_whole_training_runs_and_learns_what_a_cpu_does(kind: str, settings: dict[str, Any], store: Path) -> None:
+    with pretending(NoFloat64(), Deterministic()):
+        there = fitted(kind, store, device(), **settings)
+        dropped = fitted(kind, store, device(), dropout=0.2, **settings)
+    here = fitted(kind, store, CPU, **settings)
+    assert there.steps == here.steps
+    if kind != "windows":  # their tied matrices part: `Module.to` shares parameters only between plain tensors
+        assert there.history.rows[0] == pytest.approx(here.history.rows[0], rel=1e-4, abs=1e-5)
+    assert np.isfinite(dropped.metrics["train_loss"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        *(("pairs", settings) for settings in ({}, SMOOTHING, TOKENS, R_DROP, {"simcut": 1.0})),
+        ("pairs, recurrent", {}),
+        ("texts", R_DROP),
+        ("texts, recurrent", {}),
+        ("windows", {}),
+    ],
+)
+def test_an_update_does_not_wait_for_the_device(kind: str, settings: dict[str, Any], store: Path) -> None:
+    """A recurrent one does for how many rows each step has: twice per side, and once for the loss of pairs."""
+    waits = {"pairs, recurrent": 5, "texts, recurrent": 2}.get(kind, 0)
+    with pretending() as pretend:
+        given = training(kind, store, device(), clip=1.0, **settings)
+        updates = Step(given, given.params, given.compute, Observer())
+        given.model.train()
+        for step, rows in enumerate(given.batches(1)[:3], start=1):
+            pretend.waits.clear()
+            updates([rows], step, 1e-3)
+            assert pretend.waits.total() == waits * len(given.pieces(rows))
+        updates.check()
+        assert pretend.waits, "this asks for a number"
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts", "windows"])
+def test_a_batch_of_tokens_takes_no_more_with_its_padding(kind: str, store: Path) -> None:
+    with pretending():
+        given = training(kind, store, device(), **TOKENS)
+        assert any(len(given.pieces(rows)) > 1 for rows in given.batches(1))
+        for rows in given.batches(1):
+            pieces = given.pieces(rows)
+            assert sorted(np.concatenate(pieces).tolist()) == sorted(rows.tolist())
+            for piece in pieces:
+                sides = given.epoch_rows.batch(piece, CPU)
+                assert max(side.numel() for side in sides if isinstance(side, Tensor)) <= TOKENS["batch_size"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"no_repeat_ngram": 2},
+        {"method": "beam", "n_best": 3, "no_repeat_ngram": 2},
+        {"method": "sample", "n_best": 3, "top_k": 9, "top_p": 0.9},
+    ],
+)
+@pytest.mark.parametrize("model", [seq2seq, recurrent_seq2seq])
+def test_decoding_finds_what_a_cpu_finds(model: Any, settings: dict[str, Any]) -> None:
+    target, chosen = vocabulary(30), params(max_length=12, **settings)
+    here = translate(TorchGenerator(model().float(), target), sources(), target, chosen, Observer())
+    with pretending(NoFloat64(), Deterministic()):
+        there = translate(TorchGenerator(model().float().to(device()), target), sources(), target, chosen, Observer())
+    for ours, theirs in zip(there, here, strict=True):
+        assert [each.ids for each in ours] == [each.ids for each in theirs]
+        assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], rel=1e-4)
+
+
+def test_classifying_finds_what_a_cpu_finds() -> None:
+    here = softmax(class_logits(TorchScorer(classifier().float()), sources(), batch_size=3, observer=Observer()))
+    with pretending(NoFloat64(), Deterministic()):
+        model = classifier().float().to(device())
+        there = softmax(class_logits(TorchScorer(model), sources(), batch_size=3, observer=Observer()))
+    np.testing.assert_allclose(there, here, atol=1e-5)
+
+
+def test_the_device_is_apart_and_the_rules_hold() -> None:
+    """The properties that the other tests rely on."""
+    with pretending(NoFloat64(), Deterministic()) as pretend:
+        there = torch.arange(6.0, device=device()).requires_grad_()
+        assert isinstance(there, PretendTensor)
+        with pytest.raises(RuntimeError, match="same device"):
+            there + torch.ones(6)
+        with pytest.raises(TypeError, match="float64"):
+            there.double()
+        with pytest.raises(RuntimeError, match="cumsum does not have a deterministic"):
+            there.cumsum(0)
+        assert not pretend.waits
+        there[there > 1].sum().item()
+        assert pretend.waits.total() >= 2
+        there.square().sum().backward()  # type: ignore[no-untyped-call]
+        assert there.grad is not None and there.grad.cpu().tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
