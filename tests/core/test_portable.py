@@ -41,7 +41,6 @@ def started(stage: str, folder: Path, hardware: str, **settings: str) -> subproc
         ("train", "{device: cpu, precision: bf16, portable: true}", False),
         ("evaluate", "{device: cuda, precision: fp32, portable: true}", False),
         ("build_vocab", "{device: cpu, precision: bf16}", True),
-        ("train", "[", False),
     ],
 )
 def test_pins(stage: str, hardware: str, pinned: bool, tmp_path: Path) -> None:

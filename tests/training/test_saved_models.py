@@ -8,10 +8,8 @@ from torch import nn
 
 from tests.builders import classifier, seq2seq
 from transformer.core.errors import UserError
-from transformer.core.validation import Hardware
 from transformer.families.classifier.interface import ClassifierConfig
 from transformer.families.seq2seq.interface import Seq2SeqConfig
-from transformer.nn.device import prepare
 from transformer.nn.trained import load_config, load_weights, save_trained, unique_state
 
 
@@ -35,21 +33,6 @@ def test_tied_weights_are_saved_once_and_opened_as_tied(tied: str, tmp_path: Pat
 
 
 EMBEDDINGS = ("source_embedding.tokens.weight", "target_embedding.tokens.weight", "output.weight")
-
-
-def test_a_missing_device_is_one_clear_line() -> None:
-    if not torch.cuda.is_available():
-        with pytest.raises(UserError, match=r"hardware.device is `cuda`"):
-            prepare(Hardware(device="cuda", precision="fp32", threads=1, deterministic=False, portable=False))
-    threads = torch.get_num_threads()
-    try:
-        assert (
-            prepare(Hardware(device="cpu", precision="bf16", threads=1, deterministic=False, portable=False)).precision
-            == "bf16"
-        )
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_deterministic_debug_mode("default")
 
 
 def test_a_saved_model_opens_as_the_same(tmp_path: Path) -> None:

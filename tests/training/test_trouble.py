@@ -1,16 +1,10 @@
 """Non-finite numbers and exhausted memory."""
 
-import os
 import platform
 import resource
-import subprocess
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,20 +12,16 @@ import torch
 from torch import Tensor
 
 from tests.training.line import CPU, Line, params
+from tests.training.small import own_torch_settings
 from transformer.core.errors import UserError
 from transformer.core.observer import Observer
 from transformer.core.validation import Hardware
 from transformer.data.store import Ids
 from transformer.nn.device import Compute, prepare
 from transformer.training import loop
-from transformer.training.averaging import State
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, saved_checkpoints
-
-ROW = 1 << 30  # bytes; they are never touched
-FRESH = get_context("forkserver")
-FRESH.set_forkserver_preload([__name__, "torch._dynamo"])  # imports torch once for all of its processes
 
 
 @dataclass
@@ -42,6 +32,10 @@ class Listener(Observer):
 
     def say(self, line: str) -> None:
         self.lines.append(line)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line for line in self.lines if line.startswith("warning")]
 
 
 class Faulty(Line):
@@ -58,30 +52,38 @@ class Faulty(Line):
         total, nll, predicted, tokens = super().loss(rows)
         if rows[0] // 2 in self.bad:
             # The square root of 0 is 0, but its slope is infinite.
-            total = (
-                total * float("nan")
-                if self.kind == "loss"
-                else total + (next(self.model.parameters()) * 0).sum().sqrt()
-            )
+            total = total * float("nan") if self.kind == "loss" else total + (self.model.weight * 0).sum().sqrt()
         return BatchLoss(total, nll, predicted, tokens)
 
 
-def run(
-    line: Line, observer: Observer | None = None, compute: Compute = CPU, resume: Resume | None = None, **changes: Any
-) -> Fitted:
-    return fit(line, params(**changes), compute, log_every=1, observer=observer or Observer(), resume=resume)
+class Full(Line):
+    """Batches of eight rows, for more than `fits` of which there is no memory."""
+
+    def __init__(self, fits: int) -> None:
+        super().__init__()
+        self.fits = fits
+
+    def batches(self, epoch: int) -> Sequence[Ids]:
+        return [np.arange(8)]
+
+    def loss(self, rows: Ids) -> BatchLoss:
+        if len(rows) > self.fits:
+            torch.empty(1 << 60, dtype=torch.uint8)
+        return super().loss(rows)
+
+
+def run(line: Line, observer: Observer | None = None, resume: Resume | None = None, **changes: object) -> Fitted:
+    return fit(line, params(**changes), CPU, log_every=1, observer=observer or Observer(), resume=resume)
 
 
 @pytest.mark.parametrize("kind", ["loss", "gradient"])
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_a_training_stops_before_bad_numbers_reach_the_weights(kind: str, clip: float | None) -> None:
     line = Faulty(2, kind=kind)
-    with pytest.raises(UserError) as stopped:
+    with pytest.raises(
+        UserError, match=r"not finite at step 3 \(epoch 1, update 3\); the last good checkpoint is none"
+    ):
         run(line, epochs=3, clip=clip)
-    assert str(stopped.value) == (
-        "the loss or a gradient is not finite at step 3 (epoch 1, update 3); the last good checkpoint is none: lower"
-        " train.learning_rate, set train.clip, or set train.non_finite to skip"
-    )
     good = run(Faulty(without=(2, 3)), epochs=1, clip=clip)
     assert torch.equal(line.model.state_dict()["weight"], good.state["weight"])
 
@@ -89,7 +91,7 @@ def test_a_training_stops_before_bad_numbers_reach_the_weights(kind: str, clip: 
 def test_the_last_good_state_is_named_and_kept(tmp_path: Path) -> None:
     observer = Observer()
     with Resume(tmp_path / "key", 1e-9, observer) as resume, pytest.raises(UserError) as stopped:
-        run(Faulty(2), resume=resume, observer=observer)
+        run(Faulty(2), observer, resume)
     (newest, *_) = saved_checkpoints(tmp_path / "key")
     assert f"the last good checkpoint is {newest}: " in str(stopped.value)
 
@@ -102,8 +104,7 @@ def test_a_skipped_update_is_as_if_its_batch_were_not_there(kind: str) -> None:
     assert torch.equal(skipped.state["weight"], without.state["weight"])
     assert (skipped.skipped, without.skipped) == (2, 0)
     assert skipped.history.rows[0]["train_loss"] == without.history.rows[0]["train_loss"]
-    steps = [line for line in observer.lines if line.startswith("warning")]
-    assert steps == [f"warning: the loss or a gradient is not finite at step {step}: skipped" for step in (2, 6)]
+    assert [line.rpartition("step ")[2] for line in observer.warnings] == ["2: skipped", "6: skipped"]
 
 
 def test_an_epoch_without_any_finite_update_stops() -> None:
@@ -160,62 +161,32 @@ class Scattered(Line):
 def test_training_gives_back_what_it_has_freed(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an epoch, and periodically in a long one: `grown` is measured before the end of an epoch frees memory."""
     monkeypatch.setattr(loop, "_MEMORY_SECONDS", 0)
-    prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
-    try:
+    with own_torch_settings():
+        prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
         scattered = Scattered(where)
         run(scattered, epochs=3)
-        assert max(scattered.grown, resident() - scattered.before) < 100e6
-    finally:
-        torch.set_deterministic_debug_mode("default")
-
-
-class Large(Line):
-    """Eight rows in two batches; each row takes 1 GiB."""
-
-    def loss(self, rows: Ids) -> BatchLoss:
-        torch.empty(len(rows) * ROW, dtype=torch.uint8)
-        return super().loss(rows)
-
-
-def limited(rows: float, changes: dict[str, Any]) -> tuple[list[str], list[int], State]:
-    """Train with a real memory limit that leaves room for `rows` rows. Returns the lines, batch sizes and weights."""
-    observer, line = Listener(), Large()
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = int(pages * resource.getpagesize() + rows * ROW)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    state = run(line, observer, **changes).state
-    return observer.lines, [len(rows) for rows in line.seen], state
-
-
-def in_own_process(rows: float, **changes: Any) -> tuple[list[str], list[int], State]:
-    """Memory that an older process has freed would still be available."""
-    with ProcessPoolExecutor(1, FRESH) as pool:
-        return pool.submit(limited, rows, changes).result()
+    assert max(scattered.grown, resident() - scattered.before) < 100e6
 
 
 def test_a_batch_that_does_not_fit_is_split_and_updates_the_same() -> None:
     # With a small epsilon, Adam's step does not depend on the gradient's scale.
-    lines, sizes, state = in_own_process(1.5, epochs=4, epsilon=1.0)
-    torch.testing.assert_close(state, run(Large(), epochs=4, epsilon=1.0).state)
-    warnings = [line for line in lines if line.startswith("warning")]
-    assert warnings == [f"warning: out of memory: every batch is split into {n} from now on" for n in (2, 4)]
-    assert sizes == [1] * 32
+    line, observer = Full(2), Listener()
+    state = run(line, observer, epochs=4, epsilon=1.0).state
+    torch.testing.assert_close(state, run(Full(8), epochs=4, epsilon=1.0).state)
+    assert [line.partition(" from now on")[0][-12:] for line in observer.warnings] == ["split into 2", "split into 4"]
+    assert [len(rows) for rows in line.seen] == [2] * 16
 
 
 @pytest.mark.parametrize(
-    ("rows", "changes", "message"),
+    ("fits", "policy", "message"),
     [
-        (
-            1.5,
-            {"out_of_memory": "stop"},
-            r"batch of 4 rows: lower train\.batch_size .* set train\.out_of_memory to halve$",
-        ),
-        (0.5, {}, "batch of 4 rows, split into 4: lower train"),
+        (2, "stop", r"batch of 8 rows: lower train\.batch_size .* set train\.out_of_memory to halve$"),
+        (0, "halve", "batch of 8 rows, split into 8: lower train"),
     ],
 )
-def test_memory_that_no_splitting_helps_ends_in_advice(rows: float, changes: dict[str, str], message: str) -> None:
+def test_memory_that_no_splitting_helps_ends_in_advice(fits: int, policy: str, message: str) -> None:
     with pytest.raises(UserError, match=f"^out of memory with a {message}"):
-        in_own_process(rows, **changes)
+        run(Full(fits), out_of_memory=policy)
 
 
 def test_validation_out_of_memory_ends_in_advice() -> None:
@@ -226,31 +197,3 @@ def test_validation_out_of_memory_ends_in_advice() -> None:
 
     with pytest.raises(UserError, match=r"out of memory in validation: lower train\.batch_size"):
         run(Greedy())
-
-
-PRODUCTS = """
-import torch
-from transformer.core.validation import Hardware
-from transformer.nn.device import prepare
-prepare(Hardware(device="cpu", precision="fp32", threads=1, deterministic=False, portable=False))
-def product(tokens):
-    torch.ones(tokens, 64, dtype=torch.bfloat16) @ torch.ones(64, 64, dtype=torch.bfloat16)
-for tokens in range(100, 250):
-    product(tokens)
-print("AGAIN", flush=True)
-product(100)
-"""
-
-
-@pytest.mark.parametrize(("told", "kept"), [(None, False), pytest.param("1024", True, marks=pytest.mark.stress)])
-def test_few_products_of_earlier_batches_are_kept(told: str | None, kept: bool) -> None:
-    """Those of many batches lay between the heap's free blocks. Who tells oneDNN how many to keep gets so many."""
-    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-    environment = {key: value for key, value in os.environ.items() if key != name}
-    environment |= {"ONEDNN_VERBOSE": "profile_create"} | ({name: told} if told else {})
-    command = (sys.executable, "-c", PRODUCTS)
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    last = printed.rpartition("AGAIN")[2]
-    if "create:cache" not in last:
-        pytest.skip("oneDNN multiplies no bf16 matrices on this processor")
-    assert ("create:cache_hit" in last) == kept

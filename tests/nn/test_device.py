@@ -1,9 +1,11 @@
-"""bf16 on CPUs of several kinds."""
+"""The device of a stage, and bf16 on CPUs of several kinds."""
 
 import pytest
 import torch
 
-from transformer.nn.device import loses_by_bf16
+from transformer.core.errors import UserError
+from transformer.core.validation import Hardware
+from transformer.nn.device import loses_by_bf16, prepare
 
 CPUS = {
     "AMD with AVX-512 bf16": ({"cpu_name": "AMD EPYC 9654", "avx512_bf16": True, "amx_bf16": False}, False),
@@ -19,3 +21,9 @@ def test_where_bf16_is_slower_than_fp32(name: str, monkeypatch: pytest.MonkeyPat
     capabilities, expected = CPUS[name]
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     assert loses_by_bf16() == expected
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device is there")
+def test_a_missing_device_is_one_clear_line() -> None:
+    with pytest.raises(UserError, match=r"hardware.device is `cuda`"):
+        prepare(Hardware(device="cuda", precision="fp32", threads=1, deterministic=False, portable=False))

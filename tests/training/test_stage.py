@@ -1,0 +1,56 @@
+"""What the training stage refuses or says before it trains."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.line import CPU
+from tests.training.small import prepare, smoke, train
+from tests.training.test_trouble import Listener
+from transformer.core.errors import UserError
+from transformer.core.observer import Observer
+from transformer.core.params import stage_params
+from transformer.families.classifier import train as classifier
+from transformer.training import stage
+
+
+@pytest.mark.parametrize(
+    ("runtime", "training", "message"),
+    [
+        ({"trainers": 3}, {"shards": 4}, r"runtime.trainers \(3\) must divide train.shards \(4\)"),
+        ({}, {"shards": 6}, r"shards \(6\) must be a power of 2"),
+    ],
+)
+def test_shards_and_trainers_that_do_not_fit_are_one_line(
+    runtime: dict[str, int], training: dict[str, int], message: str, tmp_path: Path
+) -> None:
+    content = smoke("sentiment", {"train": training})
+    content["runtime"] |= runtime
+    with pytest.raises(UserError, match=message):
+        train(content, "sentiment", tmp_path, tmp_path, observer=Observer())
+
+
+@pytest.mark.parametrize(("gpus", "word"), [(1, "1 GPU"), (2, "2 GPUs")])
+def test_more_processes_than_gpus_are_refused_before_any_starts(
+    gpus: int, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    content = smoke("sentiment", {"train": {"shards": 4, "epochs": 1}})
+    content["runtime"] |= {"trainers": 4}
+    params = stage_params(content, "sentiment", classifier.Params, where=Path("smoke"))
+    with pytest.raises(UserError, match=f"^runtime.trainers is 4, and this machine has {word}: lower it$"):
+        stage._require_processes(params, replace(CPU, device=torch.device("cuda")), Observer())
+
+
+def test_a_cpu_that_is_slower_in_bf16_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = smoke("sentiment", {"download": {"sample_rows": {"train": 20, "validation": 4, "test": 4}}})
+    prepare(content, "sentiment", tmp_path / "data")
+    warned = []
+    for precision, slower in (("bf16", True), ("bf16", False), ("fp32", True)):
+        content["hardware"]["precision"], listener = precision, Listener()
+        monkeypatch.setattr(stage, "loses_by_bf16", lambda slower=slower: slower)
+        train(content, "sentiment", tmp_path / "data", tmp_path / "trained", observer=listener)
+        warned.append(any("this CPU is slower in bf16" in line for line in listener.warnings))
+    assert warned == [True, False, False]
