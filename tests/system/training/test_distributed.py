@@ -5,63 +5,24 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from ruamel.yaml import YAML
 
 from tests.kit import ROOT, free_port
-from tests.training.small import outputs, prepare, smoke
+from tests.system.training.running import change, running, trained, wait_for, written
+from tests.training.small import outputs
 
-SAMPLE: dict[str, Any] = {"download": {"sample_rows": {"train": 120, "validation": 20, "test": 10}}}
 PAIRS: dict[str, Any] = {
     "tokenize": {"kind": "none"},
     "vocab": {"kind": "bpe", "joint": True, "max_size": 300, "bpe_dropout": 0.2},
     "train": {
         **{"batch_unit": "tokens", "batch_size": 300, "accumulation": 2, "word_dropout": 0.2, "r_drop": 1.0},
-        **{"bidirectional_epochs": 1, "consistency_from": 2, "averaging": "best", "average_epochs": 2},
+        **{"bidirectional_epochs": 1, "consistency_from": 2, "averaging": "ema"},
     },
 }
-
-
-def written(folder: Path, task: str = "sentiment", changes: dict[str, Any] | None = None, **runtime: Any) -> str:
-    """Write the inputs of a training of two epochs in four shards; returns the task."""
-    changes = changes or {"train": {}}
-    training = {"shards": 4, "patience": None, "epochs": 2} | changes["train"]
-    content = smoke(task, SAMPLE | changes | {"train": training})
-    content["runtime"] |= {"tracking": False, "progress": False} | runtime
-    prepare(content, task, folder / "data" / task)
-    YAML().dump(content, folder / "params.yaml")
-    return task
-
-
-@contextmanager
-def running(folder: Path, *command: str) -> Iterator["subprocess.Popen[str]"]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    pipes: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes) as process:
-        yield process
-        for each in psutil.pids():
-            if psutil.pid_exists(each) and os.getsid(each) == process.pid and each != process.pid:
-                os.kill(each, signal.SIGKILL)
-
-
-def trained(folder: Path, task: str) -> dict[str, bytes]:
-    with running(folder, sys.executable, "-m", "stages.train", task) as process:
-        _, said = process.communicate(timeout=120)
-    assert process.returncode == 0, said
-    return outputs(folder / "models") | outputs(folder / "reports")
-
-
-def change(folder: Path, **runtime: Any) -> None:
-    content = YAML(typ="safe").load(folder / "params.yaml")
-    content["runtime"] |= runtime
-    YAML().dump(content, folder / "params.yaml")
 
 
 def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
@@ -85,13 +46,6 @@ def test_torchrun_starts_them_on_several_machines(tmp_path: Path) -> None:
     with running(tmp_path, *first) as one, running(tmp_path, *second) as two:
         assert [process.wait(120) for process in (one, two)] == [0, 0]
     assert outputs(tmp_path / "models") | outputs(tmp_path / "reports") == alone
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("end", ["stopped", "lost"])

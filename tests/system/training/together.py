@@ -1,4 +1,4 @@
-"""A tiny training in two processes: `python -m tests.system.training.together KIND`. Prints what came of it, and of one alone.
+"""A tiny training in two processes, and one alone: `python -m tests.system.training.together KIND`.
 
 KIND: `nonfinite`, `memory` or `failing`, a trouble that rank 1 has, or all of them.
 """

@@ -1,20 +1,11 @@
 """Simultaneous training runs leave each other's states alone."""
 
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from transformer.training.resume import _is_locked, prune_others, run_lock
-
-
-def test_six_trainings_at_once_keep_their_states(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.system.training.six", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_a_training_that_ends_while_others_are_looked_at_harms_nobody(
