@@ -21,6 +21,7 @@ _aten = torch.ops.aten
 _WAITING = (_aten._local_scalar_dense.default, _aten.nonzero.default, _aten.masked_select.default, _aten.equal.default)
 """Operators whose result, or its size, the host needs to know."""
 _WITH_INDICES = (_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default)
+_RAISING = ("nll_loss2d_forward", "nll_loss2d_backward", "_embedding_bag_dense_backward", "put_", "histc")
 _BETWEEN_DEVICES = (_aten._to_copy.default, _aten.copy_.default)
 
 
@@ -79,7 +80,9 @@ class Pretend(TorchDispatchMode):
             return func(*args, **kwargs)
         if here and _waits(func, args, kwargs):
             self.waits[str(func)] += 1
-        return _run(func, args, kwargs)
+        found = _run(func, args, kwargs)
+        _refuse(func, [*leaves, *tree_flatten(found)[0]])
+        return found
 
 
 def _names_the_device(kwargs: dict[str, Any]) -> bool:
@@ -128,61 +131,24 @@ def _held(leaf: Any) -> Any:
     return leaf.held if isinstance(leaf, PretendTensor) else leaf
 
 
-class _Rule(TorchDispatchMode):
-    """Inspects what the device computes."""
+def _refuse(func: Any, leaves: list[Any]) -> None:
+    """Raise TypeError as MPS does, which has no float64, and RuntimeError as CUDA does with `hardware.deterministic`.
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        leaves = tree_flatten((args, kwargs, found))[0]
-        here = [leaf for leaf in leaves if isinstance(leaf, PretendTensor)]
-        if here:
-            self.look(func, here)
-        return found
-
-    def look(self, func: Any, tensors: list[PretendTensor]) -> None:
-        """tensors: arguments and results of `func` that are on the device."""
-        raise NotImplementedError
-
-
-class NoFloat64(_Rule):  # type: ignore[no-untyped-call]
-    """Apple's GPUs: PyTorch's MPS backend has no float64."""
-
-    def look(self, func: Any, tensors: list[PretendTensor]) -> None:
-        """Raises TypeError as MPS does."""
-        if any(tensor.dtype == torch.float64 for tensor in tensors):
-            raise TypeError(f"{func}: MPS does not support float64")
-
-
-class Deterministic(_Rule):  # type: ignore[no-untyped-call]
-    """CUDA with `hardware.deterministic`: refuses operators that then raise.
-
-    From the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will throw a RuntimeError
-    when mode=True", without those on images.
+    The operators are those of the documentation of `torch.use_deterministic_algorithms` in torch 2.13, "operations will
+    throw a RuntimeError when mode=True", without those on images.
     """
-
-    RAISING = ("nll_loss2d_forward", "nll_loss2d_backward", "_embedding_bag_dense_backward", "put_", "histc")
-
-    def look(self, func: Any, tensors: list[PretendTensor]) -> None:
-        """Raises RuntimeError as CUDA does."""
-        name = func._schema.name.removeprefix("aten::")
-        floating = any(tensor.is_floating_point() for tensor in tensors)
-        summed = name in ("cumsum", "cumsum_") and floating
-        if name in self.RAISING or summed or (name == "median" and func._overloadname == "dim"):
-            raise RuntimeError(f"{name} does not have a deterministic implementation")
+    here = [leaf for leaf in leaves if isinstance(leaf, PretendTensor)]
+    if any(tensor.dtype == torch.float64 for tensor in here):
+        raise TypeError(f"{func}: MPS does not support float64")
+    name = func._schema.name.removeprefix("aten::")
+    summed = name in ("cumsum", "cumsum_") and any(tensor.is_floating_point() for tensor in here)
+    if here and (name in _RAISING or summed or (name == "median" and func._overloadname == "dim")):
+        raise RuntimeError(f"{name} does not have a deterministic implementation")
 
 
 @contextmanager
-def pretending(*rules: _Rule) -> Iterator[Pretend]:
-    """The device exists, and the rules apply to it."""
+def pretending() -> Iterator[Pretend]:
+    """The device exists."""
     device()
     with Pretend() as pretend:
-        for rule in rules:
-            rule.__enter__()  # type: ignore[no-untyped-call]
-        try:
-            yield pretend
-        finally:
-            for rule in reversed(rules):
-                rule.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        yield pretend

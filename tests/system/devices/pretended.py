@@ -41,7 +41,7 @@ from transformer.training.step import Step
 if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"):
     pytest.skip("this torch has no Python backends with a device of their own (2.13 has)", allow_module_level=True)
 
-from tests.system.devices.pretend import Deterministic, NoFloat64, PretendTensor, device, pretending
+from tests.system.devices.pretend import PretendTensor, device, pretending
 
 CPU = torch.device("cpu")
 WORDS = [*WORD_SPECIALS, "[MASK]", *(f"w{i}" for i in range(25))]
@@ -101,7 +101,7 @@ def fitted(kind: str, folder: Path, where: torch.device, **train: Any) -> Fitted
     ],
 )
 def test_a_whole_training_runs_and_learns_what_a_cpu_does(kind: str, settings: dict[str, Any], store: Path) -> None:
-    with pretending(NoFloat64(), Deterministic()):
+    with pretending():
         there = fitted(kind, store, device(), **settings)
         dropped = fitted(kind, store, device(), dropout=0.2, **settings)
     here = fitted(kind, store, CPU, **settings)
@@ -162,7 +162,7 @@ def test_a_batch_of_tokens_takes_no_more_with_its_padding(kind: str, store: Path
 def test_decoding_finds_what_a_cpu_finds(model: Any, settings: dict[str, Any]) -> None:
     target, chosen = vocabulary(30), params(max_length=12, **settings)
     here = translate(TorchGenerator(model().float(), target), sources(), target, chosen, Observer())
-    with pretending(NoFloat64(), Deterministic()):
+    with pretending():
         there = translate(TorchGenerator(model().float().to(device()), target), sources(), target, chosen, Observer())
     for ours, theirs in zip(there, here, strict=True):
         assert [each.ids for each in ours] == [each.ids for each in theirs]
@@ -171,7 +171,7 @@ def test_decoding_finds_what_a_cpu_finds(model: Any, settings: dict[str, Any]) -
 
 def test_classifying_finds_what_a_cpu_finds() -> None:
     here = softmax(class_logits(TorchScorer(classifier().float()), sources(), batch_size=3, observer=Observer()))
-    with pretending(NoFloat64(), Deterministic()):
+    with pretending():
         model = classifier().float().to(device())
         there = softmax(class_logits(TorchScorer(model), sources(), batch_size=3, observer=Observer()))
     np.testing.assert_allclose(there, here, atol=1e-5)
@@ -179,7 +179,7 @@ def test_classifying_finds_what_a_cpu_finds() -> None:
 
 def test_the_device_is_apart_and_the_rules_hold() -> None:
     """The properties that the other tests rely on."""
-    with pretending(NoFloat64(), Deterministic()) as pretend:
+    with pretending() as pretend:
         there = torch.arange(6.0, device=device()).requires_grad_()
         assert isinstance(there, PretendTensor)
         with pytest.raises(RuntimeError, match="same device"):

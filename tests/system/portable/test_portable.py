@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.kit import ROOT, clean_environment
-from tests.system.portable.kinds import KINDS, RECORDED, THREADS, prepare_all
-from tests.training.small import smoke
+from tests.system.portable.kinds import KINDS, RECORDED, prepare_all
 from transformer.core.portable import PINS, has_avx2
 
 pytestmark = pytest.mark.skipif(not has_avx2(), reason="the recorded bits are those of x86-64 processors with AVX2")
 QEMU = "qemu-x86_64"
-CPUS = pytest.mark.parametrize("cpu", ["Haswell", "EPYC"])
 
 
 def emulated(cpu: str) -> list[str]:
@@ -39,7 +36,7 @@ def test_every_kind_of_model_has_the_recorded_bits(tmp_path: Path) -> None:
     assert digests(tmp_path) == json.loads(RECORDED.read_text())
 
 
-@CPUS
+@pytest.mark.parametrize("cpu", ["Haswell", "EPYC"])
 def test_an_emulated_processor_has_the_recorded_bits(cpu: str, tmp_path: Path) -> None:
     """scikit-learn in a process of its own: beside PyTorch's threads QEMU 7.2 loses its way."""
     emulator, expected = emulated(cpu), json.loads(RECORDED.read_text())
@@ -47,35 +44,3 @@ def test_an_emulated_processor_has_the_recorded_bits(cpu: str, tmp_path: Path) -
     alone = [kind for kind in KINDS if "n-grams" in kind]
     for kinds in alone, [kind for kind in KINDS if kind not in alone]:
         assert digests(tmp_path, kinds, emulator=emulator) == {kind: expected[kind] for kind in kinds}
-
-
-STAGES = ("download", "tokenize", "build_vocab", "train", "figures", "evaluate", "export", "convert")
-
-
-def chain(folder: Path, task: str, *emulator: str) -> dict[str, bytes]:
-    """All files that the stages of a task write, up to the page about them."""
-    content = smoke(task, {})
-    content["hardware"] |= {"device": "cpu", "precision": "fp32", "threads": THREADS}
-    content["runtime"] |= {"tracking": False, "progress": False}
-    folder.mkdir()
-    (folder / "params.yaml").write_text(json.dumps(content))  # JSON is YAML
-    for name in ("samples", "dvc.yaml"):
-        (folder / name).symlink_to(ROOT / name)
-    for stage in STAGES:
-        command = [*emulator, sys.executable, "-m", f"stages.{stage}", task]
-        for _ in range(5):  # QEMU 7.2 itself crashes now and then
-            status = subprocess.run(command, cwd=folder, env=clean_environment(PYTHONPATH=str(ROOT))).returncode
-            if not emulator or status != -signal.SIGSEGV:
-                break
-        assert status == 0, command
-    written = (path for name in ("data", "models", "reports") for path in (folder / name).rglob("*"))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in written if path.is_file()}
-
-
-@CPUS
-def test_an_emulated_processor_writes_the_same_files(cpu: str, tmp_path: Path) -> None:
-    """Of translation: in `evaluate` of the other tasks QEMU 7.2 crashes."""
-    task = "translation"
-    own, other = chain(tmp_path / "own", task), chain(tmp_path / "emulated", task, *emulated(cpu))
-    assert own.keys() == other.keys()
-    assert [name for name, content in own.items() if content != other[name]] == []
