@@ -14,10 +14,6 @@ from transformer.core.observer import Observer
 RECORDED = Path(__file__).with_name("golden.json")
 UPDATES = 20
 POST = {"norm": "post", "positions": "learned", "embedding_init": "xavier", "dropout": 0.1}
-BPE: dict[str, dict[str, Any]] = {
-    "vocab": {"kind": "bpe", "joint": True, "max_size": 300},
-    "tokenize": {"kind": "none"},
-}
 RECURRENT = {
     "kind": "recurrent",
     "cell": "gru",
@@ -32,91 +28,48 @@ RECURRENT = {
     "max_length": 64,
     "teacher_forcing": 1.0,
 }
-CHANGES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
-    "post-norm, learned positions": ("translation", {"model": POST}),
-    "pre-norm, sinusoidal positions": ("translation", {}),
-    "scaled residuals": ("translation", {"model": POST | {"residual_init": "scaled"}}),
-    "rotary positions": ("translation", {"model": {"positions": "rotary"}}),
-    "no positions, GELU": ("translation", {"model": {"positions": "none", "activation": "gelu"}}),
-    "all dropouts": (
-        "translation",
-        {"model": {"dropout": 0.2, "attention_dropout": 0.1, "activation_dropout": 0.1}},
-    ),
-    "free head dimension": ("translation", {"model": {"heads": 3, "head_dim": 5}}),
-    "target embedding tied": ("translation", {"model": {"tie_embeddings": "target"}}),
-    "unscaled embeddings": ("translation", {"model": {"scale_embeddings": False}}),
-    "Noam, Adam of the paper, label smoothing": (
-        "translation",
-        {
-            "train": {
-                "schedule": "noam",
-                "learning_rate": 1.0,
-                "warmup": 10,
-                "betas": [0.9, 0.98],
-                "epsilon": 1e-9,
-                "label_smoothing": 0.1,
-            }
-        },
-    ),
-    "AdamW, cosine": (
-        "translation",
-        {"train": {"optimizer": "adamw", "weight_decay": 0.1, "schedule": "cosine", "learning_rate": 0.01}},
-    ),
-    "R-Drop, linear": (
-        "translation",
-        {"model": {"dropout": 0.2}, "train": {"r_drop": 1.0, "schedule": "linear", "learning_rate": 0.01}},
-    ),
-    "SimCut, linear": (
-        "translation",
-        {
-            "model": {"dropout": 0.2},
-            "train": {"simcut": 1.0, "cutoff": 0.1, "schedule": "linear", "learning_rate": 0.01},
-        },
-    ),
-    "at first in both directions": ("translation", BPE | {"train": {"bidirectional_epochs": 1}}),
-    "word dropout": ("translation", {"train": {"word_dropout": 0.2}}),
-    "token batches, accumulation": (
-        "translation",
-        {"train": {"batch_unit": "tokens", "batch_size": 100, "accumulation": 2}},
-    ),
-    "classifier, first token": ("sentiment", {"model": {"pooling": "first"}}),
-    "classifier, [CLS]": ("sentiment", {"model": {"pooling": "cls"}}),
-    "classifier, mean": ("sentiment", {"model": {"pooling": "mean"}}),
-    "classifier, rotary positions": ("sentiment", {"model": {"positions": "rotary"}}),
-    "classifier, word dropout": ("sentiment", {"train": {"word_dropout": 0.3}}),
-    "classifier, max": ("sentiment", {"model": {"pooling": "max"}}),
-    "classifier, attention": ("sentiment", {"model": {"pooling": "attention"}}),
-    "GRU without attention": ("translation", {"model": RECURRENT}),
-    "GRU, teacher forcing": ("translation", {"model": RECURRENT | {"teacher_forcing": 0.5}}),
-    "LSTM, Bahdanau": ("translation", {"model": RECURRENT | {"cell": "lstm", "attention": "bahdanau"}}),
-    "GRU, Luong dot": (
-        "translation",
-        {"model": RECURRENT | {"attention": "luong_dot", "bidirectional": False, "hidden": 16}},
-    ),
-    "GRU, Luong general, local": (
-        "translation",
-        {"model": RECURRENT | {"attention": "luong_general", "local_window": 3}},
-    ),
-    "GRU, Luong scaled general": ("translation", {"model": RECURRENT | {"attention": "luong_scaled_general"}}),
-    "LSTM, Luong concat": ("translation", {"model": RECURRENT | {"cell": "lstm", "attention": "luong_concat"}}),
-    "classifier, LSTM": (
-        "sentiment",
-        {
-            "model": {
-                "kind": "recurrent",
-                "cell": "lstm",
-                "layers": 1,
-                "embedding": 8,
-                "hidden": 8,
-                "bidirectional": True,
-                "dropout": 0.1,
-                "max_length": 64,
-                "pooling": "max",
-            }
-        },
-    ),
+_CLASSIFIER = {"kind": "recurrent", "cell": "lstm", "layers": 1, "embedding": 8, "hidden": 8, "bidirectional": True}
+_BPE = {"kind": "bpe", "joint": True, "max_size": 300}
+_NOAM = {"schedule": "noam", "learning_rate": 1.0, "warmup": 10, "betas": [0.9, 0.98], "epsilon": 1e-9}
+_LINEAR = {"schedule": "linear", "learning_rate": 0.01}
+_TRAIN: dict[str, dict[str, Any]] = {
+    "Noam, Adam of the paper, label smoothing": _NOAM | {"label_smoothing": 0.1},
+    "AdamW, cosine": {"optimizer": "adamw", "weight_decay": 0.1, "schedule": "cosine", "learning_rate": 0.01},
+    "R-Drop, linear": _LINEAR | {"r_drop": 1.0},
+    "SimCut, linear": _LINEAR | {"simcut": 1.0, "cutoff": 0.1},
+    "at first in both directions": {"bidirectional_epochs": 1},
+    "word dropout": {"word_dropout": 0.2},
+    "token batches, accumulation": {"batch_unit": "tokens", "batch_size": 100, "accumulation": 2},
+    "classifier, word dropout": {"word_dropout": 0.3},
 }
-"""The task and what differs from the profile `smoke`, by the variant's name."""
+_MODEL: dict[str, dict[str, Any]] = {
+    "post-norm, learned positions": POST,
+    "pre-norm, sinusoidal positions": {},
+    "scaled residuals": POST | {"residual_init": "scaled"},
+    "rotary positions": {"positions": "rotary"},
+    "no positions, GELU": {"positions": "none", "activation": "gelu"},
+    "all dropouts": {"dropout": 0.2, "attention_dropout": 0.1, "activation_dropout": 0.1},
+    "free head dimension": {"heads": 3, "head_dim": 5},
+    "target embedding tied": {"tie_embeddings": "target"},
+    "unscaled embeddings": {"scale_embeddings": False},
+    "R-Drop, linear": {"dropout": 0.2},
+    "SimCut, linear": {"dropout": 0.2},
+    "classifier, first token": {"pooling": "first"},
+    "classifier, [CLS]": {"pooling": "cls"},
+    "classifier, mean": {"pooling": "mean"},
+    "classifier, rotary positions": {"positions": "rotary"},
+    "classifier, max": {"pooling": "max"},
+    "classifier, attention": {"pooling": "attention"},
+    "GRU without attention": RECURRENT,
+    "GRU, teacher forcing": RECURRENT | {"teacher_forcing": 0.5},
+    "LSTM, Bahdanau": RECURRENT | {"cell": "lstm", "attention": "bahdanau"},
+    "GRU, Luong dot": RECURRENT | {"attention": "luong_dot", "bidirectional": False, "hidden": 16},
+    "GRU, Luong general, local": RECURRENT | {"attention": "luong_general", "local_window": 3},
+    "GRU, Luong scaled general": RECURRENT | {"attention": "luong_scaled_general"},
+    "LSTM, Luong concat": RECURRENT | {"cell": "lstm", "attention": "luong_concat"},
+    "classifier, LSTM": _CLASSIFIER | {"dropout": 0.1, "max_length": 64, "pooling": "max"},
+}
+VARIANTS = [*dict.fromkeys([*_MODEL, *_TRAIN])]
 
 
 class _EnoughError(Exception):
@@ -136,11 +89,14 @@ class _Losses(Observer):
 
 def losses(variant: str, folder: Path) -> list[float]:
     """The training loss of the first updates, in fp32 on one thread; `folder` keeps the corpora between variants."""
-    task, changes = CHANGES[variant]
+    task = "sentiment" if variant.startswith("classifier") else "translation"
+    changes = {"model": _MODEL.get(variant, {}), "train": _TRAIN.get(variant, {})}
+    if variant == "at first in both directions":
+        changes |= {"vocab": _BPE, "tokenize": {"kind": "none"}}
     content = smoke(task, changes)
     content[task]["train"] |= {"epochs": 20, "patience": None}
     content["runtime"]["log_every"] = 1
-    data = folder / task / str(hash(json.dumps({name: changes.get(name) for name in ("tokenize", "vocab")})))
+    data = folder / task / content[task]["vocab"]["kind"]
     if not data.exists():
         prepare(content, task, data)
     observer = _Losses()
@@ -151,11 +107,11 @@ def losses(variant: str, folder: Path) -> list[float]:
 
 def main() -> None:
     """Record the losses of all variants, or of those named."""
-    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    recorded = json.loads(RECORDED.read_text())
     with tempfile.TemporaryDirectory() as folder:
-        for variant in sys.argv[1:] or CHANGES:
+        for variant in sys.argv[1:] or VARIANTS:
             recorded[variant] = [round(loss, 6) for loss in losses(variant, Path(folder))]
-    RECORDED.write_text(json.dumps({name: recorded[name] for name in CHANGES if name in recorded}, indent=1) + "\n")
+    RECORDED.write_text(json.dumps({name: recorded[name] for name in recorded if name in VARIANTS}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

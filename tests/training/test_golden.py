@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.golden import CHANGES, RECORDED, UPDATES, losses
+from tests.training.golden import RECORDED, UPDATES, VARIANTS, losses
 
 EXPECTED = json.loads(RECORDED.read_text())
 
@@ -15,13 +15,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("golden")
 
 
-BASELINES = {name for name in CHANGES if "GRU" in name or "LSTM" in name} - {"GRU, teacher forcing", "LSTM, Bahdanau"}
-"""Recurrent models, which hardly change."""
-
-
-@pytest.mark.parametrize(
-    "variant", [pytest.param(name, marks=pytest.mark.stress if name in BASELINES else ()) for name in CHANGES]
-)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_the_first_updates_are_those_recorded(variant: str, folder: Path) -> None:
     found = losses(variant, folder)
     assert len(found) == UPDATES
@@ -30,4 +24,5 @@ def test_the_first_updates_are_those_recorded(variant: str, folder: Path) -> Non
 
 
 def test_no_variant_trains_like_another() -> None:
-    assert len({tuple(values) for values in EXPECTED.values()}) == len(CHANGES)
+    assert EXPECTED.keys() == {*VARIANTS}
+    assert len({tuple(values) for values in EXPECTED.values()}) == len(VARIANTS)
