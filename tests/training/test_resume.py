@@ -7,52 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from tests.builders import TRAIN
 from tests.training.golden import RECURRENT
-from tests.training.line import CPU, Line
+from tests.training.line import CPU, Line, params
 from tests.training.resuming import UPDATES, Watcher, data, work
 from transformer.core.observer import Observer
 from transformer.training import loop
 from transformer.training.loop import Fitted, fit
 from transformer.training.resume import Resume, interrupts_held_back
-from transformer.training.schedule import TrainParams
 
 __all__ = ["data"]  # a fixture
 
 CASES: dict[str, dict[str, dict[str, Any]]] = {
-    "the best epoch": {},
-    "a moving average": {"train": {"averaging": "ema", "ema_decay": 0.9, "clip": None}},
-    "the mean of the last epochs": {"train": {"averaging": "last", "average_epochs": 2}},
-    "the mean of the best epochs": {"train": {"averaging": "best", "average_epochs": 2, "monitor": "accuracy"}},
-    "token batches, accumulation, at first in both directions, SimCut": {
+    "the mean of the last epochs": {"train": {"averaging": "last", "average_epochs": 2, "clip": None}},
+    "token batches, accumulation, at first in both directions, SimCut, a moving average": {
         "train": {
-            "batch_unit": "tokens",
-            "batch_size": 300,
-            "accumulation": 2,
-            "bidirectional_epochs": 1,
-            "simcut": 1.0,
-            "consistency_from": 2,
+            **{"batch_unit": "tokens", "batch_size": 300, "accumulation": 2, "bidirectional_epochs": 1},
+            **{"simcut": 1.0, "consistency_from": 2, "averaging": "ema", "ema_decay": 0.9},
         }
     },
-    "AdamW, cosine, R-Drop, word dropout": {
+    "AdamW, cosine, R-Drop, word dropout, the mean of the best epochs": {
         "train": {
-            "optimizer": "adamw",
-            "weight_decay": 0.1,
-            "schedule": "cosine",
-            "r_drop": 1.0,
-            "word_dropout": 0.2,
+            **{"optimizer": "adamw", "weight_decay": 0.1, "schedule": "cosine", "r_drop": 1.0, "word_dropout": 0.2},
+            **{"averaging": "best", "average_epochs": 2, "monitor": "accuracy"},
         },
         "model": {"attention_dropout": 0.1, "activation_dropout": 0.1, "tie_embeddings": "all"},
     },
     "a recurrent model, its own words": {"model": RECURRENT | {"teacher_forcing": 0.5}},
 }
-FEW = (
-    "the mean of the last epochs",
-    "token batches, accumulation, at first in both directions, SimCut",
-    "AdamW, cosine, R-Drop, word dropout",
-)
-"""Each with something in its state or order that the others lack; `make stress` has all."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +43,7 @@ def _stops_between_two_points_of_the_curve(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(loop, "CURVE_POINTS", 4)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in FEW else pytest.mark.stress) for name in CASES],
-)
+@pytest.mark.parametrize("name", CASES)
 def test_a_stopped_training_ends_with_the_same_bytes(name: str, data: Path, tmp_path: Path) -> None:
     """Interrupted within the second epoch, at its last update, and within the third."""
     training = work(data, tmp_path, CASES[name])
@@ -87,7 +67,7 @@ def test_a_classifier_out_of_patience_ends_with_the_same_bytes(data: Path, tmp_p
 @pytest.mark.parametrize("averaging", ["none", "ema"])
 def test_the_best_epoch_so_far_is_part_of_the_state(averaging: str, tmp_path: Path) -> None:
     """The second of four epochs is the best; interrupted within the third, of two updates."""
-    settings = TrainParams(**(TRAIN | {"epochs": 9, "patience": 2, "averaging": averaging}))
+    settings = params(epochs=9, patience=2, averaging=averaging)
 
     def run(figures: list[float], stop: int | None = None) -> Fitted:
         watcher = Watcher(stop)
@@ -112,13 +92,6 @@ def test_a_second_signal_stops_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_signal_while_the_results_are_written_is_not_lost(tmp_path: Path) -> None:
-    with Resume(tmp_path / "key", 1000, Observer()) as resume:
-        os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt, match="stopped; run it again"):
-            resume.finish()
-
-
 def test_with_0_seconds_nothing_is_saved_and_signals_are_left_alone(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     with Resume(tmp_path / "key", 0, Observer()) as resume:
@@ -127,23 +100,15 @@ def test_with_0_seconds_nothing_is_saved_and_signals_are_left_alone(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory")]
-)
 def test_a_state_for_which_there_is_no_memory_does_not_end_training(
-    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(folder: Path, content: object) -> None:
-        raise error
-
-    monkeypatch.setattr("transformer.training.resume.save_checkpoint", full)
-    watcher, settings = Watcher(), TrainParams(**TRAIN | {"epochs": 2})
+    monkeypatch.setattr("transformer.training.resume.save_checkpoint", lambda *_: torch.empty(1 << 60))
+    watcher = Watcher()
     with Resume(tmp_path / "key", 1e-9, watcher) as resume:
-        fitted = fit(Line(), settings, CPU, log_every=1, observer=watcher, resume=resume)
+        fitted = fit(Line(), params(epochs=2), CPU, log_every=1, observer=watcher, resume=resume)
     assert len(fitted.history.rows) == 2
-    assert [line for line in watcher.lines if "no checkpoint saved" in line] == [
-        "warning: no checkpoint saved, training continues: it does not fit into memory beside the training"
-    ]
+    assert len([line for line in watcher.lines if "it does not fit into memory beside the training" in line]) == 1
 
 
 def test_saving_never_takes_more_than_a_fortieth_of_the_time(tmp_path: Path) -> None:
@@ -152,11 +117,11 @@ def test_saving_never_takes_more_than_a_fortieth_of_the_time(tmp_path: Path) -> 
 
     def state() -> dict[str, float]:
         time.sleep(0.02)
-        made.append(time.monotonic())
+        made.append(1)
         return {"value": 1.0}
 
     with Resume(tmp_path / "key", 1e-9, Observer()) as resume:
         started = time.monotonic()
-        while time.monotonic() < started + 1.0:
+        while time.monotonic() < started + 0.5:
             resume.checkpoint(1, state)
-    assert 1 <= len(made) <= 2
+    assert len(made) == 1
