@@ -9,7 +9,6 @@ from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import DecoderLayer, EncoderLayer
-from transformer.nn.layout import Padded
 from transformer.nn.positions import AttentionPositions, RotaryPositions
 from transformer.reporting.attention_maps import collect_attention
 
@@ -112,16 +111,6 @@ KINDS = pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "non
 
 
 @KINDS
-def test_steps_are_the_whole_target(kind: str) -> None:
-    model = translation(kind)
-    together = model(SOURCE, TARGET)
-    cache = model.start(SOURCE)
-    for position in range(TARGET.shape[1]):
-        assert cache.length == position
-        torch.testing.assert_close(model.step(TARGET[:, position], cache), together[:, position], rtol=0, atol=1e-12)
-
-
-@KINDS
 def test_steps_of_chosen_and_repeated_rows_are_the_whole_target(kind: str) -> None:
     """As in beam search: two hypotheses per source at first, then rows of only some sources."""
     model = translation(kind)
@@ -141,6 +130,21 @@ def test_steps_of_chosen_and_repeated_rows_are_the_whole_target(kind: str) -> No
 
 
 @KINDS
+def test_maps_of_steps_are_those_of_the_whole_target(kind: str) -> None:
+    model = translation(kind)
+    with collect_attention(model) as whole:
+        model(SOURCE, TARGET)
+    with torch.no_grad(), collect_attention(model) as stepwise:
+        cache = model.start(SOURCE)
+        for position in range(TARGET.shape[1]):
+            assert cache.length == position
+            model.step(TARGET[:, position], cache)
+    assert list(whole) == list(stepwise)
+    for name, weights in whole.items():
+        torch.testing.assert_close(stepwise[name], weights, rtol=0, atol=1e-12)
+
+
+@KINDS
 def test_packed_is_padded(kind: str) -> None:
     model, target = translation(kind).train(), TARGET.clone()
     target[1, 2:], target[2, 5:] = 0, 0
@@ -151,28 +155,6 @@ def test_packed_is_padded(kind: str) -> None:
     gradients = [torch.autograd.grad((states * weights).sum(), parameters) for states in (packed, padded)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
-
-
-@KINDS
-def test_maps_are_the_weights_of_the_model(kind: str) -> None:
-    """Maps of the whole target and of its steps are the same, and weights times values give the states."""
-    model = translation(kind)
-    with collect_attention(model) as whole:
-        model(SOURCE, TARGET)
-    with torch.no_grad(), collect_attention(model) as stepwise:
-        cache = model.start(SOURCE)
-        for position in range(TARGET.shape[1]):
-            model.step(TARGET[:, position], cache)
-    assert list(whole) == list(stepwise)
-    for name, weights in whole.items():
-        torch.testing.assert_close(stepwise[name], weights, rtol=0, atol=1e-12)
-    attention, states = model.encoder.layers[0].attention, model.source_embedding(SOURCE)
-    assert isinstance(attention, MultiHeadAttention)
-    layout = Padded(SOURCE, 0)
-    memory = attention.project(states, layout.positions)
-    expected = attention(states, memory, layout.mask(layout), positions=layout.positions)
-    values = (whole["encoder.layers.0.attention"] @ memory.value).transpose(1, 2).flatten(2)
-    torch.testing.assert_close(attention.output(values), expected, rtol=0, atol=1e-12)
 
 
 def test_packed_sequences_have_no_maps() -> None:

@@ -1,18 +1,11 @@
 """The batches of an epoch: every row once, no batch too large, a new order every epoch."""
 
-from typing import Any
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import TRAIN
+from tests.training.line import params
 from transformer.training.batches import random_batches
-from transformer.training.schedule import TrainParams
-
-
-def params(**changes: Any) -> TrainParams:
-    return TrainParams(**(TRAIN | changes))
 
 
 @settings(deadline=None)

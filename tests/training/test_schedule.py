@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import TRAIN
-from transformer.training.schedule import Schedule, TrainParams
+from tests.training.line import params
+from transformer.training.schedule import Schedule
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from transformer.training.schedule import Schedule, TrainParams
     ],
 )
 def test_schedules_follow_their_closed_forms(changes: dict[str, Any], expected: dict[int, float]) -> None:
-    schedule = Schedule(TrainParams(**(TRAIN | changes)), total=1000, d_model=512)
+    schedule = Schedule(params(**changes), total=1000, d_model=512)
     assert {step: schedule(step) for step in expected} == pytest.approx(expected, abs=1e-12)
 
 
@@ -42,4 +42,4 @@ def test_schedules_follow_their_closed_forms(changes: dict[str, Any], expected: 
 )
 def test_illegal_combinations_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        TrainParams(**(TRAIN | changes))
+        params(**changes)

@@ -8,33 +8,23 @@ from torch import Tensor
 from transformer.training.step import TreeSum, cut, seed_part
 
 
-def leaves(shards: int) -> list[list[Tensor]]:
-    """Gradients of such different sizes that every order of sums has its own bits."""
-    generator = torch.Generator().manual_seed(shards)
-    return [[torch.randn(257, generator=generator) * 10.0 ** (number % 7)] for number in range(shards)]
-
-
-def tree(parts: list[list[Tensor]]) -> Tensor:
+def tree(parts: list[Tensor]) -> Tensor:
     total = TreeSum()
     for part in parts:
-        total.add([tensor.clone() for tensor in part])
+        total.add([part.clone()])
     (tensor,) = total.total()
     return tensor
 
 
-@pytest.mark.parametrize("shards", [1, 2, 4, 8, 16, 64])
+@pytest.mark.parametrize("shards", [1, 2, 4, 16])
 def test_the_trees_sum_is_the_same_for_every_number_of_workers(shards: int) -> None:
-    parts = leaves(shards)
+    """Gradients of such different sizes that every order of sums has its own bits."""
+    parts = [torch.randn(257) * 10.0 ** (number % 7) for number in range(shards)]
     whole = tree(parts)
     for workers in (2**power for power in range(shards.bit_length())):
         each = shards // workers
-        subtrees = [[tree(parts[start : start + each])] for start in range(0, shards, each)]
-        assert torch.equal(tree(subtrees), whole)
-    if shards > 2:
-        one_by_one = parts[0][0].clone()
-        for (part,) in parts[1:]:
-            one_by_one += part
-        assert not torch.equal(one_by_one, whole), "any order would do: the test shows nothing"
+        assert torch.equal(tree([tree(parts[start : start + each]) for start in range(0, shards, each)]), whole)
+    assert shards <= 2 or not torch.equal(sum(parts[1:], parts[0]), whole), "any order would do"
 
 
 def test_parts_have_every_row_once_and_in_order() -> None:

@@ -68,9 +68,9 @@ def test_a_state_of_another_training_is_never_taken(
     before = {path: path.read_bytes() for path in newest(stopped)}
     rate = 0.02 if change == "parameters" else TRAINING["learning_rate"]
     if change == "inputs":
-        changed = replace(stopped, data=Path(shutil.copytree(stopped.data, stopped.folder / "data")))
-        (changed.data / "vocab" / "sampling.json").open("a").write("\n")
-        stopped = changed
+        stopped = replace(stopped, data=Path(shutil.copytree(stopped.data, stopped.folder / "data")))
+        sampling = stopped.data / "vocab" / "sampling.json"
+        sampling.write_bytes(sampling.read_bytes() + b"\n")
     elif change == "code":
         monkeypatch.setitem(CODE, "transformer/training/loop.py", "another")
     elif change == "threads":

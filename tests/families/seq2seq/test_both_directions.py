@@ -16,9 +16,7 @@ from transformer.data.bpe_dropout import BpeDropout
 from transformer.data.store import ColumnWriter, Sequences
 from transformer.data.vocabulary import read_vocabularies, write_bpe_dropout
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
-from transformer.families.seq2seq.network import build_model
-from transformer.families.seq2seq.pairs import EncodedPairs, scoring
-from transformer.nn.trained import load_config, load_weights
+from transformer.families.seq2seq.pairs import EncodedPairs
 
 BOTH = 2
 ROWS = 60
@@ -88,40 +86,19 @@ def test_both_directions_are_segmented_anew_every_epoch(data: Path, tmp_path: Pa
 
 
 def test_it_ends_in_one_direction(data: Path, tmp_path: Path) -> None:
-    """Twice the updates at first; the rate falls to 0 at the last update, and what is left is right from the start."""
-    watcher = Announcing()
-    train(smoke("translation", CHANGES), "translation", data, tmp_path, observer=watcher)
-    history = list(read_table(tmp_path / "reports/translation/history.tsv"))
-    assert [int(float(row["step"])) for row in history] == [6, 12, 15, 18, 21]
-    rates = [float(row["learning_rate"]) for row in history]
-    assert rates[-1] == 0 and rates == sorted(rates, reverse=True) and rates[-2] > 0
-    assert watcher.later == [15, 9, 6, 3, 0]
+    """Twice the updates at first; the rate falls to 0 at the last update, and what is left is right from the start.
 
-
-def test_updates_with_a_second_pass_are_said_to_take_twice_as_long(data: Path, tmp_path: Path) -> None:
-    watcher = Announcing()
-    changes = CHANGES | {"train": CHANGES["train"] | {"r_drop": 1.0, "consistency_from": 4}}
-    train(smoke("translation", changes), "translation", data, tmp_path, observer=watcher)
-    assert watcher.later == [6 + 3 + 6 + 6, 3 + 6 + 6, 6 + 6, 3, 0]
-
-
-def test_the_other_direction_is_learned_too(data: Path, tmp_path: Path) -> None:
-    """The loss of the pairs the other way round falls only where training has read them so."""
-    backward = tmp_path / "backward"
-    backward.mkdir()
-    for side, other in (("source", "target"), ("target", "source")):
-        for file in (data / "encoded" / "validation").glob(f"{side}.*"):
-            (backward / file.name.replace(side, other, 1)).write_bytes(file.read_bytes())
-    losses = []
-    for both in (0, 4):
-        changes = CHANGES | {"train": CHANGES["train"] | {"bidirectional_epochs": both}}
-        train(smoke("translation", changes), "translation", data, tmp_path / str(both), observer=Watcher())
-        trained = tmp_path / str(both) / "models/translation/trained"
-        model = build_model(load_config(trained, Seq2SeqConfig)).eval()
-        load_weights(trained, model)
-        with torch.inference_mode():
-            losses.append(EncodedPairs(backward, model.config).score(20, scoring(model, torch.device("cpu")))[0])
-    assert losses[1] < losses[0] - 0.5
+    An update with a second pass counts twice.
+    """
+    for changes, later in (({}, [15, 9, 6, 3, 0]), ({"r_drop": 1.0, "consistency_from": 4}, [21, 15, 12, 3, 0])):
+        watcher = Announcing()
+        content = smoke("translation", CHANGES | {"train": CHANGES["train"] | changes})
+        train(content, "translation", data, tmp_path, observer=watcher)
+        history = list(read_table(tmp_path / "reports/translation/history.tsv"))
+        assert [int(float(row["step"])) for row in history] == [6, 12, 15, 18, 21]
+        rates = [float(row["learning_rate"]) for row in history]
+        assert rates[-1] == 0 and rates == sorted(rates, reverse=True) and rates[-2] > 0
+        assert watcher.later == later
 
 
 def test_two_vocabularies_cannot_be_used_as_one(tmp_path: Path) -> None:
@@ -133,9 +110,8 @@ def test_two_vocabularies_cannot_be_used_as_one(tmp_path: Path) -> None:
     tied = {"model": {"tie_embeddings": "all"}, "train": CHANGES["train"] | {"bidirectional_epochs": 0}}
     for more, name in (({}, r"train\.bidirectional_epochs"), (tied, r"model\.tie_embeddings `all`")):
         content = smoke("translation", changes | more)
-        with pytest.raises(UserError, match=rf"{name} needs one vocabulary .* vocab\.joint") as caught:
+        with pytest.raises(UserError, match=rf"{name} needs one vocabulary .* vocab\.joint"):
             train(content, "translation", tmp_path, tmp_path, observer=Watcher())
-        assert "\n" not in str(caught.value)
 
 
 class Announcing(Watcher):

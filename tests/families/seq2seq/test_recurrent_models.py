@@ -12,6 +12,7 @@ from tests.builders import recurrent_classifier, recurrent_seq2seq
 from tests.nn.test_recurrent import close
 from transformer.data import store
 from transformer.families.seq2seq.recurrent import RecurrentSeq2Seq
+from transformer.reporting.attention_maps import collect_attention
 
 SOURCES = [[2, 9, 8, 7, 3], [2, 5, 3], [2, 3], [2, 11, 12, 13, 14, 15, 16, 3], [4]]
 TARGET = [2, 4, 6, 11, 5, 9]
@@ -74,6 +75,15 @@ def test_rows_of_the_cache_are_chosen_ordered_and_repeated(variant: dict[str, An
     for index, row in enumerate(rows.tolist()):
         target = torch.stack((first[row], second[index], third[index]))[None]
         close(logits[index], model.output(model(torch.tensor([SOURCES[row]]), target))[0, -1])
+
+
+def test_the_attention_has_a_map() -> None:
+    model = recurrent_seq2seq()
+    with collect_attention(model) as maps:
+        model(padded(SOURCES), torch.tensor([TARGET] * len(SOURCES)))
+    weights = maps["decoder.attention"]
+    close(weights.sum(dim=-1), torch.ones(len(SOURCES), 1, len(TARGET)).double())
+    assert (weights[1, :, :, 3:] == 0).all()
 
 
 @VARIANTS

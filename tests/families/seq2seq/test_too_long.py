@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.stages import Said
 from tests.training.small import outputs, prepare, smoke, train
 from transformer.core.errors import UserError
 from transformer.core.files import read_json
@@ -14,17 +15,6 @@ from transformer.core.observer import Observer
 from transformer.data.store import ColumnWriter, EncodedColumn, Sequences
 
 LONGEST = 12
-
-
-class Said(Observer):
-    """What a stage says."""
-
-    def __init__(self) -> None:
-        self.lines = list[str]()
-
-    def say(self, line: str) -> None:
-        """Keep the line."""
-        self.lines.append(line)
 
 
 def content(policy: str, longest: int = LONGEST) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tests.builders import NGRAMS as NGRAM_MODEL
 from tests.training.golden import POST, RECURRENT
 from tests.training.small import prepare, run_stage, smoke
 from transformer.core.observer import Observer
@@ -30,41 +31,21 @@ from transformer.training.loop import fit
 RECORDED = Path(__file__).with_name("digests.json")
 THREADS, UPDATES, STEPS = 2, 10, 8
 PRE = {"positions": "rotary", "activation": "gelu", "attention_dropout": 0.1, "activation_dropout": 0.1}
-CLASSIFIER = {
-    "kind": "recurrent",
-    "cell": "gru",
-    "layers": 2,
-    "embedding": 8,
-    "hidden": 12,
-    "bidirectional": True,
-    "dropout": 0.1,
-    "max_length": 64,
-    "pooling": "mean",
-}
-NGRAMS = {
-    "kind": "ngrams",
-    "pretrained": "data/local/none",
-    "ngrams": 3,
-    "features": 400,
-    "strength": 1.0,
-    "vectors": 16,
-    "vector_ngrams": 300,
-    "vector_strength": 0.1,
-}
+LSTM = {"cell": "lstm", "attention": "bahdanau"}
+LOCAL = {"attention": "luong_general", "local_window": 3}
+CLASSIFIER = {"cell": "gru", "layers": 2, "embedding": 8, "hidden": 12, "bidirectional": True, "dropout": 0.1}
+NGRAMS = NGRAM_MODEL.model_dump() | {"features": 400, "vectors": 16, "vector_ngrams": 300, "vector_strength": 0.1}
 KINDS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "translation, post-norm": ("translation", {"model": POST, "train": {"label_smoothing": 0.1}}),
     "translation, pre-norm": ("translation", {"model": PRE | {"tie_embeddings": "target"}, "train": {"r_drop": 1.0}}),
-    "translation, LSTM with additive attention": (
-        "translation",
-        {"model": RECURRENT | {"cell": "lstm", "attention": "bahdanau"}},
-    ),
-    "translation, GRU with local attention": (
-        "translation",
-        {"model": RECURRENT | {"attention": "luong_general", "local_window": 3}},
-    ),
+    "translation, LSTM with additive attention": ("translation", {"model": RECURRENT | LSTM}),
+    "translation, GRU with local attention": ("translation", {"model": RECURRENT | LOCAL}),
     "classifier, transformer": ("sentiment", {"model": {"pooling": "attention", "norm": "pre"}}),
-    "classifier, recurrent": ("sentiment", {"model": CLASSIFIER}),
-    "classifier, n-grams": ("sentiment", {"model": NGRAMS}),
+    "classifier, recurrent": (
+        "sentiment",
+        {"model": CLASSIFIER | {"kind": "recurrent", "max_length": 64, "pooling": "mean"}},
+    ),
+    "classifier, n-grams": ("sentiment", {"model": NGRAMS | {"pretrained": "data/local/none"}}),
     "language, masked": ("language", {"model": {"objective": "masked"}}),
     "language, causal": ("language", {"model": {"objective": "causal"}}),
 }
