@@ -1,5 +1,7 @@
 """Positions in attention: rotary ones against complex numbers; any kind with packing, caches and attention maps."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,7 +11,7 @@ from transformer.families.seq2seq.network import Seq2SeqTransformer
 from transformer.nn.attention import MultiHeadAttention
 from transformer.nn.config import TransformerParams
 from transformer.nn.layers import DecoderLayer, EncoderLayer
-from transformer.nn.positions import AttentionPositions, RotaryPositions
+from transformer.nn.positions import AttentionPositions, RotaryPositions, sinusoidal_table
 from transformer.reporting.attention_maps import collect_attention
 
 D = 6
@@ -49,26 +51,21 @@ def turned(states: Tensor, positions: Tensor) -> Tensor:
     return torch.view_as_real(numbers * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
+def test_sinusoidal_table_is_the_papers() -> None:
+    table = sinusoidal_table(50, 6)
+    for position in (0, 1, 49):
+        for dimension in range(3):
+            angle = position / 10000 ** (2 * dimension / 6)
+            assert table[position, 2 * dimension].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * dimension + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 7, D), (3, 7, D)])
 def test_rotary_positions_turn_complex_numbers(shape: tuple[int, ...]) -> None:
     heads = torch.randn(shape, dtype=torch.float64)
     positions = torch.tensor([0, 1, 2, 5, 11, 48, 49])
     found = RotaryPositions(50, D).double().transform(heads, positions)
     torch.testing.assert_close(found, turned(heads, positions), rtol=0, atol=1e-6)  # the table is float32
-
-
-def test_scores_depend_on_the_distance_alone() -> None:
-    rotary = RotaryPositions(50, D).double()
-    query, key = torch.randn(2, 1, 1, D, dtype=torch.float64).unbind()
-
-    def score(m: int, n: int) -> Tensor:
-        one, two = (rotary.transform(x, torch.tensor([place])) for x, place in ((query, m), (key, n)))
-        return (one * two).sum()
-
-    for m, n in ((0, 0), (3, 1), (1, 3), (10, 2)):
-        torch.testing.assert_close(score(m, n), score(m + 37, n + 37), rtol=0, atol=1e-6)
-    assert not torch.allclose(score(3, 1), score(1, 3), atol=1e-3)
-    assert not torch.allclose(score(3, 1), score(4, 1), atol=1e-3)
 
 
 def test_rotary_attention_is_the_equation_with_turned_queries_and_keys() -> None:

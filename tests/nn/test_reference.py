@@ -109,17 +109,6 @@ def test_both_attention_kernels_follow_the_equation(dropout: float) -> None:
     torch.testing.assert_close(actual, weights @ memory.value, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 1e-12])
-def test_a_query_without_any_key_gives_zeros(dropout: float) -> None:
-    attention = MultiHeadAttention(C, H, head_dim=C // H, dropout=0.0).double()
-    memory = attention.project(states(2, 3))
-    keys = torch.tensor([[True, True, False], [False, False, False]])[:, None, None]
-    attended = scaled_dot_product_attention(memory.key, memory, keys, dropout=dropout)
-    assert torch.isfinite(attended).all()
-    assert (attended[1] == 0).all()
-    assert (attended[0] != 0).any()
-
-
 def test_the_seed_model_has_its_published_size() -> None:
     sizes = LAYERS | {"d_model": 256, "heads": 8, "d_ff": 512, "max_length": 100}
     model = Seq2SeqTransformer(

@@ -72,19 +72,21 @@ _MODEL: dict[str, dict[str, Any]] = {
 VARIANTS = [*dict.fromkeys([*_MODEL, *_TRAIN])]
 
 
-class _EnoughError(Exception):
+class EnoughError(Exception):
     """All that is compared is there; the rest of the training would change nothing."""
 
 
-class _Losses(Observer):
-    def __init__(self) -> None:
-        self.values: list[float] = []
+class Losses(Observer):
+    """The training loss of each of the first updates, after which it ends the training."""
+
+    def __init__(self, updates: int) -> None:
+        self.values, self._updates = list[float](), updates
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         if "train_loss" in values:
             self.values.append(values["train_loss"])
-        if len(self.values) == UPDATES:
-            raise _EnoughError
+        if len(self.values) == self._updates:
+            raise EnoughError
 
 
 def losses(variant: str, folder: Path) -> list[float]:
@@ -99,8 +101,8 @@ def losses(variant: str, folder: Path) -> list[float]:
     data = folder / task / content[task]["vocab"]["kind"]
     if not data.exists():
         prepare(content, task, data)
-    observer = _Losses()
-    with suppress(_EnoughError):
+    observer = Losses(UPDATES)
+    with suppress(EnoughError):
         train(content, task, data, data, observer=observer)
     return observer.values
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.line import params
-from transformer.training.batches import random_batches
+from transformer.training.batches import pieces_of_like_length, random_batches
 
 
 @settings(deadline=None)
@@ -21,6 +21,17 @@ def test_an_epoch_holds_every_row_once(lengths: list[int], batch_size: int, epoc
         for batch in batches:
             size = len(batch) if unit == "rows" else int(sizes[batch].sum())
             assert size <= batch_size or len(batch) == 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40))
+def test_no_piece_of_a_batch_takes_more_with_its_padding(lengths: list[int]) -> None:
+    """Where batches are padded, on GPUs."""
+    sizes, chosen = np.array(lengths), params(batch_size=60, batch_unit="tokens")
+    for rows in random_batches(sizes, chosen, 1):
+        pieces = pieces_of_like_length(rows, sizes, chosen)
+        assert sorted(np.concatenate(pieces).tolist()) == sorted(rows.tolist())
+        assert all(len(piece) * sizes[piece].max() <= 60 for piece in pieces)
 
 
 def test_token_batches_are_filled() -> None:

@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import transformer
 from tests.builders import NGRAMS
 from tests.stages import Stages
-from tests.training.small import outputs
 from transformer.commands.ask import show_attention
 from transformer.core.errors import UserError
 from transformer.core.files import read_json, read_table
@@ -179,13 +178,6 @@ def test_another_model_gives_no_reasons() -> None:
     other = Classifier.__new__(Classifier)
     with pytest.raises(UserError, match=r"--ngrams: the model in bundle is not one of n-grams"):
         options.ClassifierCommands().answering(other, Namespace(ngrams=1, model="bundle"))
-
-
-def test_training_it_again_gives_the_same_bytes(stages: Stages) -> None:
-    trained = stages.folder / "models" / "sentiment" / "trained"
-    first = outputs(trained)
-    stages.run("train")
-    assert outputs(trained) == first
 
 
 @pytest.mark.parametrize("change", ["missing", "broken", "bias", "keys", "more"])

@@ -70,13 +70,3 @@ def test_the_second_pass_begins_with_its_epoch(weight: str, training: Seq2SeqTra
         adds.append(bool(loss.total > loss.nll * 1.0001))
     assert adds == [False, False, True, True, False]
     assert [training.cost(epoch) for epoch in (1, 2, 3, 4)] == [1, 1, 2, 2]
-
-
-def test_validation_and_later_passes_see_all_tokens(training: Seq2SeqTraining) -> None:
-    model = training.model.eval()
-    with torch.inference_mode():
-        before = training.validate()
-    training.loss(ROWS)
-    with torch.inference_mode():
-        assert training.validate() == before
-    assert all(not table._forward_hooks for table in model.token_tables())

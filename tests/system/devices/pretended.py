@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from tests.builders import (
     SEQ2SEQ_TRAIN,
@@ -134,19 +133,6 @@ def test_an_update_does_not_wait_for_the_device(kind: str, settings: dict[str, A
             assert pretend.waits.total() == waits * len(given.pieces(rows))
         updates.check()
         assert pretend.waits, "this asks for a number"
-
-
-@pytest.mark.parametrize("kind", ["pairs", "texts", "windows"])
-def test_a_batch_of_tokens_takes_no_more_with_its_padding(kind: str, store: Path) -> None:
-    with pretending():
-        given = training(kind, store, device(), **TOKENS)
-        assert any(len(given.pieces(rows)) > 1 for rows in given.batches(1))
-        for rows in given.batches(1):
-            pieces = given.pieces(rows)
-            assert sorted(np.concatenate(pieces).tolist()) == sorted(rows.tolist())
-            for piece in pieces:
-                sides = given.epoch_rows.batch(piece, CPU)
-                assert max(side.numel() for side in sides if isinstance(side, Tensor)) <= TOKENS["batch_size"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ FOLDER keeps the corpora. The pins must be set before the process starts. `diges
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from tests.builders import NGRAMS as NGRAM_MODEL
-from tests.training.golden import POST, RECURRENT
+from tests.training.golden import POST, RECURRENT, EnoughError, Losses
 from tests.training.small import prepare, run_stage, smoke
 from transformer.core.observer import Observer
 from transformer.core.params import stage_params
@@ -50,21 +50,6 @@ KINDS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "language, causal": ("language", {"model": {"objective": "causal"}}),
 }
 """The task and what differs from the profile `smoke`, by the model's name."""
-
-
-class _EnoughError(Exception):
-    """As many updates as are compared."""
-
-
-class _Updates(Observer):
-    def __init__(self) -> None:
-        self._count = 0
-
-    def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        del step
-        self._count += "train_loss" in values
-        if self._count == UPDATES:
-            raise _EnoughError
 
 
 def digest(arrays: Iterable[NDArray[Any]]) -> str:
@@ -102,8 +87,8 @@ def digests(kind: str, folder: Path) -> dict[str, str]:
     module: Any = import_module(f"transformer.families.{declared.family.name}.train")
     params = stage_params(content, task, module.Params, where=Path("smoke"))
     opened = module.open_training(declared, params, paths, Observer())
-    with suppress(_EnoughError):
-        fit(opened.trainable, opened.params, opened.compute, log_every=1, observer=_Updates())
+    with suppress(EnoughError):
+        fit(opened.trainable, opened.params, opened.compute, log_every=1, observer=Losses(UPDATES))
     model = opened.trainable.model.eval()
     with torch.inference_mode():
         found = _decoded(task, opened.trainable, model)
