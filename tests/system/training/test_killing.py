@@ -26,16 +26,20 @@ def moments(root: Path) -> list[Callable[[], Any]]:
     ]
 
 
+def killed(root: Path, task: str, moment: Callable[[], Any]) -> str:
+    """Start a training and kill it at this moment, unless it ends before; returns what it said."""
+    with running(root, sys.executable, "-m", "stages.train", task) as process:
+        wait_for(lambda: moment() or process.poll() is not None)
+        process.kill()
+        return process.communicate()[1]
+
+
 def test_killed_trainings_end_with_the_same_bytes(tmp_path: Path) -> None:
     task, said = written(tmp_path, "translation", CHANGES, save_every=0.01), ""
     expected = trained(tmp_path, task)
     for path in (tmp_path / "models", tmp_path / "reports"):
         path.rename(tmp_path / f"{path.name} without kills")
     for number in range(4):
-        ends = moments(tmp_path)[number]
-        with running(tmp_path, sys.executable, "-m", "stages.train", task) as process:
-            wait_for(lambda ends=ends, process=process: ends() or process.poll() is not None)
-            process.kill()
-            said += process.communicate()[1]
+        said += killed(tmp_path, task, moments(tmp_path)[number])
     assert trained(tmp_path, task) == expected
     assert "resuming after step" in said
