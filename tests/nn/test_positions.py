@@ -97,13 +97,6 @@ def test_rotary_attention_without_positions_is_refused() -> None:
         layer(torch.randn(1, 5, LAYERS["d_model"]), None)
 
 
-def test_rotary_positions_keep_bf16() -> None:
-    heads = torch.randn(2, 4, D).bfloat16()
-    found = RotaryPositions(9, D).transform(heads, torch.arange(4))
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.double(), turned(heads.double(), torch.arange(4)), rtol=0.01, atol=0.01)
-
-
 KINDS = pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "none", "distance"])
 
 

@@ -1,9 +1,6 @@
 """The loop and early stopping."""
 
-import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +14,6 @@ from transformer.data.store import Ids
 from transformer.training import loop
 from transformer.training.batches import BatchLoss
 from transformer.training.loop import fit
-from transformer.training.resume import Resume
 
 T = TypeVar("T")
 NAN = float("nan")
@@ -96,44 +92,6 @@ def test_the_loss_falls_and_every_batch_is_seen() -> None:
     assert told.epochs == [(2, 2 * later) for later in reversed(range(30))]
 
 
-class Slow(Line):
-    """Four updates of 20 ms and a validation of 30 ms per epoch."""
-
-    def batches(self, epoch: int) -> Sequence[Ids]:
-        return np.split(np.arange(8), 4)
-
-    def loss(self, rows: Ids) -> BatchLoss:
-        time.sleep(0.02)
-        return super().loss(rows)
-
-    def validate(self) -> dict[str, float]:
-        time.sleep(0.03)
-        return super().validate()
-
-
-def test_the_time_of_an_epoch_that_was_stopped_is_that_of_both_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first update's state is saved, and training stops at the fourth; 20 ms each, and saving takes a fortieth."""
-    monkeypatch.setattr(os, "fsync", lambda _: time.sleep(0.01))  # else a later one is saved too
-
-    class Stopping(Observer):
-        def metrics(self, step: int, values: Mapping[str, float]) -> None:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), Resume(tmp_path / "states" / "key", 1e-9, Stopping()) as resume:
-        fit(Slow(), params(epochs=1), CPU, log_every=4, observer=Stopping(), resume=resume)
-    observer, line = Told(), Slow()
-    with Resume(tmp_path / "states" / "key", 1e-9, observer) as resume:
-        fit(line, params(epochs=1), CPU, log_every=4, observer=observer, resume=resume)
-    assert len(line.seen) == 3
-    (epoch,) = [point for point in observer.points if "epoch" in point]
-    assert epoch["epoch_update_seconds"] >= 0.08 and epoch["epoch_validation_seconds"] >= 0.03
-    assert epoch["epoch_saving_seconds"] > 0
-    (speed,) = [point["tokens_per_second"] for point in observer.points if "tokens_per_second" in point]
-    assert speed <= 2 / 0.02, "tokens of an update"
-
-
 def test_the_best_epochs_weights_are_kept() -> None:
     fitted = run(Line([3.0, 1.0, 2.0]))
     second = run(Line([3.0, 1.0]), epochs=2)
@@ -174,12 +132,6 @@ def test_an_epoch_whose_validation_is_no_number_is_never_the_best(monitor: str, 
 def test_a_training_without_a_finite_validation_is_one_line(averaging: str) -> None:
     with pytest.raises(UserError, match=r"^validation_loss of the weights to keep is nan, so no model is written: "):
         run(Line([NAN] * 9), averaging=averaging, patience=2)
-
-
-def test_patience_stops_after_so_many_worse_epochs() -> None:
-    fitted = run(Line([1.0, 2.0, 3.0, 0.5]), epochs=9, patience=2)
-    assert len(fitted.history.rows) == 3
-    assert fitted.history.best_row["epoch"] == 1
 
 
 def test_clipping_bounds_the_update() -> None:

@@ -73,13 +73,6 @@ def test_a_class_that_no_text_has_and_texts_of_nothing_known() -> None:
     )
 
 
-def test_padding_is_left_out() -> None:
-    texts, labels = told()
-    model = fitted(texts, labels, vectors=3).model
-    padded = np.array([[*ids, 0, 0] for ids in texts[1:3]])
-    assert model.logits(padded).tolist() == model.logits(texts[1:3]).tolist()
-
-
 def test_the_most_frequent_ngrams_are_kept() -> None:
     texts = [text(5, *([6] if row < 3 else []), *([8] if row < 2 else [9 + row])) for row in range(6)]
     found = Occurrences.of(texts, SIZE, 1)

@@ -19,14 +19,6 @@ def test_drops_its_share_and_keeps_the_mean(probability: float, dtype: torch.dty
     assert kept.min().item() == kept.max().item() == pytest.approx(1 / (1 - probability), rel=5e-3)
 
 
-def test_neighbours_are_dropped_independently() -> None:
-    torch.manual_seed(4)
-    gone = dropout(torch.ones(4_000_000), 0.5).eq(0).double()
-    for distance in (1, 2, 3, 4, 8):
-        both = (gone[:-distance] * gone[distance:]).mean().item()
-        assert both == pytest.approx(0.25, abs=0.002)
-
-
 def test_gradients_pass_where_values_pass() -> None:
     states = torch.ones(1000, requires_grad=True)
     dropped = dropout(states, 0.3)

@@ -40,7 +40,7 @@ from transformer.training.step import Step
 if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"):
     pytest.skip("this torch has no Python backends with a device of their own (2.13 has)", allow_module_level=True)
 
-from tests.system.devices.pretend import PretendTensor, device, pretending
+from tests.system.devices.pretend import device, pretending
 
 CPU = torch.device("cpu")
 WORDS = [*WORD_SPECIALS, "[MASK]", *(f"w{i}" for i in range(25))]
@@ -161,21 +161,3 @@ def test_classifying_finds_what_a_cpu_finds() -> None:
         model = classifier().float().to(device())
         there = softmax(class_logits(TorchScorer(model), sources(), batch_size=3, observer=Observer()))
     np.testing.assert_allclose(there, here, atol=1e-5)
-
-
-def test_the_device_is_apart_and_the_rules_hold() -> None:
-    """The properties that the other tests rely on."""
-    with pretending() as pretend:
-        there = torch.arange(6.0, device=device()).requires_grad_()
-        assert isinstance(there, PretendTensor)
-        with pytest.raises(RuntimeError, match="same device"):
-            there + torch.ones(6)
-        with pytest.raises(TypeError, match="float64"):
-            there.double()
-        with pytest.raises(RuntimeError, match="cumsum does not have a deterministic"):
-            there.cumsum(0)
-        assert not pretend.waits
-        there[there > 1].sum().item()
-        assert pretend.waits.total() >= 2
-        there.square().sum().backward()  # type: ignore[no-untyped-call]
-        assert there.grad is not None and there.grad.cpu().tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
