@@ -1,30 +1,18 @@
 """Attention, layers and models, compared with torch.nn's modules with copied weights, in float64."""
 
+from typing import Any
+
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tests.builders import LAYERS, seq2seq
 from transformer.families.seq2seq.interface import Seq2SeqConfig, Seq2SeqParams
 from transformer.families.seq2seq.network import Seq2SeqTransformer
-from transformer.nn.attention import MultiHeadAttention, scaled_dot_product_attention
-from transformer.nn.config import TransformerParams
-from transformer.nn.layers import DecoderLayer, EncoderLayer, count_parameters
-from transformer.nn.masks import padding_mask
+from transformer.nn.attention import KeyValue, MultiHeadAttention, scaled_dot_product_attention
+from transformer.nn.layers import DecoderLayer, EncoderLayer, Residual, count_parameters
 
 C, H = LAYERS["d_model"], LAYERS["heads"]
-variants = pytest.mark.parametrize(
-    ("norm", "activation"), [("post", "relu"), ("post", "gelu"), ("pre", "relu"), ("pre", "gelu")]
-)
-
-
-def states(batch: int, length: int) -> Tensor:
-    return torch.randn(batch, length, C, dtype=torch.float64, generator=torch.Generator().manual_seed(length))
-
-
-def key_mask(batch: int, length: int) -> Tensor:
-    """The last row attends to all keys, each earlier row to one less."""
-    return torch.arange(length)[None] < (length - torch.arange(batch).flip(0))[:, None]
 
 
 def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
@@ -35,78 +23,52 @@ def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> N
         theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
-def torch_encoder_layer(ours: EncoderLayer, norm: str, activation: str) -> nn.TransformerEncoderLayer:
-    theirs = nn.TransformerEncoderLayer(
-        C, H, LAYERS["d_ff"], 0.0, activation, batch_first=True, norm_first=norm == "pre", dtype=torch.float64
-    ).train()  # in evaluation it uses its own fast path
+def torch_layer(ours: EncoderLayer | DecoderLayer, norm: str, activation: str) -> Any:
+    """PyTorch's layer with these weights, in training mode: in evaluation it uses its own fast path."""
+    decodes = isinstance(ours, DecoderLayer)
+    kind = nn.TransformerDecoderLayer if decodes else nn.TransformerEncoderLayer
+    settings: Any = {"batch_first": True, "norm_first": norm == "pre", "dtype": torch.float64}
+    theirs: Any = kind(C, H, LAYERS["d_ff"], 0.0, activation, **settings).train()
     copy_attention(theirs.self_attn, ours.attention)
+    if isinstance(ours, DecoderLayer):
+        copy_attention(theirs.multihead_attn, ours.source_attention)
     theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
-    theirs.norm1.load_state_dict(ours.attention_residual.norm.state_dict())
-    theirs.norm2.load_state_dict(ours.feed_forward_residual.norm.state_dict())
+    residuals = [each for each in ours.children() if isinstance(each, Residual)]
+    for number, residual in enumerate(residuals, start=1):
+        theirs.get_submodule(f"norm{number}").load_state_dict(residual.norm.state_dict())
     return theirs
 
 
-def torch_decoder_layer(ours: DecoderLayer, norm: str, activation: str) -> nn.TransformerDecoderLayer:
-    theirs = nn.TransformerDecoderLayer(
-        C, H, LAYERS["d_ff"], 0.0, activation, batch_first=True, norm_first=norm == "pre", dtype=torch.float64
-    )
-    copy_attention(theirs.self_attn, ours.attention)
-    copy_attention(theirs.multihead_attn, ours.source_attention)
-    theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
-    theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
-    theirs.norm1.load_state_dict(ours.attention_residual.norm.state_dict())
-    theirs.norm2.load_state_dict(ours.source_residual.norm.state_dict())
-    theirs.norm3.load_state_dict(ours.feed_forward_residual.norm.state_dict())
-    return theirs
-
-
-def params(norm: str, activation: str) -> TransformerParams:
-    return TransformerParams(**(LAYERS | {"norm": norm, "activation": activation}))
-
-
-def causal(length: int) -> Tensor:
-    return torch.ones(length, length, dtype=torch.bool).tril()
-
-
-def randomise_norms(module: nn.Module) -> None:
-    """Initial norms are all 1 and 0, so a swapped pair would go unnoticed."""
-    for part in module.modules():
-        if isinstance(part, nn.LayerNorm):
-            nn.init.normal_(part.weight)
-            nn.init.normal_(part.bias)
-
-
-@variants
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_whole_model_agrees_with_torch(norm: str, activation: str) -> None:
     model = seq2seq(norm=norm, activation=activation)
-    randomise_norms(model)
+    for part in model.modules():
+        if isinstance(part, nn.LayerNorm):  # initial norms are all 1 and 0, so a swapped pair would go unnoticed
+            nn.init.normal_(part.weight)
+            nn.init.normal_(part.bias)
     source_ids = torch.tensor([[2, 9, 8, 7, 3], [2, 5, 3, 0, 0]])
     target_ids = torch.tensor([[2, 4, 6], [2, 9, 5]])
-    mask = padding_mask(source_ids, 0)
-    padded = ~mask[:, 0, 0]
-    source = model.source_embedding(source_ids)
+    padded, later = source_ids == 0, torch.ones(3, 3).triu(diagonal=1).bool()
+    source, target = model.source_embedding(source_ids), model.target_embedding(target_ids)
     for layer in model.encoder.layers:
         assert isinstance(layer, EncoderLayer)
-        source = torch_encoder_layer(layer, norm, activation)(source, src_key_padding_mask=padded)
+        source = torch_layer(layer, norm, activation)(source, src_key_padding_mask=padded)
     source = model.encoder.norm(source)
-    target = model.target_embedding(target_ids)
     for layer in model.decoder.layers:
         assert isinstance(layer, DecoderLayer)
-        theirs = torch_decoder_layer(layer, norm, activation)
-        target = theirs(target, source, tgt_mask=~causal(3), memory_key_padding_mask=padded)
+        theirs = torch_layer(layer, norm, activation)
+        target = theirs(target, source, tgt_mask=later, memory_key_padding_mask=padded)
     torch.testing.assert_close(model(source_ids, target_ids), model.decoder.norm(target), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 1e-12])
-def test_both_attention_kernels_follow_the_equation(dropout: float) -> None:
-    """A vanishing dropout uses the path of plain products, which must give the same result."""
-    attention = MultiHeadAttention(C, H, head_dim=C // H, dropout=0.0).double()
-    memory, keys = attention.project(states(3, 6)), key_mask(3, 6)[:, None, None]
-    query = attention.project(states(3, 4)).key
-    weights = (query @ memory.key.mT / (C / H) ** 0.5).masked_fill(~keys, float("-inf")).softmax(dim=-1)
-    actual = scaled_dot_product_attention(query, memory, keys, dropout=dropout)
-    torch.testing.assert_close(actual, weights @ memory.value, rtol=0, atol=1e-10)
+def test_attention_follows_the_equation() -> None:
+    query, key, value = (torch.randn(2, 3, length, 4, dtype=torch.float64) for length in (4, 6, 6))
+    seen = (torch.arange(6) < torch.tensor([[4], [6]]))[:, None, None]
+    weights = (query @ key.mT / 4**0.5).masked_fill(~seen, float("-inf")).softmax(dim=-1)
+    found = scaled_dot_product_attention(query, KeyValue(key, value), seen)
+    torch.testing.assert_close(found, weights @ value, rtol=0, atol=1e-10)
 
 
 def test_the_seed_model_has_its_published_size() -> None:

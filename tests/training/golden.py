@@ -14,20 +14,9 @@ from transformer.core.observer import Observer
 RECORDED = Path(__file__).with_name("golden.json")
 UPDATES = 20
 POST = {"norm": "post", "positions": "learned", "embedding_init": "xavier", "dropout": 0.1}
-RECURRENT = {
-    "kind": "recurrent",
-    "cell": "gru",
-    "attention": "none",
-    "local_window": None,
-    "embedding": 16,
-    "hidden": 16,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "bidirectional": True,
-    "dropout": 0.1,
-    "max_length": 64,
-    "teacher_forcing": 1.0,
-}
+_SIZES = {"embedding": 16, "hidden": 16, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.1, "max_length": 64}
+_ATTENTION = {"attention": "none", "local_window": None, "teacher_forcing": 1.0}
+RECURRENT = {"kind": "recurrent", "cell": "gru", "bidirectional": True} | _SIZES | _ATTENTION
 _CLASSIFIER = {"kind": "recurrent", "cell": "lstm", "layers": 1, "embedding": 8, "hidden": 8, "bidirectional": True}
 _BPE = {"kind": "bpe", "joint": True, "max_size": 300}
 _NOAM = {"schedule": "noam", "learning_rate": 1.0, "warmup": 10, "betas": [0.9, 0.98], "epsilon": 1e-9}

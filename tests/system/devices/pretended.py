@@ -11,7 +11,6 @@ from tests.builders import (
     SEQ2SEQ_TRAIN,
     TRAIN,
     classifier,
-    language,
     recurrent_classifier,
     recurrent_seq2seq,
     seq2seq,
@@ -19,14 +18,11 @@ from tests.builders import (
 from tests.inference.models import params, sources, vocabulary
 from transformer.core.observer import Observer
 from transformer.data.store import ColumnWriter, Sequences, write_labels
-from transformer.data.vocabulary import WORD_SPECIALS, Vocabulary, words
 from transformer.families.classifier.classifier import class_logits, softmax
 from transformer.families.classifier.texts import EncodedTexts
 from transformer.families.classifier.torch_classifier import TorchScorer
 from transformer.families.classifier.train import ClassifierTraining
 from transformer.families.classifier.training_params import ClassifierTrainParams
-from transformer.families.language.train import LanguageTraining
-from transformer.families.language.windows import EncodedWindows, Masking
 from transformer.families.seq2seq.decode import translate
 from transformer.families.seq2seq.pairs import EncodedPairs
 from transformer.families.seq2seq.torch_translator import TorchGenerator
@@ -34,7 +30,6 @@ from transformer.families.seq2seq.train import Seq2SeqTraining
 from transformer.families.seq2seq.training_params import Seq2SeqTrainParams
 from transformer.nn.device import Compute
 from transformer.training.loop import Fitted, fit
-from transformer.training.schedule import TrainParams
 from transformer.training.step import Step
 
 if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"):
@@ -43,13 +38,11 @@ if not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_pytho
 from tests.system.devices.pretend import device, pretending
 
 CPU = torch.device("cpu")
-WORDS = [*WORD_SPECIALS, "[MASK]", *(f"w{i}" for i in range(25))]
 MODELS: dict[str, Any] = {
     "pairs": seq2seq,
     "pairs, recurrent": recurrent_seq2seq,
     "texts": classifier,
     "texts, recurrent": recurrent_classifier,
-    "windows": language,
 }
 SMOOTHING: dict[str, Any] = {"label_smoothing": 0.1, "optimizer": "adamw", "averaging": "ema"}
 R_DROP: dict[str, Any] = {"r_drop": 0.5, "averaging": "last"}
@@ -74,13 +67,8 @@ def training(kind: str, folder: Path, where: torch.device, *, dropout: float = 0
     if kind.startswith("pairs"):
         pairs = EncodedPairs(folder, config)
         return Seq2SeqTraining(pairs, pairs, Seq2SeqTrainParams(**SEQ2SEQ_TRAIN | settings), compute, None)
-    if kind.startswith("texts"):
-        texts = EncodedTexts(folder, config)
-        chosen = ClassifierTrainParams(class_weights="none", **settings)
-        return ClassifierTraining(texts, texts, chosen, compute, None)
-    held = Vocabulary(words({word: i for i, word in enumerate(WORDS)}))
-    windows = EncodedWindows(folder, config, Masking(held, share=0.15, whole_words=False, seed=1))
-    return LanguageTraining(windows, windows, TrainParams(**settings), compute, None)
+    texts = EncodedTexts(folder, config)
+    return ClassifierTraining(texts, texts, ClassifierTrainParams(class_weights="none", **settings), compute, None)
 
 
 def fitted(kind: str, folder: Path, where: torch.device, **train: Any) -> Fitted:
@@ -96,7 +84,6 @@ def fitted(kind: str, folder: Path, where: torch.device, **train: Any) -> Fitted
         ("pairs, recurrent", TOKENS),
         ("texts", TOKENS),
         ("texts, recurrent", SMOOTHING),
-        ("windows", R_DROP),
     ],
 )
 def test_a_whole_training_runs_and_learns_what_a_cpu_does(kind: str, settings: dict[str, Any], store: Path) -> None:
@@ -105,8 +92,7 @@ def test_a_whole_training_runs_and_learns_what_a_cpu_does(kind: str, settings: d
         dropped = fitted(kind, store, device(), dropout=0.2, **settings)
     here = fitted(kind, store, CPU, **settings)
     assert there.steps == here.steps
-    if kind != "windows":  # their tied matrices part: `Module.to` shares parameters only between plain tensors
-        assert there.history.rows[0] == pytest.approx(here.history.rows[0], rel=1e-4, abs=1e-5)
+    assert there.history.rows[0] == pytest.approx(here.history.rows[0], rel=1e-4, abs=1e-5)
     assert np.isfinite(dropped.metrics["train_loss"])
 
 
@@ -117,7 +103,6 @@ def test_a_whole_training_runs_and_learns_what_a_cpu_does(kind: str, settings: d
         ("pairs, recurrent", {}),
         ("texts", R_DROP),
         ("texts, recurrent", {}),
-        ("windows", {}),
     ],
 )
 def test_an_update_does_not_wait_for_the_device(kind: str, settings: dict[str, Any], store: Path) -> None:
