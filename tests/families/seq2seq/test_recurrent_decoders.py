@@ -120,6 +120,6 @@ def test_the_window_holds_a_token_even_at_the_ends(energy: float) -> None:
     attention: Any = recurrent_seq2seq(attention="luong_general", local_window=1).decoder.attention
     nn.init.constant_(attention.position.outer.weight, energy)
     nn.init.constant_(attention.position.inner.weight, 1.0)
-    states, real = torch.randn(2, 5, 24).double(), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    weights = attention(torch.ones(2, 12).double(), states, attention.score.key(states), real)
-    assert (weights.sum(dim=1) > 0).all()
+    states, real = torch.randn(3, 5, 24).double(), torch.arange(5) < torch.tensor([[5], [3], [0]])
+    weights = attention(torch.ones(3, 12).double(), states, attention.score.key(states), real)
+    assert (weights.sum(dim=1) > 0).tolist() == [True, True, False], "nothing without a source"

@@ -77,6 +77,13 @@ def test_rows_of_the_cache_are_chosen_ordered_and_repeated(variant: dict[str, An
         close(logits[index], model.output(model(torch.tensor([SOURCES[row]]), target))[0, -1])
 
 
+def test_dropout_lies_between_the_layers_of_the_decoder() -> None:
+    model, dropped = recurrent_seq2seq(decoder_layers=3), list[Tensor]()
+    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: dropped.append(output))
+    model(torch.tensor([[2, 9, 3]]), torch.tensor([TARGET]))
+    assert len(dropped) == 2 * len(TARGET)
+
+
 def test_the_attention_has_a_map() -> None:
     model = recurrent_seq2seq()
     with collect_attention(model) as maps:
