@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,11 @@ def test_with_0_seconds_nothing_is_saved_and_signals_are_left_alone(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("allocate", [torch.empty, bytearray])
 def test_a_state_for_which_there_is_no_memory_does_not_end_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    allocate: Callable[[int], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer.training.resume.save_checkpoint", lambda *_: torch.empty(1 << 60))
+    monkeypatch.setattr("transformer.training.resume.save_checkpoint", lambda *_: allocate(1 << 60))
     watcher = Watcher()
     with Resume(tmp_path / "key", 1e-9, watcher) as resume:
         fitted = fit(Line(), params(epochs=2), CPU, log_every=1, observer=watcher, resume=resume)
