@@ -1,13 +1,11 @@
 """Our model with weights for the comparisons, and their copies in the peers' models."""
 
-from collections.abc import Callable
-
 from torch import nn
 
 from benchmarks.peers.nn_transformer import TorchTranslator
 from benchmarks.peers.straightforward import renamed
 from tests.builders import seq2seq
-from tests.nn.test_reference import torch_decoder_layer, torch_encoder_layer
+from tests.nn.test_reference import torch_layer
 from transformer.families.seq2seq.network import Seq2SeqTransformer
 
 
@@ -29,9 +27,8 @@ def load_into_straightforward(model: nn.Module, ours: nn.Module) -> None:
 
 def load_into_nn_transformer(model: TorchTranslator, ours: Seq2SeqTransformer) -> None:
     state = {name.replace(".table", ""): tensor for name, tensor in ours.state_dict().items() if "coder." not in name}
-    copies: dict[str, Callable[..., nn.Module]] = {"encoder": torch_encoder_layer, "decoder": torch_decoder_layer}
-    for stack, copy in copies.items():
+    for stack in ("encoder", "decoder"):
         for number, layer in enumerate(getattr(ours, stack).layers):
-            copied = copy(layer, "post", "relu").state_dict()
+            copied = torch_layer(layer, "post", "relu").state_dict()
             state |= {f"transformer.{stack}.layers.{number}.{name}": tensor for name, tensor in copied.items()}
     model.load_state_dict(state)
