@@ -5,10 +5,14 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -95,6 +99,40 @@ def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 60) -> None:
+    """Wait until a condition holds; fails the test if time runs out, or if the process ends before."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process is None or process.poll() is None, process.communicate()[0]
+        time.sleep(0.02)
+
+
+def start_server(
+    command: Sequence[str], health: str, cwd: Path, env: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Start a server in its own process group, and wait until it answers at `health`."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+    deadline = time.monotonic() + 240
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(OSError), urllib.request.urlopen(health, timeout=1):
+            return process
+        time.sleep(0.2)
+    stop_server(process)
+    raise AssertionError(log.read_text())
+
+
+def stop_server(process: subprocess.Popen[bytes]) -> None:
+    """Ask a server to end, then kill what is left of its process group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        process.wait(timeout=60)
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -64,17 +64,11 @@ def page(text: str) -> str:
     table = Table(text, ["a", text], [["1", text], ["2", "b"]], long=True)
     sections = [Section(text, text, [chart, Picture(text, b"<svg/>")], [table, Table("none", ["a"], [], folded=True)])]
     maps = [{"name": text, "queries": {}, "keys": {}, "panels": []}]
-    return render(
-        Page(
-            text,
-            text,
-            [text],
-            [(text, text)],
-            sections,
-            sections,
-            json.dumps({"texts": maps}),
-        )
-    )
+    return render(Page(text, text, [text], [(text, text)], sections, sections, json.dumps({"texts": maps})))
+
+
+def page_of(table: Table) -> str:
+    return render(Page("t", "h", [], [], [Section("s", tables=[table])], [], ""))
 
 
 def test_texts_are_escaped_wherever_they_stand() -> None:
@@ -87,7 +81,7 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
 
 def test_a_cell_of_a_megabyte_is_cut() -> None:
     table = Table("errors", ["label", "text"], [["1", "x" * 1_000_000], ["2", "y" * 20_000]])
-    parsed = Parsed(render(Page("t", "h", [], [], [Section("s", tables=[table])], [], "")))
+    parsed = Parsed(page_of(table))
     assert "".join(parsed.text["td"]) == "x" * 19_997 + "..." + "y" * 20_000
 
 
@@ -162,87 +156,78 @@ def test_the_headline_is_of_the_main_test_split() -> None:
     assert headline("chrf", EVALUATION) == ""
 
 
-def compared(metric: str, other: str, own: float, their: float, p: float | None) -> dict[str, dict[str, float]]:
-    """A test split that compares the model with another system, and a validation split on which it is far ahead."""
+def compared(metric: str, other: str, own: float, their: float, p: float | None) -> dict[str, Any]:
+    """Scores that compare the model with another system."""
     names = (metric, f"{other}_{metric}", f"{metric}_minus_{other}", f"{metric}_minus_{other}_p")
-    test = dict(zip(names, (own, their, own - their, p), strict=True))
-    return {
-        "test": {name: figure for name, figure in test.items() if figure is not None},
-        "validation": dict(zip(names, (99.0, 1.0, 98.0, 0.001), strict=True)),
-    }
+    found = dict(zip(names, (own, their, own - their, p), strict=True))
+    return {name: figure for name, figure in found.items() if figure is not None}
 
 
-@pytest.mark.parametrize(
-    ("evaluation", "sentence"),
-    [
-        (
-            compared("accuracy", "linear", 0.882, 0.914, 0.000999),
-            "Does not beat the linear baseline: accuracy 88.2 % against 91.4 % on test (p = 0.001).",
-        ),
-        (
-            compared("accuracy", "linear", 0.811, 0.785, 0.120879),
-            "Is not significantly better than the linear baseline: accuracy 81.1 % against 78.5 % on test (p = 0.12).",
-        ),
-        (
-            compared("accuracy", "linear", 0.9232, 0.9229, 0.0503),
-            "Is not significantly better than the linear baseline: accuracy 92.32 % against 92.29 % on test"
-            " (p = 0.0503).",
-        ),
-        (compared("accuracy", "linear", 0.93, 0.785, 0.000999), ""),
-        (
-            compared("accuracy", "linear", 0.5, 0.5, None),
-            "Does not beat the linear baseline: accuracy 50.0 % against 50.0 % on test.",
-        ),
-        (
-            compared("bleu_13a_cased", "baseline", 36.4, 43.0, 0.000999),
-            "Does not beat the result in evaluate.baseline: BLEU, cased 13a 36.4 against 43.0 on test (p = 0.001).",
-        ),
-        (compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001), ""),
-        (
-            compared("bits_per_byte", "baseline", 1.25, 1.2, 0.001),
-            "Does not beat the result in evaluate.baseline: bits per byte 1.250 against 1.200 on test (p = 0.001).",
-        ),
-        (
-            {
-                "test": compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001)["test"]
-                | compared("accuracy", "baseline", 0.4, 0.41, 0.4)["test"]
-            },
-            "",
-        ),
-        (EVALUATION, ""),
-        (
-            {"test": {"accuracy": 0.9, "accuracy_without_duplicates": 0.7, "duplicates": 900, "near_duplicates": 334}},
-            "1,234 texts of test are in an earlier split, exactly or nearly: without them, accuracy is 70.0 % and not"
-            " 90.0 %.",
-        ),
-        (
-            {"test": {"bleu_13a_cased": 40.0, "duplicates": 9, "near_duplicates": 0}},
-            "9 texts of test are in an earlier split, exactly or nearly: the scores may say little about new texts.",
-        ),
-        (
-            {"test": {"accuracy": 0.9, "truncated_rate": 0.1}},
-            "10 % of the texts of test are longer than model.max_length: only their beginning was read.",
-        ),
-        ({"test": {"accuracy": 0.9, "truncated_rate": 0.09}}, ""),
-    ],
-)
-def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, dict[str, Any]], sentence: str) -> None:
-    assert shortfall(evaluation) == sentence
+LINEAR, GIVEN = "the linear baseline: accuracy", "Does not beat the result in evaluate.baseline:"
+LEAKED = {"duplicates": 900, "near_duplicates": 334}
+UNBEATEN = compared("accuracy", "baseline", 0.4, 0.41, 0.4)
+SHORTFALLS: list[tuple[dict[str, Any], str]] = [
+    (
+        compared("accuracy", "linear", 0.882, 0.914, 0.000999),
+        f"Does not beat {LINEAR} 88.2 % against 91.4 % on test (p = 0.001).",
+    ),
+    (
+        compared("accuracy", "linear", 0.9232, 0.9229, 0.0503),
+        f"Is not significantly better than {LINEAR} 92.32 % against 92.29 % on test (p = 0.0503).",
+    ),
+    (compared("accuracy", "linear", 0.93, 0.785, 0.000999), ""),
+    (
+        compared("accuracy", "linear", 0.5, 0.5, None),
+        f"Does not beat {LINEAR} 50.0 % against 50.0 % on test.",
+    ),
+    (
+        compared("bleu_13a_cased", "baseline", 36.4, 43.0, 0.000999),
+        f"{GIVEN} BLEU, cased 13a 36.4 against 43.0 on test (p = 0.001).",
+    ),
+    (
+        compared("bits_per_byte", "baseline", 1.25, 1.2, 0.001),
+        f"{GIVEN} bits per byte 1.250 against 1.200 on test (p = 0.001).",
+    ),
+    (compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001), ""),
+    (compared("bits_per_byte", "baseline", 1.1, 1.2, 0.001) | UNBEATEN, ""),
+    (EVALUATION["test"], ""),
+    (
+        {"accuracy": 0.9, "accuracy_without_duplicates": 0.7} | LEAKED,
+        "1,234 texts of test are in an earlier split, exactly or nearly: without them, accuracy is 70.0 % and not 90.0 %.",
+    ),
+    (
+        {"bleu_13a_cased": 40.0} | LEAKED,
+        "1,234 texts of test are in an earlier split, exactly or nearly: the scores may say little about new texts.",
+    ),
+    (
+        {"accuracy": 0.9, "truncated_rate": 0.1},
+        "10 % of the texts of test are longer than model.max_length: only their beginning was read.",
+    ),
+    ({"accuracy": 0.9, "truncated_rate": 0.09}, ""),
+]
+
+
+@pytest.mark.parametrize(("test", "sentence"), SHORTFALLS)
+def test_a_model_that_does_not_beat_its_baseline_says_so(test: dict[str, Any], sentence: str) -> None:
+    ahead = compared("accuracy", "linear", 0.99, 0.01, 0.001)
+    assert shortfall({"test": test, "validation": ahead}) == sentence
+
+
+def test_every_baseline_that_is_not_beaten_is_named() -> None:
+    linear, other = (compared("accuracy", name, 0.8, 0.9, 0.01) for name in ("linear", "baseline"))
+    assert shortfall({"test": linear | other}) == f"{shortfall({'test': linear})} {shortfall({'test': other})}"
 
 
 @pytest.mark.parametrize(
     ("metric", "number", "text"),
     [
         ("accuracy", 1, "100.0 %"),
-        ("accuracy", 0.9995, "99.95 %"),
         ("accuracy", 0.99996, "99.996 %"),
         ("accuracy", 0.99949, "99.9 %"),
         ("f1", 0.00049, "0.05 %"),
-        ("f1", 0, "0.0 %"),
         ("roc_auc", 0.99996, "0.99996"),
         ("roc_auc", 1.0, "1.000"),
         ("bleu", 99.96, "99.96"),
-        ("bleu", 100, "100.0"),
         ("perplexity", 1.001, "1.001"),
         ("perplexity", 999_999.4, "999999.40"),
         ("word_perplexity", 1.0142e304, "1.01e+304"),
@@ -250,12 +235,6 @@ def test_a_model_that_does_not_beat_its_baseline_says_so(evaluation: dict[str, d
 )
 def test_only_what_is_all_or_nothing_is_shown_so(metric: str, number: float, text: str) -> None:
     assert value(metric, number) == text
-
-
-def test_every_baseline_that_is_not_beaten_is_named() -> None:
-    linear, other = (compared("accuracy", name, 0.8, 0.9, 0.01) for name in ("linear", "baseline"))
-    both = shortfall({"test": linear["test"] | other["test"]})
-    assert both == f"{shortfall(linear)} {shortfall(other)}"
 
 
 @pytest.mark.parametrize(
@@ -270,8 +249,7 @@ def test_a_value_has_its_interval_where_there_is_one(name: str, split: str, word
 def test_a_very_long_word_of_a_table_may_be_broken(length: int) -> None:
     word = f"https://example.org/{'<&' * length}"[:length]
     text = f"see {word} or  {word}"
-    table = Table("Sentences", ["split", "source"], [["test", text]], long=True)
-    html = render(Page("", "", [], [], [Section("Sentences", tables=[table])], [], ""))
+    html = page_of(Table("Sentences", ["split", "source"], [["test", text]], long=True))
     (cell,) = re.findall(r"<td dir=\"auto\">(.*?)</td>", html)
     assert unescape(cell.replace("<wbr>", "")) == text
     assert max(len(unescape(piece)) for piece in re.split(r"<wbr>|\s", cell)) <= 30

@@ -5,20 +5,15 @@ SCREENSHOTS=docs/screenshots retakes the screenshots in docs/.
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import Clone
-from tests.kit import free_port
+from tests.kit import free_port, start_server, stop_server
 
 EXPERIMENTS = [f"sentiment.{change}" for change in ("train.learning_rate=5e-3", "train.epochs=4", "model.dropout=0.25")]
 ROWS = """
@@ -42,25 +37,13 @@ def swept(workflow: Clone) -> Clone:
 
 
 @pytest.fixture(scope="module")
-def address(swept: Clone) -> Iterator[str]:
+def address(swept: Clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """MLflow's UI, started like `make ui`."""
-    port = free_port()
-    server = subprocess.Popen(
-        ["make", "ui", f"PORT={port}", "--old-file=.venv/.installed"],
-        cwd=swept.root,
-        env=swept.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=1):
-            break
-        time.sleep(0.3)
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    command, log = ("make", "ui", f"PORT={port}", "--old-file=.venv/.installed"), tmp_path_factory.mktemp("ui") / "log"
+    server = start_server(command, f"{url}/health", swept.root, swept.environment, log)
     yield url
-    os.killpg(server.pid, signal.SIGTERM)
+    stop_server(server)
 
 
 @pytest.fixture

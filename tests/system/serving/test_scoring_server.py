@@ -1,7 +1,6 @@
 """MLflow's own server, started by `transformer serve`, with a small model and what it is converted to."""
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -13,13 +12,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import ROOT, clean_environment, free_port
+from tests.kit import ROOT, clean_environment, free_port, start_server, stop_server
 from tests.training.small import paths_in, run_stage, smoke
 from transformer.core.files import write_table
 from transformer.core.observer import Observer
@@ -62,18 +60,9 @@ class Server:
 
     def __init__(self, root: Path) -> None:
         self.port = free_port()
-        self.log = root / "log"
+        self.log = root / f"log{self.port}"
         command = [TRANSFORMER, "serve", "--model", "model", "--port", str(self.port)]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command, cwd=root, env=environment(), stdout=log, stderr=log, start_new_session=True
-            )
-        deadline = time.monotonic() + 240
-        while time.monotonic() < deadline and self.process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ping", timeout=1):
-                return
-            time.sleep(0.3)
-        raise AssertionError(self.log.read_text())
+        self.process = start_server(command, f"http://127.0.0.1:{self.port}/ping", root, environment(), self.log)
 
     def post(self, body: bytes, kind: str = "application/json") -> tuple[int, Any]:
         request = urllib.request.Request(
@@ -95,17 +84,12 @@ class Server:
         assert status == 200, content
         return [row[TASK] for row in content["predictions"]]
 
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGTERM)
-        self.process.wait(timeout=60)
-
 
 @pytest.fixture(scope="module")
 def server(workspace: Path) -> Iterator[Server]:
     server = Server(workspace)
     yield server
-    server.stop()
+    stop_server(server.process)
 
 
 @pytest.fixture(scope="module")
@@ -277,4 +261,4 @@ def test_sigterm_under_load_loses_no_accepted_request(workspace: Path, expected:
         with pytest.raises(urllib.error.URLError, match="refused"):
             server.answers(TEXTS)
     finally:
-        server.stop()
+        stop_server(server.process)

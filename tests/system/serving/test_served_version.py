@@ -1,22 +1,18 @@
 """What is served is what was asked for: the project's own version, its own code, and texts as they were sent."""
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import ROOT, clean_environment, free_port
+from tests.kit import ROOT, clean_environment, free_port, start_server, stop_server
 from transformer.workflow.mlflow import save_model
 
 NAME = "a-model"
@@ -53,23 +49,13 @@ def address(saved: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     others |= {"MLFLOW_EXPERIMENT_ID": "7", "MLFLOW_EXPERIMENT_NAME": "other", "MLFLOW_TRACKING_USERNAME": "x"}
     port = free_port()
     command = [sys.executable, "-m", "transformer", "serve", "-m", f"models:/{NAME}@best", "--port", str(port)]
-    with (root / "log").open("wb") as log:
-        environment = clean_environment(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1", **others)
-        process = subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log, start_new_session=True)
+    environment = clean_environment(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1", **others)
+    process = start_server(command, f"http://127.0.0.1:{port}/ping", root, environment, root / "log")
     try:
-        deadline = time.monotonic() + 240
-        while process.poll() is None and time.monotonic() < deadline:
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=1):
-                break
-            time.sleep(0.3)
-        said = (root / "log").read_text()
-        assert process.poll() is None, said
-        assert said.startswith(f"serving models:/{NAME}/1;")
+        assert (root / "log").read_text().startswith(f"serving models:/{NAME}/1;")
         yield f"http://127.0.0.1:{port}/invocations"
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=60)
+        stop_server(process)
 
 
 def ask(address: str, body: str, kind: str) -> tuple[int, Any]:

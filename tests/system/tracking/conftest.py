@@ -1,22 +1,17 @@
 """Provides a tiny repository with the shape of the real pipeline, which DVC really runs."""
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import ROOT, clean_environment, free_port
+from tests.kit import ROOT, clean_environment, free_port, start_server, stop_server
 from tests.system.tracking.services import Deployed, Postgres, running
 from tests.workflow.conftest import root, store
 
@@ -80,7 +75,6 @@ TASK_PARAMS = """\
 """
 TASKS = ("translation", "sentiment")
 PARAMS = "runtime: {tracking: true, tracking_seconds: 60}\n" + "".join(TASK_PARAMS.format(task=task) for task in TASKS)
-Run = Callable[..., str]
 
 
 def environment() -> dict[str, str]:
@@ -127,14 +121,6 @@ def fresh_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def converted(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny repository in which the stages of sentiment up to the last one have run: there is no run yet."""
-    folder = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("converted") / "repository"))
-    run_in(folder, "dvc", "repro", "convert@sentiment", "figures@sentiment")
-    return folder
-
-
 @pytest.fixture
 def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
     """A copy of the tiny repository for one test."""
@@ -144,23 +130,13 @@ def dvc_repository(fresh_repository: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def server_of_its_own(tmp_path: Path) -> Iterator[str]:
     """The address of `mlflow server` with a database and artifacts of its own."""
-    folder, port = tmp_path / "server", free_port()
+    folder, uri = tmp_path / "server", f"http://127.0.0.1:{free_port()}"
     folder.mkdir()
-    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port)]
+    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", uri.rpartition(":")[2]]
     command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--artifacts-destination", f"{folder}/files"]
-    with (folder / "log").open("ab") as log:
-        server = subprocess.Popen(
-            command, env=environment(), stdout=log, stderr=log, cwd=folder, start_new_session=True
-        )
-    deadline, uri = time.monotonic() + 120, f"http://127.0.0.1:{port}"
-    while True:
-        with suppress(OSError), urllib.request.urlopen(f"{uri}/health", timeout=1):
-            break
-        assert time.monotonic() < deadline, (folder / "log").read_text()
-        time.sleep(0.2)
+    server = start_server(command, f"{uri}/health", folder, environment(), folder / "log")
     yield uri
-    os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
+    stop_server(server)
 
 
 @pytest.fixture(scope="module")

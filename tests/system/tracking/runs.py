@@ -28,10 +28,19 @@ def sync(root: Path, **env: str) -> str:
     return run_in(root, "python", "-m", "transformer", "sync", env=env)
 
 
-def shown(uri: str | Path) -> dict[str, Shown]:
-    """What a person sees of each result, by key; uri: a server's, or the folder with mlflow.db."""
+def client_of(uri: str | Path) -> MlflowClient:
+    """uri: a server's, or the folder with mlflow.db."""
     address = f"sqlite:///{uri}/mlflow.db" if isinstance(uri, Path) else uri
-    client = MlflowClient(address, address)
+    return MlflowClient(address, address)
+
+
+def experiment(client: MlflowClient, task: str) -> str:
+    return str(client.get_experiment_by_name(task).experiment_id)
+
+
+def shown(uri: str | Path) -> dict[str, Shown]:
+    """What a person sees of each result, by key."""
+    client = client_of(uri)
     experiments = [each.experiment_id for each in client.search_experiments()]
     runs = [*client.search_runs(experiments, "tags.key LIKE '%'")]
     found = {run.data.tags["key"]: _shown(client, run) for run in runs}

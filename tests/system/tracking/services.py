@@ -2,33 +2,22 @@
 
 import os
 import re
-import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.kit import clean_environment, free_port
+from tests.kit import clean_environment, free_port, start_server, stop_server, until
 
-COMPOSE = ROOT / "deploy" / "compose.yaml"
-_PLACES = "/usr/lib/postgresql/*/bin/initdb"
-_UNPRIVILEGED = "postgres"
-
-
-def composed() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
-    return content
+_UNPRIVILEGED = "postgres"  # Debian's package makes this user
 
 
 def make_secrets(folder: Path) -> Path:
@@ -38,6 +27,14 @@ def make_secrets(folder: Path) -> Path:
     (folder / "deploy").mkdir()
     subprocess.run(["sh", "-euc", block], cwd=folder, check=True)
     return folder / "deploy" / "secrets"
+
+
+def initdb() -> Path:
+    """Skip the tests where PostgreSQL is not installed."""
+    found = [shutil.which("initdb"), *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))]
+    if not any(found):
+        pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
+    return Path(next(filter(None, found)))
 
 
 class Postgres:
@@ -53,22 +50,9 @@ class Postgres:
         if self.owner:
             for path in (folder, copied):
                 shutil.chown(path, self.owner, self.owner)
-        found = sorted(Path("/").glob(_PLACES.removeprefix("/")))
-        program = shutil.which("initdb") or (str(found[-1]) if found else None)
-        assert program is not None
-        self.programs = Path(program).resolve().parent
-        self._run(
-            "initdb", "--username=mlflow", f"--pwfile={copied}", "--auth=scram-sha-256", f"--pgdata={folder}/data"
-        )
-
-    @staticmethod
-    def missing() -> str | None:
-        """Why it cannot be started here."""
-        if shutil.which("initdb") is None and not [*Path("/").glob(_PLACES.removeprefix("/"))]:
-            return "PostgreSQL is not installed (apt-get install postgresql)"
-        if os.getuid() == 0 and subprocess.run(["id", _UNPRIVILEGED], capture_output=True).returncode:
-            return f"PostgreSQL refuses root, and there is no user {_UNPRIVILEGED}"
-        return None
+        self.programs = initdb().resolve().parent
+        own = ("--username=mlflow", f"--pwfile={copied}", "--auth=scram-sha-256", f"--pgdata={folder}/data")
+        self._run("initdb", *own)
 
     def uri(self, database: str) -> str:
         return f"postgresql+psycopg2://mlflow@127.0.0.1:{self.port}/{database}"
@@ -79,14 +63,10 @@ class Postgres:
     def start(self) -> None:
         options = [f"--unix_socket_directories={self.folder}", "--listen_addresses=127.0.0.1"]
         command = [str(self.programs / "postgres"), "-D", f"{self.folder}/data", "-p", str(self.port), *options]
-        log = self.folder / "log"
-        with log.open("ab") as stream:
+        with (self.folder / "log").open("ab") as stream:
             self.process = subprocess.Popen(command, stdout=stream, stderr=stream, user=self.owner, cwd=self.folder)
-        deadline = time.monotonic() + 60
         ready = [str(self.programs / "pg_isready"), "--host=127.0.0.1", f"--port={self.port}", "--quiet"]
-        while subprocess.run(ready).returncode:
-            assert time.monotonic() < deadline and self.process.poll() is None, log.read_text()
-            time.sleep(0.1)
+        until(lambda: subprocess.run(ready).returncode == 0, self.process)
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -110,8 +90,7 @@ class Deployed:
 
     def __init__(self, folder: Path, postgres: Postgres, s3: str, secret: Path, database: str) -> None:
         self.folder, self.port = folder, free_port()
-        self.process: subprocess.Popen[bytes] | None = None
-        service = composed()["services"]["mlflow"]
+        service = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]["mlflow"]
         here = {
             "postgresql+psycopg2://mlflow@postgres:5432/mlflow": postgres.uri(database),
             "http://s3:8333": s3,
@@ -139,51 +118,35 @@ class Deployed:
 
     def start(self) -> None:
         log = self.folder / "mlflow.log"
-        with log.open("ab") as stream:
-            self.process = subprocess.Popen(
-                self.command,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                cwd=self.folder,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and self.process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"{self.uri}/health", timeout=1):
-                return
-            time.sleep(0.2)
-        raise AssertionError(log.read_text())
+        self.process = start_server(self.command, f"{self.uri}/health", self.folder, self.environment, log)
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-            self.process.wait(timeout=60)
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+    def stop(self) -> None:
+        stop_server(self.process)
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """The address of a real, empty S3 server on loopback."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    finally:
+        server.stop()
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Postgres, str, Path]]:
     """A PostgreSQL without databases, the address of an empty S3 server, and the folder with the secrets."""
     pytest.importorskip("psycopg2", reason="psycopg2 is not installed (requirements-dev.lock has it)")
-    if reason := Postgres.missing():
-        pytest.skip(reason)
-    from moto.server import ThreadedMotoServer
-
+    initdb()
     secret = make_secrets(folder)
-    place = Path(tempfile.mkdtemp(prefix=f"postgres-{secrets.token_hex(4)}-"))  # the fixture's folder is root's alone
-    s3 = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    s3.start()
-    try:
-        postgres = Postgres(place, secret / "postgres_password")
+    with s3_server() as s3, tempfile.TemporaryDirectory() as place:  # the fixture's folder is root's alone
+        postgres = Postgres(Path(place), secret / "postgres_password")
+        postgres.start()
         try:
-            postgres.start()
-            yield postgres, f"http://127.0.0.1:{s3.get_host_and_port()[1]}", secret
+            yield postgres, s3, secret
         finally:
             postgres.stop()
-    finally:
-        s3.stop()
-        shutil.rmtree(place, ignore_errors=True)

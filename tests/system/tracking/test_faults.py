@@ -1,12 +1,12 @@
 """A tracking store that fails costs a result one line and a bounded time; `transformer sync` finishes the work."""
 
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,33 @@ import pytest
 from tests.kit import ROOT, clean_environment, free_port
 from tests.system.tracking.conftest import environment, run_in
 from tests.system.tracking.faults import faulty
-from tests.system.tracking.runs import edit, shown, sync
+from tests.system.tracking.runs import client_of, edit, shown, sync
 from transformer.workflow.mlflow import in_words, without_password
 
 SECONDS = 8
-SPARE = 20_000  # bytes besides an empty store: fewer than a run takes
 SECRET = "hunter2"
+
+
+@pytest.fixture(scope="module")
+def converted(fresh_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny repository in which all stages of sentiment but the last have run, and the store is empty."""
+    folder = Path(shutil.copytree(fresh_repository, tmp_path_factory.mktemp("converted") / "repository"))
+    run_in(folder, "dvc", "repro", "convert@sentiment", "figures@sentiment")
+    client_of(folder).search_experiments()
+    return folder
 
 
 @pytest.fixture
 def ready(converted: Path, tmp_path: Path) -> Path:
-    """A repository in which only the last stage of sentiment is to run, and waits for MLflow for some seconds."""
-    root = Path(shutil.copytree(converted, tmp_path / "repository"))
-    edit(root, "tracking_seconds: 60", f"tracking_seconds: {SECONDS}")
-    return root
+    """A copy for one test."""
+    return Path(shutil.copytree(converted, tmp_path / "repository"))
+
+
+@pytest.fixture
+def impatient(ready: Path) -> Path:
+    """One whose last stage waits for MLflow for some seconds only."""
+    edit(ready, "tracking_seconds: 60", f"tracking_seconds: {SECONDS}")
+    return ready
 
 
 def last_stage(root: Path, **env: str) -> tuple[str, float]:
@@ -39,50 +52,42 @@ def last_stage(root: Path, **env: str) -> tuple[str, float]:
     return line, time.monotonic() - started
 
 
-@contextmanager
-def locked(database: Path) -> Iterator[None]:
-    """Another program's transaction."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        yield
-        connection.execute("ROLLBACK")
-
-
 @pytest.mark.parametrize("fault", ["down", "error", "drip", "silent"])
-def test_a_server_that_does_not_take_the_run_costs_a_line(fault: str, ready: Path) -> None:
+def test_a_server_that_does_not_take_the_run_costs_a_line(fault: str, impatient: Path) -> None:
     with nullcontext(f"http://127.0.0.1:{free_port()}") if fault == "down" else faulty(fault) as uri:
-        line, seconds = last_stage(ready, MLFLOW_TRACKING_URI=uri)
+        line, seconds = last_stage(impatient, MLFLOW_TRACKING_URI=uri)
     assert line.endswith(f"MLflow has not taken the run in {SECONDS} s: `transformer sync` writes it later") or (
         line.endswith("; `transformer sync` writes the run later") and fault in ("down", "error")
     )
     assert seconds < SECONDS + 15
-    assert sync(ready).endswith("1 runs written\n") and sync(ready).endswith("0 runs written\n")
+    assert sync(impatient).endswith("1 runs written\n") and sync(impatient).endswith("0 runs written\n")
 
 
-def test_a_locked_database_costs_a_line(ready: Path) -> None:
-    with locked(ready / "mlflow.db"):
-        line, seconds = last_stage(ready)
+def test_a_locked_database_costs_a_line(impatient: Path) -> None:
+    with closing(sqlite3.connect(impatient / "mlflow.db", isolation_level=None)) as another:
+        another.execute("BEGIN EXCLUSIVE")
+        line, seconds = last_stage(impatient)
     assert ("database is locked" in line or "has not taken the run" in line) and seconds < SECONDS + 15
-    assert sync(ready).endswith("1 runs written\n")
+    assert sync(impatient).endswith("1 runs written\n")
 
 
-def test_a_run_that_was_given_up_halfway_is_written_by_sync(ready: Path, server_of_its_own: str) -> None:
+def test_a_run_that_was_given_up_halfway_is_written_by_sync(impatient: Path, server_of_its_own: str) -> None:
     """By a server that takes two seconds for each request, and at last answers."""
     with faulty("slow", int(server_of_its_own.rpartition(":")[2])) as uri:
-        line, seconds = last_stage(ready, MLFLOW_TRACKING_URI=uri)
+        line, seconds = last_stage(impatient, MLFLOW_TRACKING_URI=uri)
     assert "has not taken the run" in line and seconds < SECONDS + 15
-    assert sync(ready, MLFLOW_TRACKING_URI=server_of_its_own).endswith("1 runs written\n")
+    assert sync(impatient, MLFLOW_TRACKING_URI=server_of_its_own).endswith("1 runs written\n")
     (run,) = shown(server_of_its_own).values()
     assert run["status"] == "FINISHED" and "reports/report.html" in run["files"]
-    assert sync(ready, MLFLOW_TRACKING_URI=server_of_its_own).endswith("0 runs written\n")
+    assert sync(impatient, MLFLOW_TRACKING_URI=server_of_its_own).endswith("0 runs written\n")
 
 
 @pytest.mark.parametrize("share", ["no store", "an empty store"])
-def test_a_full_disk_costs_a_line(share: str, ready: Path) -> None:
+def test_a_full_disk_costs_a_line(share: str, impatient: Path) -> None:
     """In its own namespace, which needs no privileges if the kernel allows it."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("this system lets users make no namespaces")
-    small, size, empty = ready / "small", SPARE, ready / "mlflow.db"
+    small, size, empty = impatient / "small", 20_000, impatient / "mlflow.db"  # bytes: fewer than a run takes
     small.mkdir()
     if share == "an empty store":
         shutil.copy(empty, small)
@@ -94,21 +99,18 @@ def test_a_full_disk_costs_a_line(share: str, ready: Path) -> None:
         {sys.executable} -m transformer sync && {sys.executable} -m transformer sync
     """
     env = clean_environment(PYTHONPATH=str(ROOT), MLFLOW_TRACKING_URI=f"sqlite:///{small}/mlflow.db")
-    printed = run_in(ready, "unshare", "-rm", "sh", "-c", script, env=env)
-    assert (ready / "done").exists() and "Traceback" not in printed, printed
+    printed = run_in(impatient, "unshare", "-rm", "sh", "-c", script, env=env)
+    assert (impatient / "done").exists() and "Traceback" not in printed, printed
     assert "disk is full" in printed or "has not taken the run" in printed, printed
-    assert [line for line in printed.splitlines() if line.endswith("runs written")] == [
-        "1 runs written",
-        "0 runs written",
-    ]
+    assert re.findall(r"^(\d) runs written$", printed, re.MULTILINE) == ["1", "0"]
 
 
 def test_a_copied_store_is_refused_and_nothing_is_written_elsewhere(ready: Path, tmp_path: Path) -> None:
     run_in(ready, "dvc", "repro", "report@sentiment")
     before = sorted((path, path.stat().st_mtime_ns) for path in ready.glob("mlartifacts/**/*"))
     copy = Path(shutil.copytree(ready, tmp_path / "copy"))
-    edit(copy, "bonus: 0", "bonus: 3")
-    edit(copy, "bonus: 0", "bonus: 4")
+    edit(copy, "bonus: 0", "bonus: 3")  # translation's
+    edit(copy, "bonus: 0", "bonus: 4")  # sentiment's
     line, _ = last_stage(copy)
     assert f"{copy}/mlflow.db was copied or moved from {ready}/mlartifacts" in line
     assert sorted((path, path.stat().st_mtime_ns) for path in ready.glob("mlartifacts/**/*")) == before
@@ -125,13 +127,8 @@ def test_a_database_of_an_older_mlflow_is_refused_with_the_command_that_upgrades
 
 
 def test_a_deleted_experiment_is_said_with_the_command_that_restores_it(ready: Path) -> None:
-    code = """
-from pathlib import Path
-from transformer.workflow.mlflow import open_store
-store = open_store(Path.cwd(), "sentiment")
-store.client.delete_experiment(store.experiment_id)
-"""
-    run_in(ready, "python", "-c", code)
+    client = client_of(ready)
+    client.delete_experiment(client.create_experiment("sentiment"))
     line, _ = last_stage(ready)
     assert "the experiment `sentiment` is deleted in MLflow: restore it with `MLFLOW_TRACKING_URI=sqlite:///" in line
 

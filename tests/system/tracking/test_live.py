@@ -4,18 +4,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import free_port
+from tests.kit import ROOT, free_port, until
 from tests.system.tracking.faults import faulty
 from transformer.workflow import recording
 from transformer.workflow.mlflow import Store, open_store
 from transformer.workflow.recording import Live
-
-LONG = 30
 
 
 @pytest.fixture(autouse=True)
@@ -44,19 +43,12 @@ def runs(store: Store) -> list[tuple[str, list[int]]]:
     return [(run.info.status, [point.step for point in history(run.info.run_id, "train_loss")]) for run in found]
 
 
-def waited(condition: Any) -> None:
-    deadline = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def test_curves_are_there_while_the_training_goes_on(live: Store) -> None:
     training = started()
     training.send(event(1), event(2))
-    waited(lambda: runs(live) == [("RUNNING", [1, 2])])
+    until(lambda: runs(live) == [("RUNNING", [1, 2])])
     training.send(event(3))
-    waited(lambda: runs(live) == [("RUNNING", [1, 2, 3])])
+    until(lambda: runs(live) == [("RUNNING", [1, 2, 3])])
     training.end("FINISHED")
     assert runs(live) == [("FINISHED", [1, 2, 3])]
     assert open_store(Path.cwd(), "sentiment").runs("") == [], "results stand alone"
@@ -65,55 +57,43 @@ def test_curves_are_there_while_the_training_goes_on(live: Store) -> None:
 def test_a_resumed_training_goes_on_in_its_run_with_each_point_once(live: Store) -> None:
     first = started()
     first.send(event(1), event(2), event(3))
-    waited(lambda: runs(live) == [("RUNNING", [1, 2, 3])])
+    until(lambda: runs(live) == [("RUNNING", [1, 2, 3])])
     assert first._process is not None
     first._process.kill()  # with the training
     first._process.wait()
     again = started()
     again.send({"event": "resumed"}, event(1), event(2))
     again.send(event(3), event(4))
-    waited(lambda: runs(live)[0][1] == [1, 2, 3, 4])
+    until(lambda: runs(live)[0][1] == [1, 2, 3, 4])
     again.end("FINISHED")
     assert runs(live) == [("FINISHED", [1, 2, 3, 4])]
     other = started("two")
     other.send(event(1))
-    waited(lambda: len(runs(live)) == 2)
+    until(lambda: len(runs(live)) == 2)
     other.end("KILLED")
     assert runs(live)[1] == ("KILLED", [1])
 
 
 @pytest.mark.parametrize("fault", ["down", "error", "drip", "silent"])
 def test_a_store_that_fails_holds_no_training_up(fault: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def training() -> float:
-        """The longest that it waited for an event to be taken, and then for the end."""
-        sending = started()
-        longest = 0.0
-        for step in range(1, 2000):
-            before = time.monotonic()
-            sending.send(event(step))
-            longest = max(longest, time.monotonic() - before) if step > 1 else 0.0
-        before = time.monotonic()
-        sending.end("FINISHED")
-        assert time.monotonic() - before < 10
-        return longest
-
-    if fault == "down":
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
-        assert training() < 1
-        return
-    with faulty(fault) as uri:
+    with nullcontext(f"http://127.0.0.1:{free_port()}") if fault == "down" else faulty(fault) as uri:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-        assert training() < 1
+        training = started()
+        training.send(event(1))
+        for step in range(2, 2000):
+            before = time.monotonic()
+            training.send(event(step))
+            assert time.monotonic() - before < 1
+        before = time.monotonic()
+        training.end("FINISHED")
+        assert time.monotonic() - before < 10
 
 
 def test_an_error_is_one_line(root: Path) -> None:
     """Of the process that writes them."""
     command = [sys.executable, "-m", "transformer.workflow.live", "sentiment", "name", "training"]
     lines = b'{"event": "metrics", "step": 1, "time": 1, "values": {"a": 1}}\n'
-    env = {
-        "MLFLOW_TRACKING_URI": f"http://user:hunter2@127.0.0.1:{free_port()}",
-        "PYTHONPATH": str(Path(recording.__file__).parents[2]),
-    }
+    env = {"MLFLOW_TRACKING_URI": f"http://user:hunter2@127.0.0.1:{free_port()}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, input=lines, env=env, capture_output=True, check=False)
     said = done.stderr.decode()
     assert said.startswith("no live curves: ") and said.endswith("; the result's run will have them\n")

@@ -6,10 +6,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from mlflow.tracking import MlflowClient
 
 from tests.system.tracking.conftest import environment, run_in
-from tests.system.tracking.runs import commit, edit, shown, sync
+from tests.system.tracking.runs import client_of, commit, edit, shown, sync
 from tests.system.tracking.services import Deployed, Postgres
 
 
@@ -30,7 +29,7 @@ def test_two_users_train_push_pull_and_sync(
     run_in(alice, "dvc", "push", "--quiet", env=env)
     first = shown(server.uri)
     assert sorted(run["name"].split()[0] for run in first.values()) == ["sentiment", "translation"]
-    client = MlflowClient(server.uri, server.uri)
+    client = client_of(server.uri)
     for run in first.values():
         assert Path(client.download_artifacts(run["run"], "reports/report.html")).stat().st_size
 

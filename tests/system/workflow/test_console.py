@@ -18,11 +18,8 @@ def test_translate_takes_arguments_files_and_pipes(workflow: Clone, tmp_path: Pa
     by_file = workflow.run("transformer", "translate", "--file", str(tmp_path / "texts")).stdout
     assert len(by_argument.splitlines()) == 2
     assert by_file == by_argument
-    lines = workflow.run("transformer", "classify", "A fine film.").stdout.splitlines()
-    label, probability, text = lines[0].split("\t")
-    assert label in ("negative", "positive")
-    assert 0.5 <= float(probability) <= 1
-    assert text == "A fine film."
+    label, probability, text = workflow.run("transformer", "classify", "A fine film.").stdout.split("\t")
+    assert label in ("negative", "positive") and 0.5 <= float(probability) <= 1 and text == "A fine film.\n"
 
 
 def in_this_process(clone: Clone, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -81,16 +78,7 @@ def test_attention_of_a_text_is_shown_and_drawn(workflow: Clone, tmp_path: Path)
 
 
 def test_output_that_cannot_be_written_is_one_line(workflow: Clone) -> None:
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        found = subprocess.run(
-            ("transformer", "parameters", "runtime"),
-            cwd=workflow.root,
-            env=workflow.environment,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+    found = workflow.run("sh", "-c", "transformer parameters runtime > /dev/full", check=False)
     assert (found.returncode, found.stderr) == (1, "error: the output cannot be written: No space left on device\n")
 
 
@@ -105,12 +93,9 @@ def test_a_text_with_a_line_end_stays_on_one_line(
 def test_faults_of_the_command_line_are_one_line(
     workflow: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = workflow.run("transformer", "translate", "-m", "nowhere", "a", check=False)
-    assert done.returncode == 1
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "nowhere does not exist" in done.stderr
     (tmp_path / "bad").write_bytes(b"gut\n\xff\n")
     for arguments, message in [
+        (("translate", "-m", "nowhere", "a"), "nowhere does not exist"),
         (("translate", "-m", "models/sentiment/bundle", "a"), "is a model for `transformer classify`: choose another"),
         (("translate", "-f", "nowhere"), "cannot read nowhere"),
         (("translate", "-f", str(tmp_path / "bad"), "a"), "give texts or --file, not both"),

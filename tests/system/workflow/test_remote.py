@@ -10,38 +10,24 @@ import pytest
 
 from tests.conftest import Clone, clone_at, copied
 from tests.kit import TASKS
+from tests.system.tracking.services import s3_server
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
-@pytest.fixture
-def s3() -> Iterator[str]:
-    """A real, empty S3 server on loopback."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
-    server.stop()
-
-
 @pytest.fixture(params=["local", "s3"])
-def remote(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
+def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """The URL of an empty remote, and its settings."""
     if request.param == "local":
-        return str(tmp_path / "remote"), {}
+        yield str(tmp_path / "remote"), {}
+        return
     import boto3
 
-    endpoint = request.getfixturevalue("s3")
-    boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
-    ).create_bucket(Bucket="results")
-    return "s3://results/cache", {"endpointurl": endpoint}
+    names = ("aws_access_key_id", "aws_secret_access_key", "region_name")
+    with s3_server() as endpoint:
+        client = boto3.client("s3", endpoint_url=endpoint, **dict(zip(names, CREDENTIALS.values(), strict=True)))
+        client.create_bucket(Bucket="results")
+        yield "s3://results/cache", {"endpointurl": endpoint}
 
 
 def use(clone: Clone, remote: tuple[str, dict[str, str]]) -> None:
