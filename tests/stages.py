@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tests.kit import fresh_profile
-from tests.training.small import own_torch_settings
+from tests.training.small import own_torch_settings, run_stage
 from transformer.core.observer import Observer
-from transformer.core.params import stage_params
 from transformer.core.task import open_task
 from transformer.workflow.stage import task_paths
 
@@ -47,11 +46,8 @@ class Stages:
             if name == "figures":
                 drawing = import_module(f"transformer.families.{open_task(self.task).family.name}.figures")
                 self._patch.setattr(drawing, "explain", lambda *_: 0)
-            task = open_task(self.task)
-            code = task.family.stage(name)
-            params = stage_params(self.content, self.task, code.Params, where=Path("params.yaml"))
             with own_torch_settings():
-                code.run(task, params, task_paths(self.task), self.observer)
+                run_stage(self.content, self.task, name, task_paths(self.task), self.observer)
 
     @property
     def reports(self) -> Path:

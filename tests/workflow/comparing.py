@@ -33,19 +33,18 @@ def write_result(
     linear: float = 0.8,
     given: Mapping[str, str] = MappingProxyType({}),
     ran: Mapping[str, Any] = MappingProxyType({}),
+    figures: Mapping[str, Any] = MappingProxyType({}),
+    signatures: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """A complete result of the task `sentiment` as DVC leaves it in the workspace.
 
-    given: what `train` read as well; ran: the parameters with which a stage says that it ran.
+    given: what `train` read as well; ran: the parameters with which a stage says that it ran; figures: more scores.
     """
     rows = [("test", f"text {n}", *answer) for n, answer in enumerate(answers)]
     write_table(root / PREDICTIONS, HEADER, rows)
     right = sum(label == prediction for label, prediction, _ in answers) / len(answers)
-    figures = {
-        "test": {"accuracy": right, "f1": 0.5, "linear_accuracy": linear},
-        "signatures": {"name": "text"},
-    }
-    (root / EVALUATION).write_text(json.dumps(figures))
+    scores = {"accuracy": right, "f1": 0.5, "linear_accuracy": linear, **figures}
+    (root / EVALUATION).write_text(json.dumps({"test": scores, "signatures": {"name": "text", **signatures}}))
     (root / "transformer/nn").mkdir(parents=True, exist_ok=True)
     (root / "transformer/nn/layers.py").write_text(f"x = '{module}'\n")
     outs = {stage: {f"data/sentiment/{stage}": stage} for stage in REQUIRED}

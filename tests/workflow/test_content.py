@@ -67,53 +67,46 @@ def test_a_pipeline_is_read_as_it_is_locked() -> None:
     assert pipelines(b"", "an empty lock") == ()
 
 
+def with_stage(name: str, **changes: Any) -> Pipeline:
+    """The result with one stage changed."""
+    stages = pipeline().stages
+    return Pipeline("translation", {**stages, name: replace(stages[name], **changes)})
+
+
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_result_lacks_no_stage_and_each_read_what_those_above_wrote(name: str) -> None:
     below = REQUIRED[REQUIRED.index(name) :]
-    whole = pipeline().stages
-    lacking = Pipeline("translation", {each: stage for each, stage in whole.items() if each != name})
+    lacking = Pipeline("translation", {each: stage for each, stage in pipeline().stages.items() if each != name})
     assert lacking.stale == below and f"{name} has not run" in lacking.why_partial("main")
     if name != "export":
-        other = replace(whole[name], outs={f"out/{name}": "other"})
-        (found,) = pipelines(lock_of(Pipeline("translation", {**whole, name: other})), "a lock")
+        (found,) = pipelines(lock_of(with_stage(name, outs={f"out/{name}": "other"})), "a lock")
         assert found.stale == below[1:]
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_what_was_made_of_another_result_is_not_of_this_one(name: str) -> None:
-    whole = pipeline().stages
-    other = replace(whole[name], deps=dict.fromkeys(whole[name].deps, "other"))
-    (found,) = pipelines(lock_of(Pipeline("translation", {**whole, name: other})), "a lock")
+    deps = dict.fromkeys(pipeline().stages[name].deps, "other")
+    (found,) = pipelines(lock_of(with_stage(name, deps=deps)), "a lock")
     assert name not in found.stages and not found.stale and not found.complete
 
 
 def test_parameters_that_two_stages_declare_must_be_the_same() -> None:
-    whole = pipeline().stages
-    section = {"translation.train": whole["train"].params["translation.train"] | {"epochs": 9}}
-    other = replace(whole["evaluate"], params={**whole["evaluate"].params, **section})
-    (found,) = pipelines(lock_of(Pipeline("translation", {**whole, "evaluate": other})), "a lock")
+    stages = pipeline().stages
+    other = {"translation.train": {**stages["train"].params["translation.train"], "epochs": 9}}
+    changed = with_stage("evaluate", params={**stages["evaluate"].params, **other})
+    (found,) = pipelines(lock_of(changed), "a lock")
     assert found.stale == ("evaluate", "export")
 
 
 def test_the_key_is_of_parameters_and_outputs_but_not_of_figures_and_code() -> None:
-    whole = pipeline().stages
-    same = Pipeline(
-        "translation",
-        {
-            name: replace(stage, deps={**stage.deps, "code.json": "x"}, ran="y")
-            for name, stage in {**whole, "figures": replace(whole["figures"], outs={"out/figures": "other"})}.items()
-        },
-    )
-    assert same.key == pipeline().key == pipeline(epochs=4.0).key, "DVC treats 4 and 4.0 as equal"
+    key = pipeline().key
+    assert key == pipeline(epochs=4.0).key, "DVC treats 4 and 4.0 as equal"
     elsewhere = {"translation.download": PARAMS["download"] | {"path": "/elsewhere"}}
-    there = Pipeline("translation", {**whole, "download": replace(whole["download"], params=elsewhere)})
-    assert there.key == pipeline().key, "the same corpus from another place"
-    others = [pipeline(epochs=5)]
-    for name in STAGES:
-        if name != "figures":
-            outs = {f"out/{name}": "other"}
-            others.append(Pipeline("translation", {**whole, name: replace(whole[name], outs=outs)}))
-    assert len({each.key for each in (pipeline(), *others)}) == 1 + len(others)
+    assert with_stage("download", params=elsewhere).key == key, "the same corpus from another place"
+    assert with_stage("figures", outs={"out/figures": "other"}).key == key
+    assert with_stage("train", deps={**pipeline().stages["train"].deps, "code.json": "x"}, ran="y").key == key
+    others = [with_stage(name, outs={f"out/{name}": "other"}).key for name in STAGES if name != "figures"]
+    assert len({key, pipeline(epochs=5).key, *others}) == 2 + len(others)
 
 
 def test_changes_are_named_shortly_and_at_most_four() -> None:
@@ -142,9 +135,8 @@ def test_places_on_a_machine_are_no_hyperparameters() -> None:
     ],
 )
 def test_a_model_is_named_after_its_corpus(download: dict[str, Any], name: str) -> None:
-    whole = pipeline()
-    stage = replace(whole.stages["download"], params={"translation.download": PARAMS["download"] | download})
-    assert registered_name(Pipeline("translation", {**whole.stages, "download": stage})) == name
+    params = {"translation.download": PARAMS["download"] | download}
+    assert registered_name(with_stage("download", params=params)) == name
 
 
 NAMES = ["", ".", "..", "a/../b", "x" * 259, "x" * 260, "ham", "Ham", "\ud800", "a\0b\n", "../up", ".hidden"]
@@ -172,12 +164,10 @@ def test_any_name_is_one_of_a_parameter_metric_tag_and_version_tag(store: Store)
 def test_at_most_40_metrics_are_those_that_people_choose_by(tmp_path: Path) -> None:
     scores = {"bleu": 30.0, "chrf": 50.0, "perplexity": 7.0, "bleu_low": 29.0, "repetition": 0.1, "sentences": 500}
     splits = [f"test_{number}" for number in range(20)]
-    write_json(
-        tmp_path / "evaluation.json", dict.fromkeys(["test", "validation", *splits], scores) | {"signatures": {}}
-    )
-    write_json(
-        tmp_path / "training.json", {"parameters": 100, "epochs": 2, "best_epoch": 2, "steps": 9, "device": "cpu"}
-    )
+    of_splits = dict.fromkeys(["test", "validation", *splits], scores)
+    training = {"parameters": 100, "epochs": 2, "best_epoch": 2, "steps": 9, "device": "cpu"}
+    write_json(tmp_path / "evaluation.json", of_splits | {"signatures": {}})
+    write_json(tmp_path / "training.json", training)
     (tmp_path / "history.tsv").write_text("epoch\tstep\ttrain_loss\tvalidation_loss\n1\t5\t2.0\t\n2\t9\t1.0\t1.5\n")
     found = metrics("translation", tmp_path)
     assert len(found) == 38, "the curves have two more"
@@ -203,19 +193,17 @@ def best(store: Store) -> str:
 
 
 def test_the_alias_compares_like_with_like(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = version(store, 30.0, made=2), version(store, 29.0, made=3)
+    first, _ = version(store, 30.0, made=2), version(store, 29.0, made=3)
     assert best(store) == first, "the better one"
     earlier = version(store, 30.0, made=1)
     assert best(store) == earlier, "of equal ones the older, in whatever order they are registered"
     other = version(store, 10.0, made=4, **{"validation texts": "w"})
     assert capsys.readouterr().out == ""
     assert best(store) == other, "the newest result is on other texts, where it is the best"
-    assert (
-        f"m@best moved from version {earlier} to {other}, whose validation texts are others" in capsys.readouterr().out
-    )
+    said = f"m@best moved from version {earlier} to {other}, whose validation texts are others"
+    assert said in capsys.readouterr().out
     store.client.delete_run(str(store.client.get_model_version("m", other).run_id))
     assert best(store) == earlier, "a deleted run does not count"
-    assert second != earlier
 
 
 def test_code_that_was_not_committed_is_told(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """dvc.yaml declares what the code reads and imports; the packages of the code depend on each other in one direction."""
 
 import ast
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from dvc.repo import Repo
 from dvc.stage import PipelineStage
 
 from tests.conftest import ROOT
-from tests.kit import STAGES, TASKS, stage_files
+from tests.kit import STAGES, TASKS, git, stage_files
 from transformer.core.code import CODE, Tree, code_path
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, section_path
@@ -57,13 +56,8 @@ def test_what_a_stage_uses_of_a_family_is_all_in_its_method() -> None:
     for family in families():
         tree = ast.parse((ROOT / f"transformer/families/{family}/__init__.py").read_text(encoding="utf-8"))
         helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        helpers |= {
-            target.id
-            for node in tree.body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
+        assigned = (target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets)
+        helpers |= {target.id for target in assigned if isinstance(target, ast.Name)}
         (declared,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
         for method in (node for node in declared.body if isinstance(node, ast.FunctionDef)):
             used = {node.id for node in ast.walk(method) if isinstance(node, ast.Name)}
@@ -92,22 +86,15 @@ def test_declared_parameters_are_those_that_the_stage_is_given(
     stage: str, task: str, declared: dict[str, set[str]]
 ) -> None:
     given = {section_path(task, name) for name in open_task(task).family.stage(stage).Params.model_fields}
-    sections = {name for name in declared[f"{stage}@{task}"] if not _inside(name, given)}
-    assert sections == given - {"runtime"}
-
-
-def _inside(name: str, sections: set[str]) -> bool:
-    """DVC adds a leaf that dvc.yaml interpolates, such as a path, even if its section is declared."""
-    return any(name.startswith(f"{section}.") for section in sections)
+    # DVC adds a leaf that dvc.yaml interpolates, such as a path, even if its section is declared.
+    inside = tuple(f"{section}." for section in given)
+    assert {name for name in declared[f"{stage}@{task}"] if not name.startswith(inside)} == given - {"runtime"}
 
 
 def test_outputs_are_ignored_by_git_from_the_start(known: dict[str, PipelineStage]) -> None:
     """DVC would revert a .gitignore that it writes during a run if a later stage fails."""
     outputs = {out.def_path for stage in known.values() for out in stage.outs if out.use_cache}
-    asked = subprocess.run(
-        ["git", "check-ignore", "--no-index", *outputs], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert set(asked.stdout.split()) == outputs
+    assert set(git(ROOT, "check-ignore", "--no-index", *outputs).split()) == outputs
 
 
 def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> None:
@@ -115,27 +102,25 @@ def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> 
     light = {"nn", "training", "families"}
     fit_ngrams = Path("transformer/families/classifier/ngram_training.py")
     heavy = {
-        "mlflow",
-        "dvc",
-        "spacy",
-        "datasets",
-        "pandas",
-        "ruamel",
-        "sklearn",
-        "sacrebleu",
-        "tqdm",
-        "pyarrow",
-        "matplotlib",
+        *[
+            "mlflow",
+            "dvc",
+            "spacy",
+            "datasets",
+            "pandas",
+            "ruamel",
+            "sklearn",
+            "sacrebleu",
+            "tqdm",
+            "pyarrow",
+            "matplotlib",
+        ]
     }
     for task in TASKS:
         for path in stage_files("train", task):
             parts = Path(path).parts
             if parts[0] == "transformer" and len(parts) > 1 and parts[1] in light and Path(path) != fit_ngrams:
-                assert not heavy & _top_level_imports(ROOT / path), path
-
-
-def _top_level_imports(path: Path) -> set[str]:
-    return {name.split(".")[0] for name in Tree().module(path.relative_to(ROOT).as_posix()).imports}
+                assert not heavy & {name.split(".")[0] for name in Tree().module(path).imports}, path
 
 
 def test_a_stage_knows_its_dependencies_as_dvc_does(

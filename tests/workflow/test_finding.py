@@ -17,12 +17,6 @@ def found(root: Path, name: str) -> Result:
     return find_results(root, name).results["sentiment"]
 
 
-def test_a_broken_lock_file_is_said(repository: Path) -> None:
-    (repository / "dvc.lock").write_text("stages: {a: [")
-    with pytest.raises(UserError, match=r"dvc.lock of workspace is broken .*: `git checkout dvc.lock`"):
-        find_results(repository, "workspace")
-
-
 def test_results_are_found_by_commit_and_by_mlflows_run(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD").strip()
     key = found(repository, "main").pipeline.key
@@ -49,10 +43,18 @@ def test_a_branch_comes_before_an_experiment_of_the_same_name(repository: Path) 
     assert found(repository, "wider").commit == git(repository, "rev-parse", "HEAD").strip() != first
 
 
-def test_a_place_without_result_is_said(repository: Path) -> None:
-    (repository / "dvc.lock").unlink()
-    with pytest.raises(UserError, match="workspace has no complete result"):
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("stages: {a: [", "dvc.lock of workspace is broken .*: `git checkout dvc.lock`"), ("", "has no complete result")],
+)
+def test_a_place_without_result_is_said(content: str, said: str, repository: Path) -> None:
+    (repository / "dvc.lock").write_text(content)
+    with pytest.raises(UserError, match=said):
         find_results(repository, "workspace")
+
+
+def warning(root: Path, name: str) -> str:
+    return found(root, name).warning() or ""
 
 
 def test_parameters_that_have_not_run_are_said(repository: Path) -> None:
@@ -61,16 +63,13 @@ def test_parameters_that_have_not_run_are_said(repository: Path) -> None:
     (repository / "dvc.yaml").write_text(json.dumps({"stages": {"train": {"foreach": ["sentiment"], "do": stage}}}))
     params = repository / "params.yaml"
     params.write_text("sentiment: {train: {learning_rate: 2e-3}}\n")
-    line = found(repository, "workspace").warning()
-    assert line is not None and "what has changed since cannot be told" in line, "DVC is not initialized"
+    assert "what has changed since cannot be told" in warning(repository, "workspace"), "DVC is not initialized"
     Repo.init(str(repository)).close()
-    line = found(repository, "workspace").warning()
-    assert line is not None and "is older than what has changed since (train@sentiment: " in line
+    assert "is older than what has changed since (train@sentiment: " in warning(repository, "workspace")
     params.write_text("sentiment: {train: {learning_rate: 5e-3}}\n")
     _workspace_changes.cache_clear()
-    line = found(repository, "workspace").warning()
-    assert line is not None and "sentiment.train" not in line, "YAML's 5e-3 is the lock's 0.005"
-    assert found(repository, "main").warning() is None, "a commit's result is the commit's"
+    assert "sentiment.train" not in warning(repository, "workspace"), "YAML's 5e-3 is the lock's 0.005"
+    assert not warning(repository, "main"), "a commit's result is the commit's"
 
 
 def test_a_commit_without_its_reports_is_not_the_result_before(repository: Path) -> None:
@@ -96,8 +95,7 @@ def test_parameters_that_never_ran_make_no_result(rate: float, repository: Path)
     content = record.read_bytes()
     md5 = content_md5(content)
     record.unlink()
-    line = found(repository, "HEAD").warning()
-    assert line is not None and "cannot be checked: its records are not here" in line
+    assert "cannot be checked: its records are not here" in warning(repository, "HEAD")
     cached = repository / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
     cached.parent.mkdir(parents=True)
     cached.write_bytes(content)

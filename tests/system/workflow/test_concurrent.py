@@ -1,6 +1,5 @@
 """Two workflows at the same time, in one repository and in two worktrees."""
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -8,20 +7,10 @@ from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
 from tests.kit import TASKS
+from tests.system.tracking.runs import shown
 from tests.training.small import outputs
 
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
-RUNS = """
-import json
-from pathlib import Path
-from transformer.workflow.mlflow import open_store
-found = {}
-for task in ("translation", "sentiment", "language"):
-    store = open_store(Path.cwd(), task)
-    runs = store.client.search_runs([store.experiment_id])
-    found[task] = [run.info.status for run in runs]
-print(json.dumps(found))
-"""
 
 
 def refused(process: subprocess.Popen[str]) -> bool:
@@ -31,14 +20,11 @@ def refused(process: subprocess.Popen[str]) -> bool:
     return process.returncode != 0
 
 
-def runs(clone: Clone) -> dict[str, list[str]]:
-    """The status of every run in the tracking store, by task."""
-    return dict(json.loads(clone.run("python", "-c", RUNS).stdout))
-
-
-def assert_once_each(found: dict[str, list[str]]) -> None:
+def assert_once_each(uri: str | Path) -> None:
     """One run per task, which is complete; stages may have run in either place, or in both."""
-    assert found == {task: ["FINISHED"] for task in TASKS}
+    assert sorted((run["tags"]["task"], run["status"]) for run in shown(uri).values()) == sorted(
+        (task, "FINISHED") for task in TASKS
+    )
 
 
 def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
@@ -60,7 +46,7 @@ def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:
     here, there = (YAML(typ="safe").load(each.root / "dvc.lock") for each in (clone, workflow))
     assert here == there  # not byte by byte: stages are in the order in which they ended
     clone.run("transformer", "sync")
-    assert_once_each(runs(clone))
+    assert_once_each(clone.root)
 
 
 def test_two_worktrees_with_one_store(workflow: Clone, tmp_path: Path) -> None:
@@ -76,4 +62,4 @@ def test_two_worktrees_with_one_store(workflow: Clone, tmp_path: Path) -> None:
         assert clone.repro() == []
     syncing = [subprocess.Popen(["transformer", "sync"], cwd=c.root, env=c.environment) for c in (here, there)]
     assert [process.wait(timeout=300) for process in syncing] == [0, 0]
-    assert_once_each(runs(here))
+    assert_once_each(store)

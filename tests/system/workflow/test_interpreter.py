@@ -18,12 +18,8 @@ DOWNLOAD = "download@translation"
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     clone = make_clone(tmp_path_factory.mktemp("interpreter") / "clone")
-    clone.change(
-        {
-            "translation.download.sample_rows": {"train": 30, "validation": 5, "test": 5},
-            "runtime.tracking": False,
-        }
-    )
+    rows = {"train": 30, "validation": 5, "test": 5}
+    clone.change({"translation.download.sample_rows": rows, "runtime.tracking": False})
     return clone
 
 
@@ -68,16 +64,6 @@ def dvc_in(folder: Path) -> Path:
     dvc.write_text(f"#!{folder}/bin/python\nimport sys\nfrom dvc.cli import main\nsys.exit(main())\n")
     dvc.chmod(0o755)
     return dvc
-
-
-def test_without_python_nothing_is_removed(clone: Clone, tmp_path: Path) -> None:
-    """The stage `code` comes first."""
-    written = clone.root / "data/translation/corpus/provenance.json"
-    written.parent.mkdir(parents=True, exist_ok=True)
-    written.write_text("{}")
-    done = run(clone, str(tmp_path), str(dvc_in(tmp_path / "env")), "repro", DOWNLOAD)
-    assert done.returncode != 0 and "code@translation" in done.stdout + done.stderr
-    assert written.read_text() == "{}"
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system does not tell what runs")

@@ -1,6 +1,5 @@
 """CONTRIBUTING.md's recipes for a task, a classifier of topics from a TSV to the report, and for a family."""
 
-import csv
 import json
 import random
 import shutil
@@ -29,10 +28,12 @@ TASK = Task(
     card_use="Says what a headline is about.\\n",
 )
 '''
-DOWNLOAD = (
-    '      sentiment: {path: "${sentiment.download.path}", beside: "${sentiment.download.added}",'
-    " sample: samples/sentiment}\n"
+INTERPOLATED = (
+    '{path: "${sentiment.download.path}", beside: "${sentiment.download.added}", sample: samples/sentiment}',
+    '{pretrained: "${sentiment.model.pretrained}"}',
+    '{path: "${sentiment.vocab.path}"}',
 )
+"""What dvc.yaml says of a task's inputs."""
 WORDS = {
     "sports": "match goal team player season coach league win",
     "science": "planet cell study energy species atom theory lab",
@@ -46,13 +47,11 @@ def write_corpus(folder: Path) -> None:
     folder.mkdir(parents=True)
     draw = random.Random(1)
     for split, rows in (("train", 240), ("validation", 40), ("test", 40)):
-        with (folder / f"{split}.tsv").open("w", newline="") as stream:
-            writer = csv.writer(stream, delimiter="\t")
-            writer.writerow(["label", "text"])
-            for number in range(rows):
-                label = CLASSES[number % len(CLASSES)]
-                words = [draw.choice([*WORDS[label].split(), "the", "new", "old"]) for _ in range(6)]
-                writer.writerow([label, " ".join(words)])
+        lines = ["label\ttext"]
+        for label in (CLASSES[number % len(CLASSES)] for number in range(rows)):
+            words = (draw.choice([*WORDS[label].split(), "the", "new", "old"]) for _ in range(6))
+            lines.append(f"{label}\t{' '.join(words)}")
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
 
 
 def declare(clone: Clone, declaration: str) -> Path:
@@ -65,18 +64,15 @@ def declare(clone: Clone, declaration: str) -> Path:
     yaml = YAML()
     params: Any = yaml.load(clone.params)
     params["topics"] = json.loads(json.dumps(params["sentiment"]))
+    params["topics"]["download"] |= {"source": "files", "path": "data/local/topics"}
     yaml.dump(params, clone.params)
+    write_corpus(clone.root / "data" / "local" / "topics")
     workflow = clone.root / "dvc.yaml"
     text = workflow.read_text()
-    for line in (
-        DOWNLOAD,
-        '      sentiment: {pretrained: "${sentiment.model.pretrained}"}\n',
-        '      sentiment: {path: "${sentiment.vocab.path}"}\n',
-    ):
+    for line in (f"      sentiment: {each}\n" for each in INTERPOLATED):
         assert line in text
-        text = text.replace(
-            line, line + line.replace("samples/sentiment", "data/local/none").replace("sentiment", "topics")
-        )
+        own = line.replace("samples/sentiment", "data/local/none").replace("sentiment", "topics")
+        text = text.replace(line, line + own)
     workflow.write_text(text.replace("sentiment, language]", "sentiment, language, topics]"))
     return path
 
@@ -87,8 +83,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     root = tmp_path_factory.mktemp("topics") / "clone"
     clone = make_clone(root, PYTHONPATH=str(root))  # the clone's own package, also for the console command
     declare(clone, DECLARATION)
-    write_corpus(clone.root / "data" / "local" / "topics")
-    clone.change({"topics.download.source": "files", "topics.download.path": "data/local/topics"})
     clone.change({"topics.train.learning_rate": 1e-2, "topics.train.epochs": 15, "topics.train.warmup": 10})
     clone.commit("topics")
     clone.run("transformer", "check", "params.yaml")
@@ -98,11 +92,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 
 def test_the_task_goes_from_its_files_to_a_report(clone: Clone) -> None:
     test = json.loads((clone.root / "reports" / "topics" / "evaluation.json").read_text())["test"]
-    assert test["headlines"] == 40
-    assert test["accuracy"] > 0.8  # no two classes share words
-    assert abs(test["macro_f1"] - test["accuracy"]) < 0.1  # the classes are balanced
-    assert test["linear_accuracy"] > 0.9
-    assert "roc_auc" not in test
+    assert test["headlines"] == 40 and "roc_auc" not in test
+    assert test["accuracy"] > 0.8 and test["linear_accuracy"] > 0.9  # no two classes share words
     confusion = (clone.root / "reports" / "topics" / "plots" / "confusion.tsv").read_text().splitlines()
     assert confusion[0].split("\t") == ["actual", "predicted", "headlines"]
     assert len(confusion) == 1 + len(CLASSES) ** 2
@@ -123,15 +114,6 @@ def test_of_two_tasks_of_a_family_the_model_is_to_be_named(clone: Clone) -> None
     assert "transformer classify --model models/topics/bundle " in clone.run("transformer", "summary").stdout
 
 
-def test_the_other_tasks_stay_as_they_are(clone: Clone) -> None:
-    """The declaration of a new task is no dependency of the other tasks."""
-    path = clone.root / "transformer" / "tasks" / "topics.py"
-    written = {task: code_of(clone, task) for task in ("sentiment", "translation")}
-    path.write_text(DECLARATION.replace("headline", "title"))
-    assert written == {task: code_of(clone, task) for task in written}
-    path.write_text(DECLARATION)
-
-
 def code_of(clone: Clone, task: str) -> list[dict[str, Any]]:
     """The fingerprints of a task's stages, written anew."""
     clone.run("python", "-m", "stages.code", task)
@@ -148,8 +130,6 @@ def test_a_family_is_one_folder(tmp_path: Path) -> None:
         text = path.read_text().replace("families.classifier", "families.copied")
         path.write_text(text.replace('name = "classifier"', 'name = "copied"').replace('(("classify",', '(("label",'))
     declare(clone, DECLARATION.replace("families.classifier", "families.copied"))
-    write_corpus(clone.root / "data" / "local" / "topics")
-    clone.change({"topics.download.source": "files", "topics.download.path": "data/local/topics"})
     modules = {name for code in code_of(clone, "topics") for name in code["modules"]}
     own = {path.relative_to(clone.root).as_posix() for path in (families / "copied").glob("[!_]*.py")}
     used_elsewhere = {"combinations.py", "options.py"}  # by `transformer check`, and by the console command
