@@ -87,22 +87,20 @@ def test_a_result_compared_with_itself_is_one_line(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "prediction", "probability", "metrics"),
+    ("label", "other", "prediction", "probability", "metrics"),
     [
-        ("spam", "spam", "0.5", {"accuracy"}),  # which of the corpus's own two is positive is not in the predictions
-        ("spam", "spam", "0.4", {"accuracy"}),  # of three labels or more, though the split has two
-        ("spam", "eggs", "0.4", {"accuracy", "macro_f1"}),
-        ("positive", "positive", "0.5", {"accuracy", "f1", "roc_auc"}),
+        # Which of the corpus's own two is positive is not in the predictions; nor are all labels of three or more.
+        ("spam", "ham", "spam", "0.5", {"accuracy"}),
+        ("spam", "ham", "spam", "0.4", {"accuracy"}),
+        ("spam", "ham", "eggs", "0.4", {"accuracy", "macro_f1"}),
+        ("positive", "negative", "positive", "0.5", {"accuracy", "f1", "roc_auc"}),
     ],
 )
 def test_answers_are_scored_by_the_labels_that_are_there(
-    label: str, prediction: str, probability: str, metrics: set[str]
+    label: str, other: str, prediction: str, probability: str, metrics: set[str]
 ) -> None:
-    other = {"spam": "ham", "positive": "negative"}[label]
-    rows = [
-        {"text": str(n), "label": (other, label)[n % 2], "prediction": prediction, "probability": probability}
-        for n in range(9)
-    ]
+    own = {"prediction": prediction, "probability": probability}
+    rows = [{"text": str(n), "label": (other, label)[n % 2], **own} for n in range(9)]
     (found,) = ClassifierReporting().scored(open_task("sentiment"), [rows], 50)
     assert {*found} == metrics
     assert found["accuracy"][0] == pytest.approx(4 / 9 if prediction == label else 0, abs=1e-6)

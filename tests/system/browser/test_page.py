@@ -28,18 +28,12 @@ def weights(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """A report with hostile texts, on a phone in dark mode; fails on any error in the browser."""
     panels = {f"layer 1, head {number}": weights(number) for number in (1, 2)}
-    cross = Drawing(
-        "cross_attention",
-        "Cross-attention: ein\tHund .\n→ a dog .",
-        panels,
-        Axis("target", TARGET),
-        Axis("source", SOURCE),
-    )
+    title = "Cross-attention: ein\tHund .\n→ a dog ."
+    cross = Drawing("cross_attention", title, panels, Axis("target", TARGET), Axis("source", SOURCE))
     own = Drawing("encoder_attention", "", {"layer 1, head 1": np.eye(4, dtype=np.float32)}, cross.keys, cross.keys)
     write_explorer(tmp_path, [("Ein Hund " * 20, [cross, own]), (HOSTILE, [own])])
-    long = Table(
-        "Errors", ["id", "text"], [["1", "ein Hund"], ["2", HOSTILE * 3], ["3", "eine Katze " * 30]], long=True
-    )
+    rows = [["1", "ein Hund"], ["2", HOSTILE * 3], ["3", "eine Katze " * 30]]
+    long = Table("Errors", ["id", "text"], rows, long=True)
     content = Content(
         title=HOSTILE,
         headline="BLEU 1.0",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from typing import Any
 
 import pytest
@@ -17,24 +18,15 @@ from tests.workflow.conftest import root, store
 
 __all__ = ["root", "store"]
 
+TRAINING, SCORES = ["reports/T/training.json", "reports/T/history.tsv"], ["reports/T/evaluation.json"]
 STAGES = {
     "download": ("download", [], ["data/T/corpus"], []),
     "tokenize": ("tokenize", ["data/T/corpus"], ["data/T/tokens"], []),
     "build_vocab": ("vocab", ["data/T/tokens"], ["data/T/vocab"], ["reports/T/vocabulary.json"]),
-    "train": (
-        "model train",
-        ["data/T/vocab"],
-        ["models/T/trained"],
-        ["reports/T/training.json", "reports/T/history.tsv"],
-    ),
-    "figures": ("figures train", ["models/T/trained", "reports/T/history.tsv"], ["reports/T/figures"], []),
-    "evaluate": (
-        "evaluate train",
-        ["models/T/trained", "reports/T/training.json"],
-        ["reports/T/predictions.tsv"],
-        ["reports/T/evaluation.json"],
-    ),
-    "export": ("export", ["models/T/trained", "reports/T/evaluation.json"], ["models/T/bundle"], []),
+    "train": ("model train", ["data/T/vocab"], ["models/T/trained"], TRAINING),
+    "figures": ("figures train", ["models/T/trained", *TRAINING], ["reports/T/figures"], []),
+    "evaluate": ("evaluate train", ["models/T/trained", *TRAINING], ["reports/T/predictions.tsv"], SCORES),
+    "export": ("export", ["models/T/trained", *SCORES], ["models/T/bundle"], []),
     "convert": ("convert", ["models/T/bundle"], ["models/T/converted"], ["reports/T/conversion.json"]),
 }
 """Each stage's sections, dependencies, outputs and metrics."""
@@ -84,20 +76,16 @@ def environment() -> dict[str, str]:
 
 def run_in(root: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
     """Run a command in the repository and return its output; fails the test if it fails."""
-    done = subprocess.run(
-        command,
-        cwd=root,
-        env=environment() | dict(env or {}),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    own = environment() | dict(env or {})
+    done = subprocess.run(command, cwd=root, env=own, text=True, stdout=PIPE, stderr=STDOUT)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
     return done.stdout
 
 
-def make_repository(root: Path) -> None:
-    """Set up git, DVC and the tiny pipeline, committed."""
+@pytest.fixture(scope="session")
+def fresh_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny repository, committed but not run yet."""
+    root = tmp_path_factory.mktemp("repository")
     shutil.copy(Path(__file__).with_name("pipeline.py"), root)
     (root / "dvc.yaml").write_text(pipeline())
     (root / "params.yaml").write_text(PARAMS)
@@ -106,19 +94,15 @@ def make_repository(root: Path) -> None:
         *("result.json", "__pycache__"),
     )
     (root / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
-    run_in(root, "git", "init", "--quiet")
-    run_in(root, "dvc", "init", "--quiet")
-    run_in(root, "dvc", "config", "core.check_update", "false")
-    run_in(root, "git", "add", "--all")
-    run_in(root, "git", "commit", "--quiet", "--message", "start")
-
-
-@pytest.fixture(scope="session")
-def fresh_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny repository, committed but not run yet."""
-    folder = tmp_path_factory.mktemp("repository")
-    make_repository(folder)
-    return folder
+    for command in (
+        "git init -q",
+        "dvc init -q",
+        "dvc config core.check_update false",
+        "git add -A",
+        "git commit -qm start",
+    ):
+        run_in(root, *command.split())
+    return root
 
 
 @pytest.fixture

@@ -74,14 +74,8 @@ class Postgres:
             self.process.wait(timeout=60)
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [str(self.programs / program), *arguments],
-            user=self.owner,
-            cwd=self.folder,
-            env=clean_environment(PGPASSWORD=self.password),
-            capture_output=True,
-            text=True,
-        )
+        command, env = [self.programs / program, *arguments], clean_environment(PGPASSWORD=self.password)
+        done = subprocess.run(command, user=self.owner, cwd=self.folder, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -135,14 +135,3 @@ def test_a_parameter_edited_while_training_is_recorded_nowhere_and_putting_it_ba
     locked = stages_in_lock((clone.root / "dvc.lock").read_bytes(), "the clone")[TRAIN].params
     ran = read_json(clone.root / "reports/translation/ran/train.json")
     assert ran["parameters"] == parameters_digest(locked)
-
-
-def test_the_state_of_edited_code_is_not_taken_for_that_of_the_new(clone: Clone) -> None:
-    """The loaded code did the training: if the edit stays, the stage trains again from the start."""
-    clone.change({"runtime.tracking": False})
-    command = ("python", "-m", "stages.train", "translation")
-    disturbed(clone, LINE.format("transformer/training/schedule.py"), *command)
-    clone.run("python", "-m", "stages.code", "translation")
-    done = clone.run(*command)
-    assert "resuming after step" not in done.stderr
-    assert "epoch 8/8" in done.stderr

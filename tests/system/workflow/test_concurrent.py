@@ -8,7 +8,6 @@ from ruamel.yaml import YAML
 from tests.conftest import Clone, make_clone
 from tests.kit import TASKS
 from tests.system.tracking.runs import shown
-from tests.training.small import outputs
 
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
 
@@ -25,16 +24,6 @@ def assert_once_each(uri: str | Path) -> None:
     assert sorted((run["tags"]["task"], run["status"]) for run in shown(uri).values()) == sorted(
         (task, "FINISHED") for task in TASKS
     )
-
-
-def test_the_same_stages_at_once(workflow: Clone, tmp_path: Path) -> None:
-    """DVC lets one of them write and refuses the other; the outputs are those of a single run."""
-    clone, target = make_clone(tmp_path / "clone"), "build_vocab@translation"
-    both = [clone.start("dvc", "repro", target) for _ in range(2)]
-    assert sum(refused(process) for process in both) < len(both)
-    assert clone.repro(target) == []
-    assert outputs(clone.root / "data" / "translation") == outputs(workflow.root / "data" / "translation")
-    assert clone.run("dvc", "status", target).stdout.strip() == "Data and pipelines are up to date."
 
 
 def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:

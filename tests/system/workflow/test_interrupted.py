@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clone, make_clone
-from tests.kit import STAGES, TASKS, until
+from tests.kit import until
 from tests.training.small import outputs
 
 SETTINGS = {
@@ -56,31 +56,6 @@ def test_a_workflow_that_is_killed_ends_with_the_same_lock(expected: Clone, tmp_
     assert (clone.root / "dvc.lock").read_bytes() == (expected.root / "dvc.lock").read_bytes()
     for folder in ("models", "reports"):
         assert outputs(clone.root / folder) == outputs(expected.root / folder)
-
-
-def test_killed_between_two_stages(workflow: Clone, tmp_path: Path) -> None:
-    """The next run begins with the stage that was killed at its start, and the outputs are unaffected."""
-    clone, kills = make_clone(tmp_path / "clone", PYTHONUNBUFFERED="1"), 4
-    for _ in range(kills):
-        assert len(killed_at_the_second_stage(clone)) == 2
-    assert len(clone.repro()) == len(STAGES) * len(TASKS) - kills
-    assert (clone.root / "dvc.lock").read_bytes() == (workflow.root / "dvc.lock").read_bytes()
-    clone.run("transformer", "sync")
-    assert clone.repro() == []
-
-
-def killed_at_the_second_stage(clone: Clone) -> list[str]:
-    """Run the workflow until its second stage begins, then kill its process group; returns the stages that began."""
-    begun = []
-    with clone.start("dvc", "repro", stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("Running stage '"):
-                begun.append(line.split("'")[1])
-            if len(begun) == 2:
-                os.killpg(process.pid, signal.SIGKILL)
-                break
-    return begun
 
 
 def test_an_experiment_in_a_temporary_clone_goes_on(tmp_path: Path) -> None:
