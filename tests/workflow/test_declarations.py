@@ -9,7 +9,7 @@ from dvc.repo import Repo
 from dvc.stage import PipelineStage
 
 from tests.conftest import ROOT
-from tests.kit import STAGES, TASKS, git, stage_files
+from tests.kit import STAGES, TASKS, git
 from transformer.core.code import CODE, Tree, code_path
 from transformer.core.errors import UserError
 from transformer.core.params import read_params, section_path
@@ -95,18 +95,6 @@ def test_outputs_are_ignored_by_git_from_the_start(known: dict[str, PipelineStag
     """DVC would revert a .gitignore that it writes during a run if a later stage fails."""
     outputs = {out.def_path for stage in known.values() for out in stage.outs if out.use_cache}
     assert set(git(ROOT, "check-ignore", "--no-index", *outputs).split()) == outputs
-
-
-def test_the_training_core_runs_where_only_torch_and_its_light_friends_are() -> None:
-    """Only models of n-grams, whose code is loaded when it is asked for, are fitted by scikit-learn."""
-    light = {"nn", "training", "families"}
-    fit_ngrams = Path("transformer/families/classifier/ngram_training.py")
-    heavy = {"mlflow", "dvc", "spacy", "datasets", "pandas", "ruamel", "sklearn", "sacrebleu", "tqdm", "matplotlib"}
-    for task in TASKS:
-        for path in stage_files("train", task):
-            parts = Path(path).parts
-            if parts[0] == "transformer" and len(parts) > 1 and parts[1] in light and Path(path) != fit_ngrams:
-                assert not heavy & {name.split(".")[0] for name in Tree().module(path).imports}, path
 
 
 def test_a_stage_knows_its_dependencies_as_dvc_does(

@@ -5,7 +5,6 @@ SCREENSHOTS=docs/screenshots retakes the screenshots in docs/.
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,17 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import Clone
 from tests.kit import free_port, start_server, stop_server
+from tests.system.tracking.runs import client_of, experiment
 
 EXPERIMENTS = [f"sentiment.{change}" for change in ("train.learning_rate=5e-3", "train.epochs=4", "model.dropout=0.25")]
-ROWS = """
-import json
-from pathlib import Path
-from transformer.workflow.mlflow import open_store
-store = open_store(Path.cwd(), "sentiment")
-found = store.client.search_runs([store.experiment_id], "tags.key LIKE '%'")
-own = [{"experiment": store.experiment_id, "run": run.info.run_id, "name": run.info.run_name} for run in found]
-print(json.dumps(own))
-"""
 Show = Callable[[str, str], Page]
 
 
@@ -68,9 +59,11 @@ def show(browser: Browser, address: str, tmp_path: Path) -> Iterator[Show]:
 @pytest.fixture(scope="module")
 def sentiment(swept: Clone) -> list[dict[str, str]]:
     """The runs of the task's results: name, run and experiment."""
-    found = json.loads(swept.run(sys.executable, "-c", ROWS).stdout)
+    client = client_of(swept.root)
+    own = experiment(client, "sentiment")
+    found = [(run.info.run_id, run.info.run_name) for run in client.search_runs([own], "tags.key LIKE '%'")]
     assert len(found) == 1 + len(EXPERIMENTS)
-    return list(found)
+    return [{"experiment": own, "run": run, "name": name} for run, name in found]
 
 
 def test_the_run_table_names_what_was_run(show: Show, sentiment: list[dict[str, str]]) -> None:

@@ -20,6 +20,11 @@ from tests.kit import clean_environment, free_port, start_server, stop_server, u
 _UNPRIVILEGED = "postgres"  # Debian's package makes this user
 
 
+def composed() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+    return content
+
+
 def make_secrets(folder: Path) -> Path:
     """Run the commands of docs/machines.md in a folder; returns the folder with the secrets."""
     page = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
@@ -74,7 +79,7 @@ class Postgres:
             self.process.wait(timeout=60)
 
     def _run(self, program: str, *arguments: str) -> None:
-        command, env = [self.programs / program, *arguments], clean_environment(PGPASSWORD=self.password)
+        command, env = [str(self.programs / program), *arguments], clean_environment(PGPASSWORD=self.password)
         done = subprocess.run(command, user=self.owner, cwd=self.folder, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -84,7 +89,7 @@ class Deployed:
 
     def __init__(self, folder: Path, postgres: Postgres, s3: str, secret: Path, database: str) -> None:
         self.folder, self.port = folder, free_port()
-        service = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]["mlflow"]
+        service = composed()["services"]["mlflow"]
         here = {
             "postgresql+psycopg2://mlflow@postgres:5432/mlflow": postgres.uri(database),
             "http://s3:8333": s3,

@@ -45,9 +45,6 @@ HARMLESS = {
         "\nsentiment:\n  download:\n    source: sample", "\nsentiment:\n  download:\n    source: hub"
     ),
     "the runtime": REPLACE.format("log_every: ", "log_every: 1"),
-    "a comment in the code": APPEND.format("transformer/data/corpus.py"),
-    "code of another stage": LINE.format("transformer/training/loop.py"),
-    "code that is no dependency": LINE.format("transformer/workflow/live.py"),
     "a module that nothing imports": "Path('transformer/data/more.py').write_text('MORE = 1')",
     "code, put back": "p = Path('transformer/core/files.py'); w = p.read_text(); p.write_text('x'); p.write_text(w)",
 }

@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
 from tests.kit import TASKS
-from tests.system.tracking.runs import shown
+from tests.system.tracking.runs import client_of, experiment
 
 BUSY = ("is busy, it is being blocked by", "Unable to acquire lock")
 
@@ -21,9 +21,11 @@ def refused(process: subprocess.Popen[str]) -> bool:
 
 def assert_once_each(uri: str | Path) -> None:
     """One run per task, which is complete; stages may have run in either place, or in both."""
-    assert sorted((run["tags"]["task"], run["status"]) for run in shown(uri).values()) == sorted(
-        (task, "FINISHED") for task in TASKS
-    )
+    client = client_of(uri)
+    runs = {task: client.search_runs([experiment(client, task)]) for task in TASKS}
+    assert {task: [run.info.status for run in found] for task, found in runs.items()} == {
+        task: ["FINISHED"] for task in TASKS
+    }
 
 
 def test_both_tasks_at_once(workflow: Clone, tmp_path: Path) -> None:

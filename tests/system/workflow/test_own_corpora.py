@@ -14,9 +14,7 @@ from transformer.data.encoding import VocabParams, _given
 from transformer.data.files import read_folder
 from transformer.data.layouts import Columns
 
-VOCABULARY = smoke("sentiment", {})["sentiment"]["vocab"] | {"source": "path"}
 LOCAL = "data/local/translation"
-
 COLUMNS = Columns({"de": "de", "en": "en"})
 
 
@@ -50,7 +48,7 @@ def test_an_old_copy_beside_the_clones_is_not_read(tmp_path: Path, monkeypatch: 
     with pytest.raises(UserError, match=rf"leads out of .* name the absolute path {tmp_path}/corpus$"):
         read_folder(Path("../corpus"), columns=COLUMNS)
     with pytest.raises(UserError, match=r"leads out of .* name the absolute path"):
-        _given(VocabParams.model_validate(VOCABULARY | {"path": "../corpus"}))
+        _given(VocabParams(**smoke("sentiment", {})["sentiment"]["vocab"] | {"source": "path", "path": "../corpus"}))
     (clone / "..corpus").symlink_to(clone)
     assert read_folder(Path("..corpus"), columns=COLUMNS).splits
 

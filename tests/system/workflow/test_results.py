@@ -29,23 +29,6 @@ def test_figures_show_the_chosen_sentences_or_the_first_of_validation(workflow: 
     assert names == {"attention", "encoder_attention_1", "pooled_attention_1"} | code
 
 
-def test_the_registered_model_answers_as_the_bundle(workflow: Clone) -> None:
-    code = """
-import sys, pandas, mlflow, transformer
-from pathlib import Path
-from transformer.workflow.mlflow import open_store
-open_store(Path.cwd(), "sentiment")
-texts = ["A fine film.", "Never again."]
-model = mlflow.pyfunc.load_model("models:/sentiment-sample@best")
-served = model.predict(pandas.DataFrame({"text": texts}))
-bundle = transformer.load("models/sentiment/bundle").classify(texts)
-rows = served[["label", "probability"]].itertuples(index=False)
-assert [tuple(row) for row in rows] == [tuple(answer) for answer in bundle], served
-assert str(model.metadata.signature.inputs.input_names()) == "['text']"
-"""
-    workflow.run("python", "-c", code)
-
-
 def test_export_fails_if_its_answers_differ_from_evaluates(restored: Clone) -> None:
     path = restored.root / "reports/sentiment/predictions.tsv"
     header, first, *rest = path.read_text(encoding="utf-8").splitlines()

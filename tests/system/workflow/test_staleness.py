@@ -161,13 +161,6 @@ def test_an_edit_is_seen_before_dvc_sees_it_and_runs_what_it_can_matter_to(edite
     assert edited.run("transformer", "check").stdout.splitlines()[-1] == "every stage is up to date"
 
 
-def test_an_accepted_edit_runs_nothing(edited: Clone) -> None:
-    said = edited.run("transformer", "accept").stdout.splitlines()
-    assert sorted(said) == sorted(f"report@{task}: accepted" for task in TASKS)
-    assert edited.repro() == []
-    assert edited.run("transformer", "accept").stdout.startswith("nothing to accept")
-
-
 def test_code_that_is_no_python_stops_before_anything_is_removed(restored: Clone) -> None:
     files = {folder: outputs(restored.root / folder).keys() for folder in ("data", "models", "reports")}
     with other_code(restored, with_line(restored, ATTENTION, b"def f(:")):
