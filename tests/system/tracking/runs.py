@@ -35,7 +35,9 @@ def client_of(uri: str | Path) -> MlflowClient:
 
 
 def experiment(client: MlflowClient, task: str) -> str:
-    return str(client.get_experiment_by_name(task).experiment_id)
+    found = client.get_experiment_by_name(task)
+    assert found is not None
+    return str(found.experiment_id)
 
 
 def shown(uri: str | Path) -> dict[str, Shown]:

@@ -43,20 +43,11 @@ def runs(store: Store) -> list[tuple[str, list[int]]]:
     return [(run.info.status, [point.step for point in history(run.info.run_id, "train_loss")]) for run in found]
 
 
-def test_curves_are_there_while_the_training_goes_on(live: Store) -> None:
-    training = started()
-    training.send(event(1), event(2))
-    until(lambda: runs(live) == [("RUNNING", [1, 2])])
-    training.send(event(3))
-    until(lambda: runs(live) == [("RUNNING", [1, 2, 3])])
-    training.end("FINISHED")
-    assert runs(live) == [("FINISHED", [1, 2, 3])]
-    assert open_store(Path.cwd(), "sentiment").runs("") == [], "results stand alone"
-
-
-def test_a_resumed_training_goes_on_in_its_run_with_each_point_once(live: Store) -> None:
+def test_curves_are_there_while_a_training_goes_on_and_a_resumed_one_adds_to_them(live: Store) -> None:
     first = started()
-    first.send(event(1), event(2), event(3))
+    first.send(event(1), event(2))
+    until(lambda: runs(live) == [("RUNNING", [1, 2])])
+    first.send(event(3))
     until(lambda: runs(live) == [("RUNNING", [1, 2, 3])])
     assert first._process is not None
     first._process.kill()  # with the training
@@ -67,6 +58,7 @@ def test_a_resumed_training_goes_on_in_its_run_with_each_point_once(live: Store)
     until(lambda: runs(live)[0][1] == [1, 2, 3, 4])
     again.end("FINISHED")
     assert runs(live) == [("FINISHED", [1, 2, 3, 4])]
+    assert open_store(Path.cwd(), "sentiment").runs("") == [], "results stand alone"
     other = started("two")
     other.send(event(1))
     until(lambda: len(runs(live)) == 2)

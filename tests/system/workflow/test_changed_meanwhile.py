@@ -54,7 +54,6 @@ HARMFUL = {
         f"translation.download.sample_rows.train (120 -> 100) {NOT_RECORDED}: revert the",
     ),
     "a module": (LINE.format("transformer/data/corpus.py"), f"transformer/data/corpus.py {NOT_RECORDED}: revert the"),
-    "a module that goes": ("Path('transformer/data/hub.py').unlink()", "transformer/data/hub.py, datasets, huggingf"),
     "an input": ("Path('data/local/translation/more.de').write_text('')", "data/local/translation/more.de changed"),
     "a module that the fingerprint does not list": (
         "from importlib import import_module as by; by('.'.join(('transformer', 'nn', 'masks')))",

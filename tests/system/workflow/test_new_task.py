@@ -1,8 +1,7 @@
-"""CONTRIBUTING.md's recipes for a task, a classifier of topics from a TSV to the report, and for a family."""
+"""CONTRIBUTING.md's recipe for a task: a classifier of topics from a TSV to the report."""
 
 import json
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
 from tests.kit import STAGES
-from transformer.core.code import code_path
 
 CLASSES = ("sports", "science", "business", "world")
 DECLARATION = f'''"""The declaration of the topics task."""
@@ -54,10 +52,9 @@ def write_corpus(folder: Path) -> None:
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
 
 
-def declare(clone: Clone, declaration: str) -> Path:
-    """Add a task `topics`, with the parameters and the inputs of `sentiment`; returns its file."""
-    path = clone.root / "transformer" / "tasks" / "topics.py"
-    path.write_text(declaration)
+def declare(clone: Clone) -> None:
+    """Add a task `topics`, with the parameters and the inputs of `sentiment`."""
+    (clone.root / "transformer" / "tasks" / "topics.py").write_text(DECLARATION)
     baselines = clone.root / "data" / "local" / "baseline" / "topics"
     baselines.mkdir()
     (baselines / "README.md").write_text("Answers to compare with.\n")
@@ -74,7 +71,6 @@ def declare(clone: Clone, declaration: str) -> Path:
         own = line.replace("samples/sentiment", "data/local/none").replace("sentiment", "topics")
         text = text.replace(line, line + own)
     workflow.write_text(text.replace("sentiment, language]", "sentiment, language, topics]"))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +78,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
     root = tmp_path_factory.mktemp("topics") / "clone"
     clone = make_clone(root, PYTHONPATH=str(root))  # the clone's own package, also for the console command
-    declare(clone, DECLARATION)
+    declare(clone)
     clone.change({"topics.train.learning_rate": 1e-2, "topics.train.epochs": 15, "topics.train.warmup": 10})
     clone.commit("topics")
     clone.run("transformer", "check", "params.yaml")
@@ -112,32 +108,3 @@ def test_of_two_tasks_of_a_family_the_model_is_to_be_named(clone: Clone) -> None
     refused = clone.run("transformer", "classify", "A text.", check=False)
     assert (refused.returncode, "required: -m/--model" in refused.stderr) == (2, True)
     assert "transformer classify --model models/topics/bundle " in clone.run("transformer", "summary").stdout
-
-
-def code_of(clone: Clone, task: str) -> list[dict[str, Any]]:
-    """The fingerprints of a task's stages, written anew."""
-    clone.run("python", "-m", "stages.code", task)
-    return [json.loads((clone.root / code_path(stage, task)).read_text()) for stage in STAGES]
-
-
-def test_a_family_is_one_folder(tmp_path: Path) -> None:
-    """A copy of a family under another name, whose console command has another name too."""
-    clone = make_clone(tmp_path / "clone", PYTHONPATH=str(tmp_path / "clone"))
-    before = code_of(clone, "sentiment")
-    families = clone.root / "transformer" / "families"
-    shutil.copytree(families / "classifier", families / "copied", ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (families / "copied").iterdir():
-        text = path.read_text().replace("families.classifier", "families.copied")
-        path.write_text(text.replace('name = "classifier"', 'name = "copied"').replace('(("classify",', '(("label",'))
-    declare(clone, DECLARATION.replace("families.classifier", "families.copied"))
-    modules = {name for code in code_of(clone, "topics") for name in code["modules"]}
-    own = {path.relative_to(clone.root).as_posix() for path in (families / "copied").glob("[!_]*.py")}
-    used_elsewhere = {"combinations.py", "options.py"}  # by `transformer check`, and by the console command
-    assert {name for name in own if Path(name).name not in used_elsewhere} <= modules
-    assert not [name for name in modules if name.startswith("transformer/families/classifier/")]
-    assert code_of(clone, "sentiment") == before
-    clone.run("python", "-m", "stages.download", "topics")
-    rows = json.loads((clone.root / "data" / "topics" / "corpus" / "provenance.json").read_text())["rows"]
-    assert rows == {"train": 240, "validation": 40, "test": 40}
-    clone.run("transformer", "check", "params.yaml")
-    assert "--ngrams" in clone.run("transformer", "label", "--help").stdout
