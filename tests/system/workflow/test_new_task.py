@@ -1,7 +1,8 @@
-"""CONTRIBUTING.md's recipe for a task: a classifier of topics from a TSV to the report."""
+"""CONTRIBUTING.md's recipes for a task, a classifier of topics from a TSV to the report, and for a family."""
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ruamel.yaml import YAML
 
 from tests.conftest import Clone, make_clone
 from tests.kit import STAGES
+from transformer.core.code import code_path
 
 CLASSES = ("sports", "science", "business", "world")
 DECLARATION = f'''"""The declaration of the topics task."""
@@ -52,9 +54,9 @@ def write_corpus(folder: Path) -> None:
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
 
 
-def declare(clone: Clone) -> None:
+def declare(clone: Clone, declaration: str) -> None:
     """Add a task `topics`, with the parameters and the inputs of `sentiment`."""
-    (clone.root / "transformer" / "tasks" / "topics.py").write_text(DECLARATION)
+    (clone.root / "transformer" / "tasks" / "topics.py").write_text(declaration)
     baselines = clone.root / "data" / "local" / "baseline" / "topics"
     baselines.mkdir()
     (baselines / "README.md").write_text("Answers to compare with.\n")
@@ -78,7 +80,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone with the new task, committed, in which only its chain has run."""
     root = tmp_path_factory.mktemp("topics") / "clone"
     clone = make_clone(root, PYTHONPATH=str(root))  # the clone's own package, also for the console command
-    declare(clone)
+    declare(clone, DECLARATION)
     clone.change({"topics.train.learning_rate": 1e-2, "topics.train.epochs": 15, "topics.train.warmup": 10})
     clone.commit("topics")
     clone.run("transformer", "check", "params.yaml")
@@ -108,3 +110,19 @@ def test_of_two_tasks_of_a_family_the_model_is_to_be_named(clone: Clone) -> None
     refused = clone.run("transformer", "classify", "A text.", check=False)
     assert (refused.returncode, "required: -m/--model" in refused.stderr) == (2, True)
     assert "transformer classify --model models/topics/bundle " in clone.run("transformer", "summary").stdout
+
+
+def test_a_family_is_one_folder(tmp_path: Path) -> None:
+    """A copy of a family under another name, whose console command has another name too."""
+    clone = make_clone(tmp_path / "clone", PYTHONPATH=str(tmp_path / "clone"))
+    families = clone.root / "transformer" / "families"
+    shutil.copytree(families / "classifier", families / "copied")
+    for path in (families / "copied").glob("*.py"):
+        text = path.read_text().replace("families.classifier", "families.copied")
+        path.write_text(text.replace('name = "classifier"', 'name = "copied"').replace('(("classify",', '(("label",'))
+    declare(clone, DECLARATION.replace("families.classifier", "families.copied"))
+    assert clone.repro("download@topics") == ["download@topics"]
+    code = (clone.root / code_path("train", "topics")).read_text()
+    assert "families/copied/" in code and "families/classifier/" not in code
+    clone.run("transformer", "check", "params.yaml")
+    assert "--ngrams" in clone.run("transformer", "label", "--help").stdout
